@@ -1,0 +1,47 @@
+# Every target makes the virtual environment first, so a fresh clone needs nothing by hand.
+PYTHON ?= python3
+PY := .venv/bin/python
+SEED ?=
+
+.PHONY: help setup up test bench conformance simulate crash lint docs clean
+
+help:           ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.done  ## make .venv with everything in it
+
+.venv/.done: pyproject.toml
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+up: setup       ## run the platform (for now: the broker on 127.0.0.1:9092)
+	@.venv/bin/moldau broker
+
+test: setup     ## lint, then all tests
+	$(MAKE) --no-print-directory lint
+	$(PY) -m pytest -n 2 --dist loadgroup
+
+lint: setup     ## ruff and pyright
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright
+
+conformance: setup  ## the slow suites of others: librdkafka, franz-go, Kafka's own tools
+	$(PY) -m tests.conformance
+
+simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate SEED=n
+	$(PY) -m tests.simulation $(SEED)
+
+crash: setup    ## kill -9 under load, a hundred times
+	$(PY) -m tests.crash
+
+bench: setup    ## ratios beside Apache Kafka; writes docs/benchmarks.md
+	$(PY) -m benchmarks
+
+docs: setup     ## the pages that are made from tables
+	.venv/bin/moldau settings --markdown > docs/settings.md
+
+clean:
+	rm -rf .venv .pytest_cache .hypothesis .ruff_cache build dist

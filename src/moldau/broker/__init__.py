@@ -1,0 +1,1 @@
+"""The node: requests in, responses out, and the asyncio rim around it."""

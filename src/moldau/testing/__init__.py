@@ -1,0 +1,1 @@
+"""The pytest plugin and a context manager that give tests a real broker."""
