@@ -1,0 +1,1 @@
+"""Moldau's tests; they mirror src/moldau."""

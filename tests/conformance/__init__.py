@@ -1,0 +1,1 @@
+"""Real clients and public suites against a running broker."""

@@ -1,0 +1,3 @@
+"""The tests' own plugins."""
+
+pytest_plugins = ["tests.needs"]

@@ -1,0 +1,217 @@
+"""Outside tools that tests need: find them, make those that can be made, and tell what was not run for want of which.
+
+`tests/needs.toml` is the table. As a pytest plugin (loaded by conftest.py) this module skips tests marked
+`needs("kcat")` where kcat is missing, and ends the run with a table of what was skipped so. A tool that could not be
+made (no network, say) counts as missing, and the table says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+KAFKA_VERSION = "4.3.1"
+MAKE_SECONDS = 600
+IMPLIED = {"kafka_libs": "kafka-jars"}  # a fixture that is itself a need
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tool's path, or the reason why there is none."""
+
+    tool: str
+    path: Path | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    had_by: str
+    tests: tuple[str, ...]
+    command: str = ""
+    env: str = ""
+    made_of: tuple[str, ...] = ()
+    cache: str = ""
+
+
+class MakeFailed(Exception):
+    """A tool could not be made; the text is the reason shown in the table."""
+
+
+@functools.cache
+def table() -> dict[str, Tool]:
+    rows = tomllib.loads((ROOT / "tests" / "needs.toml").read_text())
+    lists = ("tests", "made_of")
+    return {
+        name: Tool(name, **{key: tuple(value) if key in lists else value for key, value in row.items()})
+        for name, row in rows.items()
+    }
+
+
+@functools.cache
+def find(name: str) -> Found:
+    """Look for a tool once per process: its variable, then PATH, then the cache, which is filled if it can be."""
+    tool = table()[name]
+    if tool.env and (named := os.environ.get(tool.env)):
+        path = Path(named).resolve()
+        return Found(name, path) if path.exists() else Found(name, reason=f"{tool.env}={named} does not exist")
+    if tool.command:
+        path = shutil.which(tool.command)
+        return Found(name, Path(path)) if path else Found(name, reason="not on PATH")
+    if tool.made_of:
+        return _made(tool)
+    return Found(name, reason=f"{tool.env} is not set")
+
+
+def missing(names: Iterator[str] | tuple[str, ...] | list[str]) -> Found | None:
+    return next((found for found in map(find, names) if found.path is None), None)
+
+
+def _made(tool: Tool) -> Found:
+    if lacking := missing(tool.made_of):
+        return Found(tool.name, reason=f"{lacking.tool}: {lacking.reason}")
+    target = CACHE / tool.cache
+    try:
+        with _lock(tool.name):
+            if not target.exists():
+                scratch = CACHE / f"{tool.cache}.part"
+                shutil.rmtree(scratch, ignore_errors=True)
+                MAKERS[tool.name](scratch)
+                scratch.rename(target)
+    except MakeFailed as error:
+        return Found(tool.name, reason=str(error))
+    return Found(tool.name, target)
+
+
+@contextlib.contextmanager
+def _lock(name: str) -> Iterator[None]:
+    """One maker at a time: the workers of pytest-xdist ask for the same tool."""
+    CACHE.mkdir(exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _kafka_jars(into: Path) -> None:
+    into.mkdir(parents=True)
+    artifacts = [("org.apache.kafka", name, KAFKA_VERSION) for name in ("kafka_2.13", "kafka-tools", "kafka-streams")]
+    artifacts.append(("org.slf4j", "slf4j-simple", "1.7.36"))
+    row = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    head = (
+        "<modelVersion>4.0.0</modelVersion><groupId>moldau</groupId><artifactId>jars</artifactId><version>1</version>"
+    )
+    dependencies = "".join(row.format(*artifact) for artifact in artifacts)
+    pom = CACHE / "kafka-jars.xml"
+    pom.write_text(f"<project>{head}<dependencies>{dependencies}</dependencies></project>")
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={into}", "-DincludeScope=runtime"]
+    _run(f"Apache Kafka {KAFKA_VERSION} jars", ["mvn", "-q", "-B", "-f", str(pom), *goal], ROOT, into)
+
+
+def _kadm(into: Path) -> None:
+    into.mkdir(parents=True)
+    source = ROOT / "tests" / "conformance" / "go"
+    _run("the kadm program", ["go", "build", "-o", str(into / "kadm"), "."], source, into)
+
+
+MAKERS: dict[str, Callable[[Path], None]] = {"kafka-jars": _kafka_jars, "kadm": _kadm}
+
+
+def _run(what: str, command: list[str], cwd: Path, into: Path) -> None:
+    """Run a maker with a progress line on stderr; its first words are the reason if it fails."""
+    began = time.monotonic()
+    with open(CACHE / f"{command[0]}.log", "w+") as log:
+        process = subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        while (code := process.poll()) is None:
+            seconds = int(time.monotonic() - began)
+            if seconds > MAKE_SECONDS:
+                process.kill()
+            _progress(f"fetching {what}: {_megabytes(into):.0f} MB, {seconds} s", seconds)
+            time.sleep(1)
+        _progress("", 1)
+        log.seek(0)
+        words = [line.strip() for line in log if line.strip()]
+    if code:
+        raise MakeFailed(f"{command[0]} failed: {words[0] if words else f'exit {code}'}"[:200])
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+
+
+def _progress(line: str, seconds: int) -> None:
+    """One line that changes on a terminal; elsewhere (CI) a line every ten seconds."""
+    stream = sys.__stderr__
+    if stream and stream.isatty():
+        print(f"\r\x1b[K{line}", end="", file=stream, flush=True)
+    elif seconds % 10 == 0:
+        print(line, file=stream, flush=True)
+
+
+# The plugin.
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A whole run makes what can be made before the workers start, where the progress line is seen."""
+    config = session.config
+    whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    if whole and not hasattr(config, "workerinput") and not config.option.collectonly:
+        with _uncaptured(config):
+            for tool in table().values():
+                find(tool.name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    names = [name for mark in item.iter_markers("needs") for name in mark.args]
+    names += [tool for fixture, tool in IMPLIED.items() if fixture in getattr(item, "fixturenames", ())]
+    with _uncaptured(item.config):
+        lacking = missing(names)
+    if lacking:
+        item.user_properties.append(("needs", [lacking.tool, lacking.reason]))
+        pytest.skip(f"needs {lacking.tool}: {lacking.reason}")
+
+
+@contextlib.contextmanager
+def _uncaptured(config: pytest.Config) -> Iterator[None]:
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of what was not run here. The rows travel in the reports, so xdist's controller has them too."""
+    skipped: dict[tuple[str, str], list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        for name, value in report.user_properties:
+            if name == "needs":
+                skipped.setdefault((value[0], value[1]), []).append(report.nodeid.split("::")[0])
+    if not skipped:
+        return
+    terminalreporter.section("not run here, for want of a tool")
+    for (tool, reason), files in sorted(skipped.items()):
+        where = ", ".join(sorted(set(files)))
+        terminalreporter.write_line(f"{tool:18} {len(files):4} tests  {where}  ({reason})")
+        terminalreporter.write_line(f"{'':18} to have it: {table()[tool].had_by}")
+
+
+@pytest.fixture(scope="session")
+def kafka_libs() -> Path:
+    """Folder with the jars of Apache Kafka; a test that takes this fixture needs kafka-jars without saying so."""
+    found = find("kafka-jars")
+    assert found.path is not None, found.reason
+    return found.path
