@@ -1,0 +1,231 @@
+"""The message table: text rows under `tables/`, read into Message, Struct and Field when they are asked for.
+
+Only the head lines are indexed at first use; a block is parsed when its message is first wanted.
+tables/clients.txt opens with an explanation of the rows.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+TABLES = ("clients", "cluster", "data", *TOPICS)
+
+FIXED = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+ZERO: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": bytes(16)}
+
+SCALARS = {*FIXED, "string", "bytes", "records"}
+
+Range = tuple[int, int]  # first and last version, both included
+
+
+@dataclass(slots=True, frozen=True)
+class Field:
+    """One row. `type` is a FIXED key, string, bytes, records, or a struct's name, with `[]` before it if an array."""
+
+    name: str
+    type: str
+    versions: Range
+    nullable: Range | None
+    tag: int | None
+    default: Any
+    ignorable: bool
+    inflexible: bool
+    struct: Struct | None
+
+    @property
+    def is_array(self) -> bool:
+        return self.type.startswith("[]")
+
+    @property
+    def item(self) -> str:
+        """The type of an array's elements, or of the field itself."""
+        return self.type.removeprefix("[]")
+
+    def at(self, version: int) -> bool:
+        return self.versions[0] <= version <= self.versions[1]
+
+    def nullable_at(self, version: int) -> bool:
+        return self.nullable is not None and self.nullable[0] <= version <= self.nullable[1]
+
+
+@dataclass(slots=True, frozen=True)
+class Struct:
+    """Fields under a name; `name` is that of its class in `messages`."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Head:
+    """The head line of a block: what can be known of a message without parsing its rows.
+
+    `kind` is Kafka's word for it; `table` is the file it stands in, for a record the name of its topic.
+    """
+
+    table: str
+    name: str
+    kind: str
+    key: int
+    versions: Range
+    flexible: int | None
+    unstable: bool
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible is not None and version >= self.flexible
+
+
+@dataclass(slots=True, frozen=True)
+class Message(Head):
+    """A message of the table; `structs` are all the structs in it, inner ones first."""
+
+    fields: tuple[Field, ...]
+    structs: tuple[Struct, ...]
+
+
+HEAD = re.compile(
+    r"^(?P<name>\w+)  (?P<kind>[a-z-]+)(?:  key (?P<key>\d+))?  v(?P<low>\d+)(?:-(?P<high>\d+))?"
+    r"(?:  flexible (?P<flexible>\d+)\+)?(?P<unstable>  unstable)?\n",
+    re.MULTILINE,
+)
+ROW = re.compile(
+    r"(?P<indent> +)(?P<name>\w+) +(?P<type>\S+)"
+    r"(?: +v(?P<low>\d+)(?P<open>\+|-(?P<high>\d+))?)?"
+    r"(?: +(?P<null>nullable)(?: v(?P<null_low>\d+)(?P<null_open>\+|-(?P<null_high>\d+))?)?)?"
+    r"(?: +tag (?P<tag>\d+))?(?: +default (?P<default>\S+))?"
+    r"(?: +(?P<ignorable>ignorable))?(?: +(?P<inflexible>inflexible))?"
+)
+
+
+@cache
+def heads() -> dict[str, tuple[Head, str]]:
+    """Each message's head and the text of its rows, not yet parsed."""
+    index: dict[str, tuple[Head, str]] = {}
+    for table in TABLES:
+        text = (pkgutil.get_data(__package__ or "", f"tables/{table}.txt") or b"").decode()
+        found = list(HEAD.finditer(text))
+        ends = [m.start() for m in found[1:]] + [len(text)]
+        for m, end in zip(found, ends, strict=True):
+            index[m["name"]] = _head(table, m), text[m.end() : end]
+    return index
+
+
+@cache
+def by_key() -> dict[tuple[str, int], Head]:
+    """Requests and responses by kind and API key."""
+    return {(head.kind, head.key): head for head, _ in heads().values() if head.kind in ("request", "response")}
+
+
+@cache
+def records(topic: str) -> dict[tuple[str, int], Head]:
+    """The records of an internal topic by kind (metadata, coordinator-key, coordinator-value) and number."""
+    return {(head.kind, head.key): head for head, _ in heads().values() if head.table == topic}
+
+
+def _head(table: str, m: re.Match[str]) -> Head:
+    low = int(m["low"])
+    return Head(
+        table=table,
+        name=m["name"],
+        kind=m["kind"],
+        key=-1 if m["key"] is None else int(m["key"]),
+        versions=(low, int(m["high"] or low)),
+        flexible=None if m["flexible"] is None else int(m["flexible"]),
+        unstable=m["unstable"] is not None,
+    )
+
+
+@cache
+def message(name: str) -> Message:
+    """Parse the block of a message. KeyError if the table has none of that name."""
+    head, text = heads()[name]
+    rows = [_row(name, line) for line in text.splitlines() if line and not line.startswith("#")]
+    structs: dict[str, Struct] = {}
+    i = 0
+    while i < len(rows) and rows[i]["name"] == "struct":
+        fields, after = _fields(name, rows, i + 1, head.versions, structs)
+        structs[rows[i]["type"]] = Struct(f"{name}_{rows[i]['type']}", fields)
+        i = after
+    fields, _ = _fields(name, rows, i, head.versions, structs)
+    known = (head.table, head.name, head.kind, head.key, head.versions, head.flexible, head.unstable)
+    return Message(*known, fields, tuple(structs.values()))
+
+
+def _row(name: str, line: str) -> re.Match[str]:
+    m = ROW.fullmatch(line)
+    if m is None:
+        raise ValueError(f"{name}: cannot read the row {line!r}")
+    return m
+
+
+def _fields(
+    name: str, rows: list[re.Match[str]], i: int, within: Range, structs: dict[str, Struct]
+) -> tuple[tuple[Field, ...], int]:
+    """The rows from `i` that share its indent, each with its children; and the index of the first row after them."""
+    fields: list[Field] = []
+    depth = len(rows[i]["indent"]) if i < len(rows) else 0
+    while i < len(rows) and len(rows[i]["indent"]) == depth:
+        row = rows[i]
+        versions = _range(row, "", within)
+        i += 1
+        item = row["type"].removeprefix("[]")
+        if i < len(rows) and len(rows[i]["indent"]) > depth:
+            inner, i = _fields(name, rows, i, versions, structs)
+            structs[item] = Struct(f"{name}_{item}", inner)
+        if item not in SCALARS and item not in structs:
+            raise ValueError(f"{name}: no struct {item} stands before the row {row[0]!r}")
+        fields.append(_field(row, versions, structs.get(item)))
+    return tuple(fields), i
+
+
+def _range(row: re.Match[str], prefix: str, within: Range) -> Range:
+    if row[prefix + "low"] is None:
+        return within
+    low = int(row[prefix + "low"])
+    if row[prefix + "open"] == "+":
+        return low, within[1]
+    return low, int(row[prefix + "high"] or low)
+
+
+def _field(row: re.Match[str], versions: Range, struct: Struct | None) -> Field:
+    return Field(
+        name=row["name"],
+        type=row["type"],
+        versions=versions,
+        nullable=_range(row, "null_", versions) if row["null"] else None,
+        tag=None if row["tag"] is None else int(row["tag"]),
+        default=_default(row["type"], row["default"], struct is not None, row["null"] is not None),
+        ignorable=row["ignorable"] is not None,
+        inflexible=row["inflexible"] is not None,
+        struct=struct,
+    )
+
+
+def _default(kind: str, text: str | None, is_struct: bool, nullable: bool) -> Any:
+    """The value of a field that nobody set. A struct's is None, and `messages` says what that means."""
+    if text == "null" or (is_struct and not kind.startswith("[]")):
+        return None
+    if kind.startswith("[]"):
+        return ()
+    if kind == "records":
+        return None if nullable else b""
+    if text is None:
+        return ZERO.get(kind, 0)
+    if kind == "bool":
+        return text == "true"
+    return int(text, 0) if kind in FIXED else text
