@@ -16,9 +16,10 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,10 +43,10 @@ class Found:
 class Tool:
     name: str
     had_by: str
-    tests: tuple[str, ...]
+    tests: Sequence[str]
     command: str = ""
     env: str = ""
-    made_of: tuple[str, ...] = ()
+    made_of: Sequence[str] = ()
     cache: str = ""
 
 
@@ -56,11 +57,7 @@ class MakeFailed(Exception):
 @functools.cache
 def table() -> dict[str, Tool]:
     rows = tomllib.loads((ROOT / "tests" / "needs.toml").read_text())
-    lists = ("tests", "made_of")
-    return {
-        name: Tool(name, **{key: tuple(value) if key in lists else value for key, value in row.items()})
-        for name, row in rows.items()
-    }
+    return {name: Tool(name, **row) for name, row in rows.items()}
 
 
 @functools.cache
@@ -78,7 +75,7 @@ def find(name: str) -> Found:
     return Found(name, reason=f"{tool.env} is not set")
 
 
-def missing(names: Iterator[str] | tuple[str, ...] | list[str]) -> Found | None:
+def missing(names: Iterable[str]) -> Found | None:
     return next((found for found in map(find, names) if found.path is None), None)
 
 
@@ -188,7 +185,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @contextlib.contextmanager
 def _uncaptured(config: pytest.Config) -> Iterator[None]:
-    capture = config.pluginmanager.getplugin("capturemanager")
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
         yield
 

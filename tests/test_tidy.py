@@ -1,0 +1,284 @@
+"""The house rules as tests: who may import whom, which packages are pure, how long things may be, how they are named.
+
+A rule yields one line a breach. What is exempt stands in a table here with its reason, and an exemption that is no
+longer needed is a breach too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests import needs
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "moldau"
+
+# A package may import itself and those listed. One that is not listed may not exist: add its row with the design.
+MAY_IMPORT: dict[str, set[str]] = {
+    "settings": set(),
+    "wire": set(),
+    "log": {"wire"},
+    "machines": {"wire"},
+    "cluster": {"wire", "log", "machines"},
+    "broker": {"settings", "wire", "log", "machines", "cluster"},
+    "client": {"settings", "wire"},
+    "serdes": {"settings"},
+    "registry": {"settings", "serdes", "client"},
+    "rest": {"settings", "serdes", "client"},
+    "console": {"settings", "serdes", "client"},
+    "spark": {"settings", "serdes", "wire", "client"},
+    "operators": {"serdes"},
+    "views": {"client", "serdes"},
+    "plan": {"operators", "spark", "serdes"},
+    "streams": {"plan", "operators", "serdes", "views"},
+    "sql": {"plan", "operators", "serdes", "views"},
+    "connect": {"spark", "serdes", "client"},
+    "mirror": {"spark", "serdes", "client"},
+    "testing": {"broker"},
+}
+ROOTS = {"__init__", "__main__", "cli", "platform"}  # composition: may import all
+PURE = ("wire", "machines", "operators")
+IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "datetime"}
+IMPURE |= {"socket", "asyncio", "uvloop", "threading", "multiprocessing", "subprocess"}
+STRICT = ("wire", "log", "machines", "plan")
+
+FUNCTION_LINES = 60
+FILE_LINES = 600
+FILE_BYTES = 300_000
+# "path" or "path::function" -> why it may be longer.
+LONGER: dict[str, str] = {}
+BAD_NAME = re.compile(r"(Manager|Helpers?|Utils?|Impl|Base)$|^Base")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    where: str  # relative to the project
+    text: str
+    tree: ast.Module
+
+    @property
+    def package(self) -> str:
+        """The first name below moldau: `wire` for src/moldau/wire/codec.py, `settings` for src/moldau/settings.py."""
+        return Path(self.where).relative_to("src/moldau").with_suffix("").parts[0]
+
+    def functions(self) -> Iterator[Function]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+
+    def classes(self) -> Iterator[ast.ClassDef]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+
+
+@cache
+def modules(folder: str) -> tuple[Module, ...]:
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        text = path.read_text()
+        found.append(Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text)))
+    return tuple(found)
+
+
+def everywhere() -> tuple[Module, ...]:
+    return modules("src/moldau") + modules("tests") + modules("benchmarks")
+
+
+def imports(module: Module) -> Iterator[tuple[int, str]]:
+    """Every imported name in full, relative imports resolved; also those for types alone."""
+    package = Path(module.where).relative_to("src").parent.parts
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            prefix = package[: len(package) - node.level + 1] if node.level else ()
+            stem = ".".join((*prefix, *([node.module] if node.module else [])))
+            yield from ((node.lineno, f"{stem}.{alias.name}") for alias in node.names)
+
+
+def clean(breaches: Iterator[str]) -> None:
+    found = list(breaches)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_packages_import_only_what_the_design_allows() -> None:
+    def breaches() -> Iterator[str]:
+        for module in modules("src/moldau"):
+            mine = module.package
+            if mine in ROOTS:
+                continue
+            if mine not in MAY_IMPORT:
+                yield f"{module.where}: package {mine} has no row in MAY_IMPORT"
+                continue
+            for line, name in imports(module):
+                top, _, rest = name.partition(".")
+                other = rest.split(".")[0]
+                if top == "moldau" and other not in {mine, "__version__"} | MAY_IMPORT[mine]:
+                    yield f"{module.where}:{line}: {mine} must not import {other or 'moldau'}"
+
+    clean(breaches())
+
+
+def test_pure_packages_have_no_clock_no_dice_and_no_input_or_output() -> None:
+    def breaches() -> Iterator[str]:
+        for module in modules("src/moldau"):
+            if module.package in PURE:
+                for line, name in imports(module):
+                    if name.split(".")[0] in IMPURE:
+                        yield f"{module.where}:{line}: {module.package} is pure and must not import {name}"
+                for node in ast.walk(module.tree):
+                    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
+                        yield f"{module.where}:{node.lineno}: {module.package} is pure and must not open files"
+
+    clean(breaches())
+
+
+def length(function: Function) -> int:
+    """Lines of a function without its docstring: prose is free."""
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    if ast.get_docstring(function):
+        prose = function.body[0]
+        lines -= (prose.end_lineno or 0) - prose.lineno + 1
+    return lines
+
+
+def too_long() -> dict[str, str]:
+    found = {}
+    for module in everywhere():
+        if (lines := len(module.text.splitlines())) > FILE_LINES:
+            found[module.where] = f"{lines} lines, at most {FILE_LINES}"
+        for function in module.functions():
+            if (lines := length(function)) > FUNCTION_LINES:
+                found[f"{module.where}::{function.name}"] = f"{lines} lines, at most {FUNCTION_LINES}"
+    return found
+
+
+def test_functions_and_files_stay_short_or_give_a_reason() -> None:
+    found = too_long()
+    clean(f"{where}: {what}" for where, what in found.items() if where not in LONGER)
+    clean(f"{where}: is short enough now, take it out of LONGER" for where in LONGER if where not in found)
+
+
+def test_every_module_opens_with_a_docstring() -> None:
+    clean(
+        f"{module.where}: no docstring"
+        for module in everywhere()
+        if module.text.strip() and not ast.get_docstring(module.tree)
+    )
+
+
+def test_classes_are_nouns_of_the_field() -> None:
+    clean(
+        f"{module.where}:{node.lineno}: {node.name} says nothing; name it after what it is"
+        for module in everywhere()
+        for node in module.classes()
+        if BAD_NAME.search(node.name)
+    )
+
+
+def test_dataclasses_are_slotted() -> None:
+    def breaches() -> Iterator[str]:
+        for module in modules("src/moldau"):
+            for node in module.classes():
+                for decorator in node.decorator_list:
+                    text = ast.unparse(decorator)
+                    if re.match(r"(dataclasses\.)?dataclass\b", text) and "slots=True" not in text:
+                        yield f"{module.where}:{node.lineno}: dataclass {node.name} without slots=True"
+
+    clean(breaches())
+
+
+def test_signatures_are_annotated() -> None:
+    def breaches() -> Iterator[str]:
+        for module in modules("src/moldau"):
+            for function in module.functions():
+                given = function.args
+                named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+                bare = [a.arg for a in named if a and not a.annotation and a.arg not in ("self", "cls")]
+                if bare or (function.returns is None):
+                    yield f"{module.where}:{function.lineno}: {function.name} lacks {', '.join(bare) or 'its result'}"
+
+    clean(breaches())
+
+
+def test_no_handler_swallows_every_exception() -> None:
+    def breaches() -> Iterator[str]:
+        for module in modules("src/moldau"):
+            for node in ast.walk(module.tree):
+                if isinstance(node, ast.ExceptHandler):
+                    caught = ast.unparse(node.type) if node.type else "everything"
+                    raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+                    if caught in ("everything", "Exception", "BaseException") and not raises:
+                        yield f"{module.where}:{node.lineno}: catches {caught} and goes on"
+
+    clean(breaches())
+
+
+def test_nothing_is_left_to_do_in_comments() -> None:
+    mark = re.compile(r"#.*\b(TODO|FIXME|XXX)\b")
+    clean(
+        f"{module.where}:{number}: {line.strip()}"
+        for module in modules("src/moldau")
+        for number, line in enumerate(module.text.splitlines(), 1)
+        if mark.search(line)
+    )
+
+
+def api_keys(module: Module) -> Iterator[int]:
+    for function in module.functions():
+        for decorator in function.decorator_list:
+            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "api" and decorator.args:
+                yield ast.literal_eval(decorator.args[0])
+
+
+def test_an_api_file_names_its_key_and_how_it_deviates() -> None:
+    def breaches() -> Iterator[str]:
+        for module in modules("src/moldau/broker"):
+            prose = ast.get_docstring(module.tree) or ""
+            for key in api_keys(module):
+                if not re.search(rf"key {key}\b", prose):
+                    yield f"{module.where}: its docstring does not say (key {key})"
+                if "Deviates" not in prose:
+                    yield f"{module.where}: its docstring does not say how it deviates from Kafka"
+
+    clean(breaches())
+
+
+def test_no_big_file_is_kept_in_the_project() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    clean(
+        f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes, at most {FILE_BYTES}"
+        for path in paths
+        if path.is_file() and path.stat().st_size > FILE_BYTES
+    )
+
+
+def test_pyright_is_strict_where_the_style_says() -> None:
+    strict = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pyright"]["strict"]
+    clean(
+        f"pyproject.toml: src/moldau/{name} is not under pyright's strict"
+        for name in STRICT
+        if (SOURCE / name).exists() and f"src/moldau/{name}" not in strict
+    )
+
+
+def marks(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.needs"):
+            yield from (ast.literal_eval(argument) for argument in node.args)
+        if isinstance(node, ast.arg) and node.arg in needs.IMPLIED and "/test_" in module.where:
+            yield needs.IMPLIED[node.arg]
+
+
+def test_needs_toml_says_which_tests_need_which_tool() -> None:
+    used = {(tool, module.where) for module in modules("tests") for tool in marks(module)}
+    named = {(tool.name, path) for tool in needs.table().values() for path in tool.tests}
+    clean(f"tests/needs.toml: [{tool}] does not name {path}" for tool, path in sorted(used - named))
+    clean(f"tests/needs.toml: [{tool}] names {path}, which does not need it" for tool, path in sorted(named - used))
