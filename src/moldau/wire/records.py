@@ -12,11 +12,11 @@ says is checked only as far as framing needs it (a broker has an error code of i
 the rest, and raises WireError and nothing else, in time and memory bounded by the batch and by `limit`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from moldau.wire.compression import Buffer, Compression, compress, decompress
 from moldau.wire.crc import crc32c
@@ -58,6 +58,10 @@ class Record(NamedTuple):
     key: bytes | None = None
     value: bytes | None = None
     headers: Headers = ()
+
+
+# A named tuple's own constructor is Python code and takes twice as long.
+_new_tuple = cast(Callable[[type[Record], tuple[object, ...]], Record], tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 
 
 class Batch:
@@ -192,19 +196,24 @@ def records(batch: Batch, limit: int = MAX_DECOMPRESSED) -> Iterator[Record]:
 
 
 # The loop is long and repeats itself because a call per field would halve its speed. A varint of one byte is decoded
-# in place. No field is checked against the end of its record: all of them only ever move `at` forward, so that one
-# comparison behind the last one finds every wrong length, and a read beyond the data raises IndexError.
+# in place, and one of two bytes where such are usual. No field is checked against the end of its record: all of them
+# only ever move `at` forward, so that one comparison behind the last one finds every wrong length, and a read beyond
+# the data raises IndexError. In `data[at : (at := ...)]` the start is taken before `at` moves.
 def _records(
     data: bytes, count: int, base_offset: int, base_timestamp: int, append_time: int | None
 ) -> Iterator[Record]:
-    record, total, at = Record.__new__, len(data), 0
-    headers: Headers = ()
+    new, record, total, at = _new_tuple, Record, len(data), 0
+    headers: Headers
     try:
         for _ in range(count):
             n = data[at]
             at += 1
             if n > 127:
-                n, at = varint(data, at - 1)
+                if (high := data[at]) < 128:
+                    n += (high << 7) - 128
+                    at += 1
+                else:
+                    n, at = varint(data, at - 1)
             end = at + (n >> 1)
             if n & 1 or end > total:
                 raise WireError(f"a record of {(n >> 1) ^ -(n & 1)} bytes where {total - at} are left")
@@ -216,27 +225,30 @@ def _records(
             n = data[at]
             at += 1
             if n > 127:
-                n, at = varint(data, at - 1)
+                if (high := data[at]) < 128:
+                    n += (high << 7) - 128
+                    at += 1
+                else:
+                    n, at = varint(data, at - 1)
             offset = base_offset + ((n >> 1) ^ -(n & 1))
             n = data[at]
-            start = at = at + 1
+            at += 1
             if n > 127:
                 n, at = varint(data, at - 1)
-                start = at
-            key = None if n & 1 else data[start : (at := at + (n >> 1))]
+            key = None if n & 1 else data[at : (at := at + (n >> 1))]
             n = data[at]
-            start = at = at + 1
+            at += 1
             if n > 127:
-                n, at = varint(data, at - 1)
-                start = at
-            value = None if n & 1 else data[start : (at := at + (n >> 1))]
-            if data[at]:
-                headers, at = _headers(data, at)
-            else:
-                headers, at = (), at + 1
+                if (high := data[at]) < 128:
+                    n += (high << 7) - 128
+                    at += 1
+                else:
+                    n, at = varint(data, at - 1)
+            value = None if n & 1 else data[at : (at := at + (n >> 1))]
+            headers, at = _headers(data, at) if data[at] else ((), at + 1)
             if at != end:
                 raise WireError(f"the fields of a record end at {at}, the record at {end}")
-            yield record(Record, offset, timestamp, key, value, headers)
+            yield new(record, (offset, timestamp, key, value, headers))
     except IndexError:
         raise WireError("a record ends after its batch") from None
     if at != total:
