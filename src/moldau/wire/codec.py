@@ -1,0 +1,70 @@
+"""Messages to bytes and back. The function for a message and a version is compiled from the table on first use."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from moldau.wire.codec_read import Buffer, reader
+from moldau.wire.codec_write import writer
+from moldau.wire.errors import WireError
+
+T = TypeVar("T")
+
+_readers: dict[tuple[type[Any], int], Callable[[Buffer, int, int], tuple[Any, int]]] = {}
+_writers: dict[tuple[type[Any], int], Callable[[Any], list[Any]]] = {}
+
+
+def decode(cls: type[T], version: int, data: Buffer, pos: int = 0) -> T:
+    """The message that `data` holds from `pos` to its end. WireError if it does not."""
+    message, end = decode_from(cls, version, data, pos)
+    if end != len(data):
+        raise WireError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over")
+    return message
+
+
+def decode_from(cls: type[T], version: int, data: Buffer, pos: int) -> tuple[T, int]:
+    """The message that `data` holds at `pos`, and the position after it. WireError if there is none."""
+    read = _readers.get((cls, version)) or _reader(cls, version)
+    try:
+        return read(data, pos, len(data))
+    except (struct.error, IndexError, ValueError) as e:
+        raise WireError(f"{cls.__name__} v{version}: {e}") from e
+    except WireError as e:
+        raise WireError(f"{cls.__name__} v{version}: {e}") from None
+
+
+def encode(message: Any, version: int) -> bytes:
+    """The bytes of a message. WireError if something is set that the version cannot carry."""
+    chunks = encode_parts(message, version)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def encode_parts(message: Any, version: int) -> list[Any]:
+    """The same in chunks, where each `records` value stands by itself as it was given."""
+    cls = message.__class__
+    write = _writers.get((cls, version)) or _writer(cls, version)
+    try:
+        return write(message)
+    except (struct.error, TypeError, AttributeError, ValueError) as e:
+        e.add_note(f"while encoding {cls.__name__} v{version}")
+        raise
+
+
+def _reader(cls: type[Any], version: int) -> Callable[[Buffer, int, int], tuple[Any, int]]:
+    _check(cls, version)
+    read = _readers[cls, version] = reader(cls.SCHEMA, version)
+    return read
+
+
+def _writer(cls: type[Any], version: int) -> Callable[[Any], list[Any]]:
+    _check(cls, version)
+    write = _writers[cls, version] = writer(cls.SCHEMA, version)
+    return write
+
+
+def _check(cls: type[Any], version: int) -> None:
+    low, high = cls.SCHEMA.versions
+    if not low <= version <= high:
+        raise WireError(f"{cls.__name__} has no version {version}, only {low} to {high}")

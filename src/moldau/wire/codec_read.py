@@ -1,0 +1,218 @@
+"""Emit the function that reads one version of a message.
+
+It works on any buffer of bytes and checks before it believes: a length or a count that the rest of the input cannot
+hold is refused before anything is made of it, so time and memory stay linear in the input.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from moldau.wire.codec_source import Source, class_of, least_size, split
+from moldau.wire.errors import WireError
+from moldau.wire.messages import makes_struct
+from moldau.wire.schema import FIXED, Field, Message, Struct
+
+Buffer = bytes | bytearray | memoryview
+LONGEST_STRING = 0x7FFF
+
+
+def uvarint(data: Buffer, pos: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits, and the position after it."""
+    first = data[pos]
+    return (first, pos + 1) if first < 0x80 else longer(data, pos + 1, first)
+
+
+def longer(data: Buffer, pos: int, first: int) -> tuple[int, int]:
+    """The rest of an unsigned varint whose first byte says that there is more."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, pos
+    raise WireError("a varint is longer than 32 bits")
+
+
+def skip_tags(data: Buffer, pos: int, size: int, first: int) -> int:
+    """Pass over tagged fields of which none is known; `first` is the first byte of their count."""
+    count = first
+    if first > 127:
+        count, pos = longer(data, pos, first)
+    for _ in range(count):
+        _, pos = uvarint(data, pos)
+        length, pos = uvarint(data, pos)
+        pos += length
+        if pos > size:
+            raise WireError("a tagged field is longer than what is left")
+    return pos
+
+
+def refuse(name: str, what: str) -> None:
+    raise WireError(f"{name}: {what}")
+
+
+SCOPE: dict[str, Any] = {
+    "new": object.__new__,
+    "unpack": struct.unpack_from,
+    "uvarint": uvarint,
+    "longer": longer,
+    "skip_tags": skip_tags,
+    "refuse": refuse,
+}
+
+
+def reader(spec: Message, version: int) -> Callable[[Buffer, int, int], tuple[Any, int]]:
+    """A function of the data, a position and the data's size, that gives the message and the position after it."""
+    s = Source("data, pos, size", dict(SCOPE), version, spec.is_flexible(version))
+    s.line("view = data if type(data) is memoryview else memoryview(data)")
+    _struct(s, "out", spec)
+    _flush(s)
+    if not any("view[" in line for line in s.lines):
+        del s.lines[0]
+    s.line("return out, pos")
+    return s.compile(f"read {spec.name}")
+
+
+def _struct(s: Source, target: str, owner: Message | Struct) -> None:
+    plain, tagged, absent = split(owner, s.version)
+    s.line(f"{target} = new({s.name(class_of(owner), 'C')})")
+    for field in (*absent, *tagged):
+        s.line(f"{target}.{field.name} = {_default(s, field)}")
+    for field in plain:
+        _value(s, f"{target}.{field.name}", field, field.type)
+    if s.flexible:
+        _tags(s, target, tagged)
+
+
+def _default(s: Source, field: Field) -> str:
+    if makes_struct(field):
+        assert field.struct is not None
+        return s.name(class_of(field.struct), "C") + "()"
+    return repr(field.default)
+
+
+def _value(s: Source, target: str, field: Field, kind: str) -> None:
+    if kind in FIXED:
+        s.run.append((FIXED[kind], target))
+    elif kind.startswith("[]"):
+        _measured(s, target, field, kind, _array)
+    elif field.struct is None:
+        _measured(s, target, field, kind, _text if kind == "string" else _bytes)
+    elif field.nullable_at(s.version) and not field.is_array:
+        _optional_struct(s, target, field.struct)
+    else:
+        inner = s.variable()
+        _struct(s, inner, field.struct)
+        s.line(f"{target} = {inner}")
+
+
+def _optional_struct(s: Source, target: str, owner: Struct) -> None:
+    mark, inner = s.variable(), s.variable()
+    s.run.append(("b", mark))
+    _flush(s)
+    with s.under(f"if {mark} < 0:"):
+        s.line(f"{target} = None")
+    with s.under("else:"):
+        _struct(s, inner, owner)
+        _flush(s)
+        s.line(f"{target} = {inner}")
+
+
+def _measured(
+    s: Source, target: str, field: Field, kind: str, body: Callable[[Source, str, Field, str, str], None]
+) -> None:
+    """A value behind its length; a negative one is null."""
+    n = s.variable()
+    if s.flexible and not field.inflexible:
+        s.run.append(("B", n))
+        _flush(s)
+        with s.under(f"if {n} > 127:"):
+            s.line(f"{n}, pos = longer(data, pos, {n})")
+            if kind == "string":
+                s.line(f"if {n} > {LONGEST_STRING + 1}: refuse({field.name!r}, 'too long for a string')")
+        s.line(f"{n} -= 1")
+    else:
+        s.run.append(("h" if kind == "string" else "i", n))
+        _flush(s)
+    if field.nullable_at(s.version) and kind == field.type:
+        s.line(f"if {n} < 0: {target} = None")
+        with s.under("else:"):
+            body(s, target, field, kind, n)
+    else:
+        s.line(f"if {n} < 0: refuse({field.name!r}, 'null where none may be')")
+        body(s, target, field, kind, n)
+
+
+def _text(s: Source, target: str, field: Field, kind: str, n: str) -> None:
+    _span(s, field, n)
+    s.line(f"{target} = str(data[pos:end], 'utf-8'); pos = end")
+
+
+def _bytes(s: Source, target: str, field: Field, kind: str, n: str) -> None:
+    _span(s, field, n)
+    s.line(f"{target} = {'view[pos:end]' if kind == 'records' else 'bytes(data[pos:end])'}; pos = end")
+
+
+def _span(s: Source, field: Field, n: str) -> None:
+    s.line(f"end = pos + {n}")
+    s.line(f"if end > size: refuse({field.name!r}, 'longer than what is left')")
+
+
+def _array(s: Source, target: str, field: Field, kind: str, n: str) -> None:
+    item = kind[2:]
+    least = least_size(item, field, s.version, s.flexible)
+    s.line(f"if {n} * {least} > size - pos: refuse({field.name!r}, 'more elements than there are bytes for')")
+    if item == "uuid":
+        s.line(f"{target} = [bytes(data[i:i + 16]) for i in range(pos, pos + {n} * 16, 16)]; pos += {n} * 16")
+    elif item in FIXED:
+        s.line(f"{target} = list(unpack('>%d{FIXED[item]}' % {n}, data, pos)) if {n} else []; pos += {n} * {least}")
+    else:
+        _elements(s, target, field, item, n)
+
+
+def _elements(s: Source, target: str, field: Field, item: str, n: str) -> None:
+    found, element = s.variable(), s.variable()
+    s.line(f"{target} = {found} = []")
+    with s.under(f"for _ in range({n}):"):
+        _value(s, element, field, item)
+        _flush(s)
+        s.line(f"{found}.append({element})")
+
+
+def _tags(s: Source, target: str, tagged: list[Field]) -> None:
+    count, tag, end = s.variable(), s.variable(), s.variable()
+    s.run.append(("B", count))
+    _flush(s)
+    if not tagged:
+        s.line(f"if {count}: pos = skip_tags(data, pos, size, {count})")
+        return
+    with s.under(f"if {count}:"):
+        s.line(f"if {count} > 127: {count}, pos = longer(data, pos, {count})")
+        with s.under(f"for _ in range({count}):"):
+            s.line(f"{tag}, pos = uvarint(data, pos); {end}, pos = uvarint(data, pos); {end} += pos")
+            s.line(f"if {end} > size: refuse('tagged field', 'longer than what is left')")
+            for i, field in enumerate(tagged):
+                with s.under(f"{'elif' if i else 'if'} {tag} == {field.tag}:"):
+                    _value(s, f"{target}.{field.name}", field, field.type)
+                    _flush(s)
+                    s.line(f"if pos != {end}: refuse({field.name!r}, 'not of the length it claims')")
+            s.line(f"else: pos = {end}")
+
+
+def _flush(s: Source) -> None:
+    """Read the run."""
+    only_byte = len(s.run) == 1 and s.run[0][0] == "B"
+    cut = s.cut()
+    if cut is None:
+        return
+    packer, targets = cut
+    if only_byte:
+        s.line(f"{targets[0]} = data[pos]; pos += 1")
+    else:
+        s.line(f"{', '.join(targets)}, = {s.name(packer.unpack_from, 'U')}(data, pos); pos += {packer.size}")
