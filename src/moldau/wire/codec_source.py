@@ -6,7 +6,7 @@ The first byte of a length belongs to a run too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from struct import Struct as Packer
@@ -33,7 +33,7 @@ class Source:
         self.lines.append("    " * self.depth + text)
 
     @contextmanager
-    def under(self, opening: str) -> Iterator[None]:
+    def under(self, opening: str) -> Generator[None]:
         """What is emitted within stands indented under a line such as `if x:`."""
         self.line(opening)
         self.depth += 1
