@@ -1,0 +1,60 @@
+"""One broker for all conformance tests of a worker, and topics with names of their own.
+
+`CONFORMANCE_BOOTSTRAP=host:port` runs the same tests against another broker, so that what they claim of Kafka can be
+checked on Apache Kafka itself.
+"""
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+OTHER = "CONFORMANCE_BOOTSTRAP"
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    if address := os.environ.get(OTHER):
+        yield address
+        return
+    from moldau.testing import broker
+
+    with broker() as kafka:
+        yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+@pytest.fixture(scope="session")
+def fresh_name() -> Callable[[str], str]:
+    """Names that no other test, worker or run has used: the broker may be a shared one."""
+    numbers = itertools.count()
+    return lambda stem: f"{stem}-{os.getpid()}-{os.urandom(3).hex()}-{next(numbers)}"
+
+
+@pytest.fixture
+def new_topic(admin: AdminClient, fresh_name: Callable[[str], str]) -> Callable[..., str]:
+    def make(partitions: int = 1, **config: str) -> str:
+        name = fresh_name("t")
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
+        deadline = time.monotonic() + 10
+        while name not in admin.list_topics(timeout=20).topics:  # Apache Kafka learns of it a moment later
+            assert time.monotonic() < deadline, f"{name} was created and does not show up"
+        return name
+
+    return make
+
+
+@pytest.fixture
+def topic(new_topic: Callable[..., str]) -> str:
+    return new_topic()
