@@ -31,6 +31,9 @@ class Compression(IntEnum):
 FIRST_GUESS = 1 << 16
 """The smallest buffer that is tried; the next ones are four times as large."""
 
+TOO_SMALL = "failed to write whole buffer"
+"""How the library says that the buffer was; any other error is damage, for which no larger one is made."""
+
 XERIAL = b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2
 XERIAL_BLOCK = 1 << 15
 LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks of at most 64 KB, no checksums
@@ -89,14 +92,14 @@ def _within(data: bytes, limit: int) -> bytes:
 
 
 def _bounded(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int) -> bytes:
-    """Decode into ever larger buffers: the library says nothing of the size, only that a buffer was too small."""
+    """Decode into ever larger buffers: neither these formats nor the library tell the size beforehand."""
     size = min(max(FIRST_GUESS, 4 * len(data)), limit)
     while True:
         out = bytearray(size)
         try:
             return bytes(memoryview(out)[: decompress_into(data, out)])
         except cramjam.DecompressionError as error:
-            if size >= limit:
+            if size >= limit or TOO_SMALL not in str(error):
                 raise WireError(f"not decompressed within {limit} bytes: {error}") from None
         size = min(4 * size, limit)
 
