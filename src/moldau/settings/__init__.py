@@ -1,0 +1,95 @@
+"""Settings under Kafka's own names: the table, typed values, layers, DescribeConfigs and changes.
+
+The facts are rows of `table.txt`. Everything is pure, except that the table is read once and `read_properties` reads
+a file. Values travel as text, as in a properties file or a request, and become typed when they are looked up.
+"""
+
+from moldau.settings.entries import (
+    CLIENT_METRICS_CONFIG,
+    DEFAULT_CONFIG,
+    DYNAMIC_BROKER_CONFIG,
+    DYNAMIC_BROKER_LOGGER_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    DYNAMIC_TOPIC_CONFIG,
+    GROUP_CONFIG,
+    STATIC_BROKER_CONFIG,
+    TYPE_CODES,
+    Entry,
+    Synonym,
+    describe,
+)
+from moldau.settings.layers import Endpoint, Settings, base_name, endpoints
+from moldau.settings.properties import assignment, properties, read_properties
+from moldau.settings.resources import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    alter,
+    group_settings,
+    replace,
+    topic_settings,
+    validate,
+    validate_quota,
+    validate_topic,
+)
+from moldau.settings.table import (
+    BROKER,
+    CLIENT_METRICS,
+    CLUSTER,
+    GROUP,
+    IP,
+    QUOTA,
+    TOPIC,
+    Row,
+    is_inert,
+    rows,
+    table,
+)
+from moldau.settings.values import SettingError, format_value
+
+__all__ = [
+    "APPEND",
+    "BROKER",
+    "CLIENT_METRICS",
+    "CLIENT_METRICS_CONFIG",
+    "CLUSTER",
+    "DEFAULT_CONFIG",
+    "DELETE",
+    "DYNAMIC_BROKER_CONFIG",
+    "DYNAMIC_BROKER_LOGGER_CONFIG",
+    "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    "DYNAMIC_TOPIC_CONFIG",
+    "GROUP",
+    "GROUP_CONFIG",
+    "IP",
+    "QUOTA",
+    "SET",
+    "STATIC_BROKER_CONFIG",
+    "SUBTRACT",
+    "TOPIC",
+    "TYPE_CODES",
+    "Endpoint",
+    "Entry",
+    "Row",
+    "SettingError",
+    "Settings",
+    "Synonym",
+    "alter",
+    "assignment",
+    "base_name",
+    "describe",
+    "endpoints",
+    "format_value",
+    "group_settings",
+    "is_inert",
+    "properties",
+    "read_properties",
+    "replace",
+    "rows",
+    "table",
+    "topic_settings",
+    "validate",
+    "validate_quota",
+    "validate_topic",
+]

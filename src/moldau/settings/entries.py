@@ -1,0 +1,132 @@
+"""DescribeConfigs as rows: the value of each setting, where it comes from, and what else would have given one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from moldau.settings.layers import Settings, base_name
+from moldau.settings.resources import effective
+from moldau.settings.table import BROKER, CLIENT_METRICS, CLUSTER, GROUP, TOPIC, Row, rows
+from moldau.settings.values import format_value
+
+# Where a value comes from, as numbered by DescribeConfigs.
+DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 2, 3
+STATIC_BROKER_CONFIG, DEFAULT_CONFIG, DYNAMIC_BROKER_LOGGER_CONFIG = 4, 5, 6
+CLIENT_METRICS_CONFIG, GROUP_CONFIG = 7, 8
+
+_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
+TYPE_CODES = {name: code for code, name in enumerate(_TYPES)}
+_OWN_SOURCE = {TOPIC: DYNAMIC_TOPIC_CONFIG, GROUP: GROUP_CONFIG, CLIENT_METRICS: CLIENT_METRICS_CONFIG}
+
+
+class Synonym(NamedTuple):
+    name: str
+    value: str | None
+    source: int
+
+
+class Entry(NamedTuple):
+    """One setting in a DescribeConfigs answer; a sensitive value is None."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool
+    sensitive: bool
+    type: int
+    synonyms: tuple[Synonym, ...]
+    doc: str | None
+
+
+def describe(
+    scope: str,
+    settings: Settings,
+    overrides: Mapping[str, str] | None = None,
+    names: Collection[str] | None = None,
+) -> list[Entry]:
+    """The entries of a resource, all or those named. CLUSTER is the default for all brokers.
+
+    `overrides` are the resource's own settings; those of the broker and the cluster are layers of `settings`.
+    """
+    own = overrides or {}
+    listed = [name for name in _LISTED[scope](scope, settings, own) if not names or name in names]
+    if scope in (BROKER, CLUSTER):
+        return [_broker_entry(scope, settings, name) for name in listed]
+    values = effective(scope, settings, own)
+    return [_entry(rows(scope)[name], settings, own, format_value(values[name])) for name in listed]
+
+
+def _resource_names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
+    return [name for name, row in rows(scope).items() if not row.internal or name in own]
+
+
+def _broker_names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
+    shown = [row.name for row in rows(BROKER).values() if not (row.internal or row.mode in ("dynamic", "unlisted"))]
+    return dict.fromkeys([*shown, *settings.static, *settings.cluster, *settings.broker])
+
+
+def _cluster_names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
+    return settings.cluster
+
+
+_LISTED: dict[str, Callable[[str, Settings, Mapping[str, str]], Iterable[str]]] = {
+    TOPIC: _resource_names,
+    GROUP: _resource_names,
+    CLIENT_METRICS: _resource_names,
+    BROKER: _broker_names,
+    CLUSTER: _cluster_names,
+}
+
+
+def _entry(row: Row, settings: Settings, own: Mapping[str, str], value: str | None) -> Entry:
+    found = _layered(settings, rows(BROKER)[row.chain[0]].synonyms, False) if row.chain else ()
+    if row.scope == GROUP and not row.chain:
+        found = (Synonym(row.name, row.default, DEFAULT_CONFIG),)
+    if row.name in own:
+        found = (Synonym(row.name, value, _OWN_SOURCE[row.scope]), *found)
+    source = found[0].source if found else DEFAULT_CONFIG
+    return Entry(row.name, value, source, False, row.sensitive, TYPE_CODES[row.type], found, row.doc)
+
+
+def _broker_entry(scope: str, settings: Settings, name: str) -> Entry:
+    row = _listed_row(base_name(name))
+    names = (name,) if row is None else row.synonyms if row.name == name else (name, row.name)
+    found = _layered(settings, names, secret=row is None or row.sensitive)
+    if scope == CLUSTER:
+        found = tuple(one for one in found if one.source == DYNAMIC_DEFAULT_BROKER_CONFIG)
+    source = found[0].source if found else DEFAULT_CONFIG
+    if row is None:  # as Kafka shows what it does not know: a secret that cannot be changed
+        return Entry(name, None, source, True, True, TYPE_CODES["unknown"], found, None)
+    plain = row.name == name
+    value = format_value(row.parse(found[0].value)) if found and found[0].value is not None else None
+    read_only = not plain or row.mode == "read-only"
+    return Entry(name, value, source, read_only, row.sensitive, TYPE_CODES[row.type], found, row.doc if plain else None)
+
+
+def _layered(settings: Settings, names: tuple[str, ...], secret: bool) -> tuple[Synonym, ...]:
+    """Every layer that has one of the names, strongest first; nothing before the first name itself, as in Kafka."""
+    layers: tuple[tuple[int, Mapping[str, str]], ...] = (
+        (DYNAMIC_BROKER_CONFIG, settings.broker),
+        (DYNAMIC_DEFAULT_BROKER_CONFIG, settings.cluster),
+        (STATIC_BROKER_CONFIG, settings.static),
+        (DEFAULT_CONFIG, {name: default for name in names if (default := _default(name)) is not None}),
+    )
+    found = [
+        Synonym(name, None if secret else layer[name], source)
+        for source, layer in layers
+        for name in names
+        if name in layer
+    ]
+    first = next((index for index, one in enumerate(found) if one.name == names[0]), len(found))
+    return tuple(found[first:])
+
+
+def _listed_row(name: str) -> Row | None:
+    row = rows(BROKER).get(name)
+    return row if row and row.mode != "unlisted" else None
+
+
+def _default(name: str) -> str | None:
+    row = _listed_row(name)
+    return row.default if row and row.mode != "dynamic" else None

@@ -1,0 +1,130 @@
+"""The settings of one broker in layers, and its listeners.
+
+The layers: changed for this broker, changed for all brokers, given at start, default. The first that has the name, or
+a synonym of it, decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from moldau.settings.checks import check_broker
+from moldau.settings.properties import assignment, properties
+from moldau.settings.table import BROKER, Row, is_inert, rows
+from moldau.settings.values import SettingError
+
+_UNITS_MS = {"hours": 3_600_000, "minutes": 60_000}
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|oauthbearer|gssapi)\.)?(?=.)")
+
+
+class Settings:
+    """The settings of one broker. `settings["log.segment.bytes"]` is typed and resolved through the layers."""
+
+    __slots__ = ("_values", "broker", "cluster", "static", "warnings")
+
+    def __init__(
+        self,
+        static: Mapping[str, str],
+        broker: Mapping[str, str] | None = None,
+        cluster: Mapping[str, str] | None = None,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.static, self.broker, self.cluster = dict(static), dict(broker or {}), dict(cluster or {})
+        self.warnings = warnings
+        self._values: dict[str, Any] = {}
+
+    @staticmethod
+    def load(source: str | Mapping[str, str] = "", overrides: Mapping[str, str] | Iterable[str] = ()) -> Settings:
+        """From properties text or pairs, and overrides (pairs, or `key=value` texts) that win over them."""
+        static = properties(source) if isinstance(source, str) else dict(source)
+        static.update(overrides if isinstance(overrides, Mapping) else map(assignment, overrides))
+        # Kafka keeps both names of a node's number equal, and shows both as given at start.
+        number = static.get("node.id", static.get("broker.id", rows(BROKER)["node.id"].default or ""))
+        static = {"node.id": number, "broker.id": number} | static
+        settings = Settings(static, warnings=tuple(filter(None, map(effect, static))))
+        check_broker(settings)
+        return settings
+
+    def with_dynamic(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> Settings:
+        """The same start with other changes made while running: for this broker, and for all."""
+        return Settings(self.static, broker, cluster, self.warnings)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            value = self._values[name] = self._resolve(rows(BROKER)[name])
+            return value
+
+    def listener(self, listener: str, name: str, mechanism: str = "") -> Any:
+        """A setting of one listener (and SASL mechanism): `listener.name.NAME.` wins over the plain name."""
+        prefix = f"listener.name.{listener.lower()}."
+        for key in (f"{prefix}{mechanism.lower()}.{name}", prefix + name):
+            for layer in (self.broker, self.cluster, self.static):
+                if key in layer:
+                    return rows(BROKER)[name].parse(layer[key])
+        return self[name]
+
+    def _resolve(self, row: Row) -> Any:
+        names = row.synonyms
+        for layer in (self.broker, self.cluster, self.static):
+            for name in names:
+                if name in layer:
+                    return _in_unit_of(row, name, rows(BROKER)[name].parse(layer[name]))
+        for name in names:
+            if (default := rows(BROKER)[name].default) is not None:
+                return _in_unit_of(row, name, rows(BROKER)[name].parse(default))
+        fallbacks = [link[1:] for link in row.chain if link[0] == "="]
+        return self[fallbacks[0]] if fallbacks else None
+
+
+def _in_unit_of(row: Row, name: str, value: Any) -> Any:
+    """`log.retention.hours` answers for `log.retention.ms`; a negative time means for ever in every unit."""
+    unit = _UNITS_MS.get(name.rpartition(".")[2], 1)
+    if not row.name.endswith(".ms") or unit == 1:
+        return value
+    return value * unit if value >= 0 else -1
+
+
+def base_name(name: str) -> str:
+    """The plain name behind `listener.name.NAME.` (and a SASL mechanism)."""
+    match = _LISTENER_PREFIX.match(name)
+    return name[match.end() :] if match else name
+
+
+def effect(name: str) -> str | None:
+    """Why a setting does nothing here: a sentence for a warning, or None if it counts."""
+    base = base_name(name)
+    if base in rows(BROKER):
+        return None
+    return f"Setting {name} has no effect in Moldau." if is_inert(base) else f"Setting {name} is unknown and ignored."
+
+
+class Endpoint(NamedTuple):
+    """A listener: its name, security protocol, host and port."""
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+
+
+def endpoints(settings: Settings, name: str = "listeners") -> list[Endpoint]:
+    """The broker's side of `listeners` or `advertised.listeners`; those of the controller are left out."""
+    controllers = {one.upper() for one in settings["controller.listener.names"]}
+    found = [_endpoint(settings, name, text) for text in settings[name]]
+    return [one for one in found if one.name not in controllers]
+
+
+def _endpoint(settings: Settings, name: str, text: str) -> Endpoint:
+    match = re.fullmatch(r"([A-Za-z0-9_.-]+)://(?:\[([0-9a-fA-F:.%a-z]*)\]|([^:/\[\]]*)):(\d{1,5})", text)
+    if not match or int(match[4]) > 65535:
+        raise SettingError(name, text, "a listener is written NAME://HOST:PORT")
+    listener = match[1].upper()
+    pairs = (pair.partition(":") for pair in settings["listener.security.protocol.map"].split(",") if pair)
+    protocols = {"CONTROLLER": "PLAINTEXT"} | {left.strip().upper(): right.strip().upper() for left, _, right in pairs}
+    if listener not in protocols:
+        raise SettingError(name, text, f"listener.security.protocol.map has no entry for {listener}")
+    return Endpoint(listener, protocols[listener], match[2] or match[3] or "", int(match[4]))

@@ -1,0 +1,198 @@
+"""The settings of topics, groups and client metrics, and changes to them and to a running broker.
+
+A resource keeps its own settings as text, name -> value ("overrides"). A change is a function from overrides to
+overrides; it refuses with SettingError, whose `error` names the Kafka error code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from moldau.settings.checks import check_group, check_topic
+from moldau.settings.layers import Settings, base_name
+from moldau.settings.table import BROKER, CLIENT_METRICS, CLUSTER, GROUP, TOPIC, Row, rows
+from moldau.settings.values import SettingError
+
+# What IncrementalAlterConfigs does to a value.
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+_CLIENT_MATCHES = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+Overrides = Mapping[str, str]
+
+
+def topic_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
+    """All settings of a topic, typed: its own, else the broker's. `internal.segment.bytes` wins over the public one."""
+    values = effective(TOPIC, settings, overrides)
+    if values["internal.segment.bytes"] is not None:
+        values["segment.bytes"] = values["internal.segment.bytes"]
+    return values
+
+
+def group_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
+    """All settings of a group, typed: its own, else the broker's."""
+    return effective(GROUP, settings, overrides)
+
+
+def effective(scope: str, settings: Settings, overrides: Overrides) -> dict[str, Any]:
+    return {name: _value(row, settings, overrides) for name, row in rows(scope).items()}
+
+
+def _value(row: Row, settings: Settings, overrides: Overrides) -> Any:
+    if row.name in overrides:
+        return row.parse(overrides[row.name])
+    if row.chain:
+        return settings[row.chain[0]]
+    return None if row.default is None else row.parse(row.default)
+
+
+def validate(scope: str, overrides: Mapping[str, str | None], settings: Settings | None = None) -> None:
+    """Refuse overrides that the resource cannot have."""
+    given: dict[str, str] = {}
+    for name, value in overrides.items():
+        if value is None:
+            raise SettingError(name, None, "it needs a value")
+        given[name] = value
+    _VALIDATORS[scope](settings or Settings({}), given)
+
+
+def validate_topic(overrides: Mapping[str, str | None], settings: Settings | None = None) -> None:
+    validate(TOPIC, overrides, settings)
+
+
+def _topic(settings: Settings, overrides: Overrides) -> None:
+    _known(TOPIC, overrides)
+    check_topic(effective(TOPIC, settings, overrides))
+
+
+def _group(settings: Settings, overrides: Overrides) -> None:
+    _known(GROUP, overrides)
+    check_group(settings, effective(GROUP, settings, overrides))
+
+
+def _client_metrics(settings: Settings, overrides: Overrides) -> None:
+    _known(CLIENT_METRICS, overrides, error="INVALID_REQUEST")
+    values = effective(CLIENT_METRICS, settings, overrides)
+    if not 100 <= values["interval.ms"] <= 3_600_000:
+        reason = "it must be between 100 and 3600000"
+        raise SettingError("interval.ms", overrides["interval.ms"], reason, "INVALID_REQUEST")
+    for pattern in values["match"]:
+        name, equals, expression = pattern.partition("=")
+        if name.strip() not in _CLIENT_MATCHES or not equals or not _compiles(expression.strip()):
+            raise SettingError("match", pattern, "it must be a list of client_id=EXPRESSION and the like")
+
+
+def _compiles(expression: str) -> bool:
+    try:
+        return bool(re.compile(expression))
+    except re.error:
+        return False
+
+
+def _known(scope: str, names: Iterable[str], error: str = "INVALID_CONFIG") -> None:
+    for name in names:
+        if name not in rows(scope):
+            raise SettingError(name, None, f"there is no such {scope} setting", error)
+
+
+def _broker(settings: Settings, overrides: Overrides) -> None:
+    _running(overrides, one_broker=True)
+
+
+def _cluster(settings: Settings, overrides: Overrides) -> None:
+    _running(overrides, one_broker=False)
+
+
+def _running(overrides: Overrides, one_broker: bool) -> None:
+    """What may change while the broker runs; a name that is not known is stored, as in Kafka."""
+    for name, value in overrides.items():
+        row = rows(BROKER).get(base_name(name))
+        if row is None or row.mode == "unlisted":
+            continue
+        if reason := _fixed_because(row, row.name != name, one_broker):
+            raise SettingError(name, None, reason, "INVALID_REQUEST")
+        try:
+            row.parse(value)
+        except SettingError as refused:
+            raise SettingError(name, refused.value, refused.reason, "INVALID_REQUEST") from None
+
+
+def _fixed_because(row: Row, prefixed: bool, one_broker: bool) -> str | None:
+    if row.mode == "read-only" and not prefixed:
+        return "it cannot be changed while the broker runs"
+    if row.mode == "per-listener" and not prefixed:
+        return f"while the broker runs it is changed for one listener, as listener.name.NAME.{row.name}"
+    if not one_broker and (prefixed or row.mode == "per-broker"):
+        return "it is changed for one broker, not for all"
+    return None
+
+
+_VALIDATORS: dict[str, Callable[[Settings, Overrides], None]] = {
+    TOPIC: _topic,
+    GROUP: _group,
+    CLIENT_METRICS: _client_metrics,
+    BROKER: _broker,
+    CLUSTER: _cluster,
+}
+
+
+def alter(
+    scope: str, settings: Settings, overrides: Overrides, changes: Iterable[tuple[str, int, str | None]]
+) -> dict[str, str]:
+    """The overrides after (name, operation, value) changes, as IncrementalAlterConfigs makes them."""
+    changes = list(changes)
+    names = [name for name, _, _ in changes]
+    altered = dict(overrides)
+    for name, operation, value in changes:
+        if names.count(name) > 1:
+            raise SettingError(name, None, "it is changed twice in one request", "INVALID_REQUEST")
+        if value is None and operation != DELETE:
+            raise SettingError(name, None, "it needs a value", "INVALID_REQUEST")
+    for name, operation, value in changes:
+        match operation:
+            case 0:
+                altered[name] = value or ""
+            case 1:
+                altered.pop(name, None)
+            case 2 | 3:
+                altered[name] = _relisted(scope, overrides, name, value or "", append=operation == APPEND)
+            case _:
+                raise SettingError(name, None, f"there is no operation {operation}", "INVALID_REQUEST")
+    validate(scope, altered, settings)
+    return altered
+
+
+def _relisted(scope: str, overrides: Overrides, name: str, value: str, *, append: bool) -> str:
+    """A list with elements added or taken away; what is not set starts from the table's default, as in Kafka."""
+    row = rows(scope).get(base_name(name))
+    # Kafka has the lists of client metrics under lists, and refuses this all the same.
+    if row is None or row.type != "list" or scope == CLIENT_METRICS:
+        raise SettingError(name, None, "it is not a list, so nothing can be appended to or subtracted from it")
+    old = [part for part in overrides.get(name, row.default or "").split(",") if part]
+    parts = value.split(",")
+    return ",".join(dict.fromkeys([*old, *parts]) if append else [part for part in old if part not in parts])
+
+
+def replace(scope: str, settings: Settings, given: Mapping[str, str | None]) -> dict[str, str]:
+    """The overrides after the older AlterConfigs: exactly what was given."""
+    return alter(scope, settings, {}, [(name, SET, value) for name, value in given.items()])
+
+
+def validate_quota(scope: str, name: str, value: float) -> None:
+    """A quota of users and client ids (QUOTA) or of addresses (IP), as AlterClientQuotas gets it."""
+    row = rows(scope).get(name)
+    if row is None:
+        raise SettingError(name, None, "there is no such quota", "INVALID_REQUEST")
+    if not value > 0:
+        raise SettingError(name, str(value), "it must be more than 0", "INVALID_REQUEST")
+    if row.type != "double" and abs(value - round(value)) > 1e-6:
+        raise SettingError(name, str(value), "it must be a whole number", "INVALID_REQUEST")
