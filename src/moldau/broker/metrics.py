@@ -1,0 +1,190 @@
+"""The metrics page: a table of what is told, and the small HTTP server that tells it.
+
+Nothing is counted for the page's sake: node and rim keep plain numbers, and a scrape reads them. To add a metric, add
+a row. `prometheus_client` writes the text, and is imported only where a page is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import exposition
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from moldau.wire import messages as m
+
+if TYPE_CHECKING:
+    from moldau.broker.server import Server
+
+STARTED = time.time()
+REQUEST_LIMIT = 8192
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+Rows = Iterable[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric: its type, what it says, its labels, and how it is read."""
+
+    name: str
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
+    help: str
+    labels: tuple[str, ...]
+    read: Callable[[Server], Rows]
+
+
+def _one(read: Callable[[Server], float]) -> Callable[[Server], Rows]:
+    return lambda server: (((), read(server)),)
+
+
+def _requests(server: Server) -> Rows:
+    for key, count in server.node.request_counts.items():
+        if count:
+            yield (m.request_class(key).__name__.removesuffix("Request"),), count
+
+
+def _partitions(read: Callable[[Any], float]) -> Callable[[Server], Rows]:
+    def rows(server: Server) -> Rows:
+        for partition in server.node.replicas:
+            yield (partition.topic, str(partition.index)), read(partition.log)
+
+    return rows
+
+
+def _cpu(_: Server) -> Rows:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return ((("user",), usage.ru_utime), (("system",), usage.ru_stime))
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process, or its peak where there is no /proc."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * PAGE_SIZE
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _out_bytes(server: Server) -> float:
+    return sum(len(part) for channel in server.channels.values() for part in channel.connection.out)
+
+
+COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
+PARTITION = ("topic", "partition")
+
+TABLE = (
+    Row("moldau_connections", GAUGE, "Open client connections.", (), _one(lambda s: len(s.channels))),
+    Row("moldau_connections_accepted", COUNTER, "Connections accepted.", (), _one(lambda s: s.counters.accepted)),
+    Row(
+        "moldau_connections_refused",
+        COUNTER,
+        "Connections refused or closed by the broker, by the limit or fault that caused it.",
+        ("reason",),
+        lambda s: [((reason,), count) for reason, count in s.counters.refused.items()],
+    ),
+    Row("moldau_received_bytes", COUNTER, "Bytes read from clients.", (), _one(lambda s: s.counters.bytes_in)),
+    Row("moldau_sent_bytes", COUNTER, "Bytes written to clients.", (), _one(lambda s: s.counters.bytes_out)),
+    Row("moldau_unsent_bytes", GAUGE, "Answers that clients have not read yet.", (), _one(_out_bytes)),
+    Row("moldau_requests", COUNTER, "Requests received, by API.", ("api",), _requests),
+    Row(
+        "moldau_waiting_requests",
+        GAUGE,
+        "Requests that wait: long polls, acknowledgements, group joins.",
+        (),
+        _one(lambda s: sum(c.connection.wait is not None for c in s.channels.values())),
+    ),
+    Row("moldau_topics", GAUGE, "Topics on this broker.", (), _one(lambda s: len(s.node.replicas.by_name))),
+    Row("moldau_partitions", GAUGE, "Partitions on this broker.", (), _one(lambda s: sum(1 for _ in s.node.replicas))),
+    Row(
+        "moldau_offline_partitions",
+        GAUGE,
+        "Partitions whose log cannot be used.",
+        (),
+        _one(lambda s: sum(p.log.offline is not None for p in s.node.replicas)),
+    ),
+    Row("moldau_log_bytes", GAUGE, "Size of a partition's log.", PARTITION, _partitions(lambda log: log.size)),
+    Row("moldau_log_start_offset", GAUGE, "First offset.", PARTITION, _partitions(lambda log: log.start_offset)),
+    Row("moldau_log_end_offset", GAUGE, "Next offset.", PARTITION, _partitions(lambda log: log.end_offset)),
+    Row("moldau_high_watermark", GAUGE, "High watermark.", PARTITION, _partitions(lambda log: log.high_watermark)),
+    Row("moldau_cpu_seconds", COUNTER, "CPU time of the broker's process.", ("mode",), _cpu),
+    Row("moldau_resident_bytes", GAUGE, "Memory of the broker's process.", (), _one(lambda _: resident_bytes())),
+    Row("moldau_start_time_seconds", GAUGE, "When the broker started, in Unix time.", (), _one(lambda _: STARTED)),
+)
+
+
+def _service_times(server: Server) -> Metric:
+    """How long requests held the node, from the rim's powers of two. The sum is taken at the buckets' middles."""
+    family = HistogramMetricFamily("moldau_request_seconds", "Time that a request held the node, waits left out.")
+    total, seconds, buckets = 0, 0.0, []
+    for power, count in enumerate(server.counters.times):
+        bound = 1.024e-6 * 2**power
+        total += count
+        seconds += count * bound * 0.75
+        if bound < 16:
+            buckets.append((f"{bound:.9f}", total))
+    family.add_metric([], [*buckets, ("+Inf", total)], seconds)
+    return family
+
+
+class Collector:
+    """Reads the table when the page is asked for."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def collect(self) -> Iterator[Metric]:
+        for row in TABLE:
+            family = row.kind(row.name, row.help, labels=row.labels)
+            for labels, value in row.read(self.server):
+                family.add_metric(labels, value)
+            yield family
+        yield _service_times(self.server)
+
+
+class Page(asyncio.Protocol):
+    """One HTTP request for the page. It serves a scraper on a private port, and knows no more than that needs."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.head += data
+        if b"\r\n\r\n" in self.head:
+            self.transport.write(self.answer(self.head.split(b"\r\n")[0].split(b" ")))
+            self.transport.close()
+        elif len(self.head) > REQUEST_LIMIT:
+            self.transport.close()
+
+    def answer(self, request: list[bytes]) -> bytes:
+        if len(request) != 3 or request[0] not in (b"GET", b"HEAD"):
+            return response(405, "Method Not Allowed", b"Only GET is known here.\n")
+        if request[1].partition(b"?")[0] not in (b"/metrics", b"/"):
+            return response(404, "Not Found", b"The page is /metrics.\n")
+        body = exposition.generate_latest(self.collector)  # pyright: ignore[reportArgumentType]
+        full = response(200, "OK", body, exposition.CONTENT_TYPE_LATEST)
+        return full if request[0] == b"GET" else full[: full.index(b"\r\n\r\n") + 4]
+
+
+def response(status: int, reason: str, body: bytes, kind: str = "text/plain; charset=utf-8") -> bytes:
+    """An HTTP/1.1 response that ends the connection."""
+    head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+async def serve(server: Server, port: int) -> asyncio.Server:
+    """Open the page on the loopback address."""
+    collector = Collector(server)
+    return await server.loop.create_server(lambda: Page(collector), "127.0.0.1", port)
