@@ -1,5 +1,6 @@
 """kafka-python: a client written in Python alone, with an admin client that knows most of Kafka's requests."""
-# pyright: reportAttributeAccessIssue=false
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalOperand=false, reportOptionalMemberAccess=false
+# pyright: reportCallIssue=false, reportArgumentType=false
 
 from __future__ import annotations
 

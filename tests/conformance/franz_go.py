@@ -1,0 +1,85 @@
+"""franz-go's kgo tests that talk to a broker: chains of groups, share groups and transactions with checksums.
+
+The module, its tests with it, comes through the Go proxy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tests.conformance.outcome import Expected, Outcome, Verdict
+
+SUITE = "franz-go"
+VERSION = "v1.22.2"
+PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
+SECONDS = 900
+REACHES_A_BROKER = re.compile(r"newTestClient|tmpTopic|adm\(\)|getSeedBrokers|KGO_SEEDS")
+STATES = {"pass": Verdict.PASSED, "skip": Verdict.SKIPPED}
+
+
+class NoModule(Exception):
+    """The module could not be had; the text says why."""
+
+
+def module(work: Path) -> Path:
+    """A scratch module that requires franz-go; gives the folder with the sources of kgo."""
+    work.mkdir(parents=True)
+
+    def go(*arguments: str) -> str:
+        done = subprocess.run(["go", *arguments], cwd=work, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NoModule(f"go {arguments[0]} failed: {done.stderr.strip().splitlines()[0][:160]}")
+        return done.stdout.strip()
+
+    go("mod", "init", "outside")
+    go("get", "-t", f"{PACKAGE}@{VERSION}")
+    return Path(go("list", "-f", "{{.Dir}}", PACKAGE))
+
+
+def names(sources: Path) -> list[str]:
+    """The tests in files that reach for the seed brokers; the others are unit tests."""
+    texts = [file.read_text() for file in sources.glob("*_test.go") if file.name != "helpers_test.go"]
+    reaching = "".join(text for text in texts if REACHES_A_BROKER.search(text))
+    return sorted(set(re.findall(r"^func (Test[A-Za-z0-9_]+)", reaching, re.MULTILINE)))
+
+
+def outcomes(events: Iterable[str]) -> Iterator[Outcome]:
+    """Leaf tests out of `go test -json`; a parent counts only if it failed by itself."""
+    state: dict[str, str] = {}
+    reason: dict[str, str] = {}
+    for line in events:
+        event = json.loads(line) if line.startswith("{") else {}
+        test, action = event.get("Test"), event.get("Action")
+        if test and action in ("run", "pass", "fail", "skip"):
+            state[test] = action
+        elif test and action == "output" and re.search(r"_test\.go:\d+: |unable|panic", event["Output"]):
+            reason[test] = event["Output"].strip()
+    parents = {test.rsplit("/", 1)[0] for test in state if "/" in test}
+    for test, action in state.items():
+        below = [other for name, other in state.items() if name.startswith(f"{test}/")]
+        if test not in parents or (action == "fail" and not {"fail", "run"} & set(below)):
+            why = "did not end" if action == "run" else reason.get(test, "")
+            yield Outcome(test, STATES.get(action, Verdict.FAILED), why[:160])
+
+
+def run(
+    bootstrap: str, work: Path, wanted: Iterable[str], everything: bool, records: int, told: Callable[[str], None]
+) -> Iterator[Outcome]:
+    expected = Expected.of(SUITE)
+    listed = list(wanted) or names(module(work))
+    waiting = [] if everything else [name for name in listed if name in expected.waits]
+    yield from (Outcome(name, Verdict.WAITS, expected.waits[name]) for name in waiting)
+    chosen = [name for name in listed if name not in waiting]
+    if not chosen:
+        return
+    environment = {**os.environ, "KGO_SEEDS": bootstrap, "KGO_TEST_RF": "1", "KGO_TEST_RECORDS": str(records)}
+    command = ["go", "test", "-json", "-count=1", f"-timeout={SECONDS}s", "-parallel=4", f"-run=^({'|'.join(chosen)})$"]
+    told(f"{len(chosen)} tests run")
+    with subprocess.Popen([*command, PACKAGE], cwd=work, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        yield from outcomes(process.stdout)

@@ -1,0 +1,82 @@
+"""What a test of a suite came to, judged beside what is expected of it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+EXPECTED = Path(__file__).parent / "expected.toml"
+
+
+class Verdict(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    KNOWN = "fails here and there"  # with Apache Kafka on one node too
+    WAITS = "waits"  # for what is not built yet
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    test: str
+    verdict: Verdict
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The rows of expected.toml for one suite: tests that wait, tests that fail with Apache Kafka, and its score."""
+
+    waits: dict[str, str] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    apache_kafka: str = "not run"
+
+    @classmethod
+    def of(cls, suite: str) -> Expected:
+        return cls(**tomllib.loads(EXPECTED.read_text()).get(suite, {}))
+
+    def waiting(self, test: str) -> str | None:
+        return look_up(self.waits, test)
+
+    def judge(self, outcome: Outcome) -> Outcome:
+        """A failure that is expected gets the reason that the table gives."""
+        if outcome.verdict is not Verdict.FAILED:
+            return outcome
+        if reason := look_up(self.waits, outcome.test):
+            return replace(outcome, verdict=Verdict.WAITS, why=reason)
+        if reason := look_up(self.known, outcome.test):
+            return replace(outcome, verdict=Verdict.KNOWN, why=reason)
+        return outcome
+
+
+def look_up(reasons: dict[str, str], test: str) -> str | None:
+    """The reason for a test: `0105` stands for all of that number, `TestGroupETL` for all its parts."""
+    names = (key for key in reasons if test == key or test.startswith((f"{key}_", f"{key}/")))
+    longest = max(names, key=len, default=None)
+    return reasons[longest] if longest else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A suite's outcomes, or why it was not run."""
+
+    suite: str
+    outcomes: tuple[Outcome, ...] = ()
+    left_out: str = ""
+
+    def of(self, verdict: Verdict) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.verdict is verdict]
+
+    def line(self) -> str:
+        if self.left_out:
+            return f"{self.suite}: left out, {self.left_out}"
+        counts = ", ".join(f"{len(self.of(verdict))} {verdict}" for verdict in Verdict if self.of(verdict))
+        return f"{self.suite}: {counts} of {len(self.outcomes)}"
+
+
+def judged(suite: str, outcomes: Iterable[Outcome]) -> Score:
+    expected = Expected.of(suite)
+    return Score(suite, tuple(sorted(map(expected.judge, outcomes), key=lambda outcome: outcome.test)))

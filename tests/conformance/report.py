@@ -1,0 +1,71 @@
+"""docs/conformance.md: the score of each suite beside Apache Kafka's, and what did not pass, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from tests.conformance.outcome import Expected, Outcome, Score, Verdict
+
+ABOUT = {
+    "clients": "kcat, confluent-kafka, kafka-python, aiokafka, franz-go's kadm and Kafka's own command-line tools: the "
+    "tests of tests/conformance, also part of `make test`.",
+    "librdkafka": "librdkafka's own test suite in its quick mode, the tests that need a broker.",
+    "franz-go": "franz-go's kgo tests that need a broker, with 10,000 records a chain.",
+}
+SHOWN = (Verdict.FAILED, Verdict.WAITS, Verdict.KNOWN, Verdict.SKIPPED)
+HEADINGS = {
+    Verdict.FAILED: "Failed",
+    Verdict.WAITS: "Wait for a part that is not built yet",
+    Verdict.KNOWN: "Fail with Apache Kafka on one node too",
+    Verdict.SKIPPED: "Skipped",
+}
+
+
+def page(scores: Sequence[Score]) -> str:
+    return "\n".join(lines(scores)) + "\n"
+
+
+def lines(scores: Sequence[Score]) -> Iterator[str]:
+    yield "# Conformance"
+    yield ""
+    yield "Public suites and real clients against `moldau broker`, one node. `make conformance` runs them and writes"
+    yield "this page; `tests/conformance/expected.toml` names what waits and why, and any other failure fails the command."
+    yield ""
+    yield "| suite | passed | failed | waits | fails with Kafka too | skipped | Apache Kafka 4.3.1, one node |"
+    yield "|---|---|---|---|---|---|---|"
+    for score in scores:
+        kafka = Expected.of(score.suite).apache_kafka
+        if score.left_out:
+            yield f"| {score.suite} | left out: {score.left_out} | | | | | {kafka} |"
+        else:
+            counts = " | ".join(str(len(score.of(verdict))) for verdict in (Verdict.PASSED, *SHOWN))
+            yield f"| {score.suite} | {counts} | {kafka} |"
+    for score in scores:
+        yield from section(score)
+
+
+def section(score: Score) -> Iterator[str]:
+    yield f"\n## {score.suite}\n"
+    yield ABOUT[score.suite]
+    for verdict in SHOWN:
+        if found := score.of(verdict):
+            yield f"\n### {HEADINGS[verdict]}\n"
+            yield "| why | tests |"
+            yield "|---|---|"
+            yield from rows(found)
+    if passed := score.of(Verdict.PASSED):
+        yield "\n### Passed\n"
+        yield ", ".join(f"`{name}`" for name in shortened(passed))
+
+
+def rows(outcomes: list[Outcome]) -> Iterator[str]:
+    """One row a reason."""
+    for why, found in groupby(sorted(outcomes, key=lambda o: (o.why, o.test)), key=lambda o: o.why):
+        names = ", ".join(f"`{outcome.test}`" for outcome in found)
+        yield f"| {why.replace('|', '/') or 'no reason given'} | {names} |"
+
+
+def shortened(outcomes: list[Outcome]) -> list[str]:
+    """Names of tests without their parameters, each once."""
+    return list(dict.fromkeys(outcome.test.split("[")[0] for outcome in outcomes))
