@@ -1,0 +1,38 @@
+"""A flush in three steps, so that the disk is waited for off the loop: prepare, `sync` (in a thread), `complete`."""
+
+from typing import Protocol
+
+from moldau.log.disk import Disk, File
+
+
+class Flushed(Protocol):
+    """The log that a flush belongs to."""
+
+    def flushed(self, flush: "Flush") -> None: ...
+
+
+class Flush:
+    """What must reach the disk so that the recovery point may move to `offset`."""
+
+    __slots__ = ("disk", "files", "folder", "log", "now_ms", "offset")
+
+    def __init__(
+        self, log: Flushed, disk: Disk, files: list[File], folder: str | None, offset: int, now_ms: int
+    ) -> None:
+        self.log = log
+        self.disk = disk
+        self.files = files
+        self.folder = folder
+        self.offset = offset
+        self.now_ms = now_ms
+
+    def sync(self) -> None:
+        """Wait for the disk; OSError when it fails, and then the log must be told with `log.fail`."""
+        for file in self.files:
+            file.sync()
+        if self.folder:
+            self.disk.sync_dir(self.folder)
+
+    def complete(self) -> None:
+        """Call this on the loop when `sync` is done."""
+        self.log.flushed(self)

@@ -1,0 +1,165 @@
+"""Index files of a segment, in Kafka's formats.
+
+`Index` is a sorted list of fixed-size entries: an offset index holds (relative offset, position), 8 bytes each; a time
+index (timestamp, relative offset), 12 bytes each. While a segment is written the entries stand in memory and reach the
+file at a flush, a roll or a close: what is not on disk lies behind the recovery point and is rebuilt after a crash.
+A segment that is only read keeps nothing in memory and searches the file by pread.
+
+`AbortedTransactions` is the transaction index: 34-byte entries, one for each aborted transaction.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from moldau.log.disk import File, Files, remove_if_there
+
+OFFSET_ENTRY = struct.Struct(">ii")
+TIME_ENTRY = struct.Struct(">qi")
+
+
+class Index:
+    """Sorted entries of two numbers; `data` holds them while the index is written, else they are read from the file."""
+
+    __slots__ = ("count", "data", "entry", "file", "files", "path", "written")
+
+    def __init__(self, files: Files, path: str, entry: struct.Struct) -> None:
+        self.files = files
+        self.path = path
+        self.entry = entry
+        self.file: File | None = None
+        self.data: bytearray | None = None
+        self.count = -1  # not known yet
+        self.written = 0
+
+    def load(self, *, writable: bool) -> None:
+        """Learn how many entries there are; a missing file is an empty index."""
+        if self.count < 0 or (writable and self.data is None):
+            try:
+                content = self.files.disk.read(self.path) if writable else b""
+                size = len(content) if writable else self.files.disk.size(self.path)
+            except FileNotFoundError:
+                content, size = b"", 0
+            self.count = self.written = size // self.entry.size
+            if writable:
+                self.data = bytearray(content[: self.count * self.entry.size])
+
+    def start(self) -> None:
+        """Begin anew, empty and writable."""
+        self.data = bytearray()
+        self.count = self.written = 0
+
+    def append(self, first: int, second: int) -> None:
+        assert self.data is not None
+        self.data += self.entry.pack(first, second)
+        self.count += 1
+
+    def at(self, slot: int) -> tuple[int, int]:
+        size = self.entry.size
+        if self.data is not None:
+            return self.entry.unpack_from(self.data, slot * size)
+        file = self.file or self.files.open(self)
+        return self.entry.unpack(file.pread(size, slot * size))
+
+    def last(self) -> tuple[int, int] | None:
+        return self.at(self.count - 1) if self.count else None
+
+    def floor(self, wanted: int, field: int = 0) -> int:
+        """The last slot whose field is at most `wanted`, or -1."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[field] <= wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def truncate(self, count: int) -> None:
+        assert self.data is not None
+        if count < self.count:
+            del self.data[count * self.entry.size :]
+            self.count = count
+            self.written = min(self.written, count)
+            self._cut_file()
+
+    def _cut_file(self) -> None:
+        try:
+            file = self.file or self.files.open(self)
+        except FileNotFoundError:
+            return
+        file.truncate(self.written * self.entry.size)
+
+    def write(self) -> File:
+        """Bring the file up to the entries in memory (it may hold a preallocated or damaged tail: cut)."""
+        file = self.file or self.files.open(self, create=True)
+        if self.data is not None:
+            size = self.entry.size
+            if self.written < self.count:
+                file.pwrite(memoryview(self.data)[self.written * size :], self.written * size)
+                self.written = self.count
+            if file.size() != self.count * size:
+                file.truncate(self.count * size)
+        return file
+
+    def seal(self) -> File:
+        """Write all and keep nothing in memory."""
+        file = self.write()
+        self.data = None
+        return file
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction: its data lies in [first_offset, last_offset], the marker at last_offset."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+ABORTED_ENTRY = struct.Struct(">hqqqq")
+
+
+class AbortedTransactions:
+    """The transaction index of a segment. The file is only there when a transaction was aborted."""
+
+    __slots__ = ("entries", "file", "files", "path")
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.files = files
+        self.path = path
+        self.file: File | None = None
+        self.entries: list[Aborted] | None = None
+
+    def __iter__(self) -> Iterator[Aborted]:
+        if self.entries is None:
+            try:
+                data = self.files.disk.read(self.path)
+            except FileNotFoundError:
+                data = b""
+            whole = len(data) - len(data) % ABORTED_ENTRY.size
+            self.entries = [Aborted(*row[1:]) for row in ABORTED_ENTRY.iter_unpack(data[:whole])]
+        return iter(self.entries)
+
+    def append(self, aborted: Aborted) -> None:
+        entries = list(self)
+        file = self.file or self.files.open(self, create=True)
+        file.pwrite(ABORTED_ENTRY.pack(0, *aborted), len(entries) * ABORTED_ENTRY.size)
+        self.entries = [*entries, aborted]
+
+    def truncate(self, offset: int) -> None:
+        """Forget the transactions whose marker is at or after `offset`."""
+        kept = [entry for entry in self if entry.last_offset < offset]
+        if len(kept) != len(self.entries or ()):
+            (self.file or self.files.open(self)).truncate(len(kept) * ABORTED_ENTRY.size)
+        self.entries = kept
+
+    def clear(self) -> None:
+        self.files.release(self)
+        remove_if_there(self.files.disk, self.path)
+        self.entries = []
+
+    def write(self) -> File | None:
+        """The file to sync, if there is one."""
+        return self.file

@@ -1,0 +1,46 @@
+"""Look-ups by time: the first record that is not older than a timestamp, and the newest record of all."""
+
+from collections.abc import Sequence
+
+from moldau.log.answers import NOT_FOUND, Found
+from moldau.log.segment import Segment
+from moldau.wire.errors import WireError
+from moldau.wire.records import Batch, Record, records
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+
+
+def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset: int) -> Found:
+    """The first record, from `start_offset` on, whose timestamp is at least `timestamp`."""
+    segment = next((s for s in segments if s.largest_timestamp >= timestamp), None)
+    if segment is None:
+        return NOT_FOUND
+    for _, batch in segment.batches(segment.position_for_time(timestamp, start_offset)):
+        if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
+            for record in _readable(batch):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return Found(record.offset, record.timestamp, batch.partition_leader_epoch)
+    return NOT_FOUND
+
+
+def newest(segments: Sequence[Segment]) -> Found:
+    """The first record with the largest timestamp of all."""
+    for segment in segments:
+        segment.look_at_times()
+    segment = max(segments, key=lambda s: s.max_timestamp)
+    if segment.max_timestamp < 0:
+        return NOT_FOUND
+    found = segment.locate(segment.max_timestamp_offset)
+    for _, batch in segment.batches(found[0] if found else 0):
+        if batch.max_timestamp == segment.max_timestamp:
+            offsets = (record.offset for record in _readable(batch) if record.timestamp == batch.max_timestamp)
+            return Found(next(offsets, batch.base_offset), batch.max_timestamp, batch.partition_leader_epoch)
+    return NOT_FOUND
+
+
+def _readable(batch: Batch) -> list[Record]:
+    """The records; a batch whose records do not parse is as good as one record with the batch's newest timestamp."""
+    try:
+        return list(records(batch))
+    except WireError:
+        return [Record(offset=batch.base_offset, timestamp=batch.max_timestamp)]

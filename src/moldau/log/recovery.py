@@ -1,0 +1,230 @@
+"""Opening a partition: what its folder holds, and what a crash has left of it.
+
+After a clean stop nothing is read. After any other, every segment from the recovery point on is read batch by batch:
+its indexes are made anew, its leader epochs and producers are replayed, and the CRC of each batch is checked. What is
+found broken is one of two things.
+
+*A torn tail*: the broken bytes are behind the recovery point, and no valid batch follows them. The process or the
+machine died while they were written. They are cut off; nobody was promised more.
+
+*Damage*: something that was whole is not. It lies before the recovery point, so it was synced once; or valid batches
+follow it although the machine has not been restarted, so no write can have been lost. The partition is taken offline
+with a sentence that names the file and the place; it is never shortened. After a restart of the machine, writes behind
+the recovery point may be missing in any order, so there the log is cut at the first gap and later segments go with it.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from moldau.log.checkpoints import Damaged
+from moldau.log.config import LogConfig
+from moldau.log.disk import Files, remove_if_there
+from moldau.log.epochs import LeaderEpochs
+from moldau.log.producers import SNAPSHOT, Producers
+from moldau.log.segment import CHUNK_BYTES, CLEANED, DELETED, INDEX, LOG, MAX_DELTA, SWAP, TIMES, TXNS, Segment
+from moldau.wire.errors import WireError
+from moldau.wire.records import HEADER_SIZE, Batch
+
+logger = logging.getLogger(__name__)
+
+MAGIC_AT = 16
+SEGMENT_FILES = (LOG, INDEX, TIMES, TXNS)
+
+
+@dataclass(slots=True)
+class Loading:
+    """A partition on its way to be opened, and what has been found."""
+
+    config: LogConfig
+    epochs: LeaderEpochs
+    producers: Producers
+    segments: list[Segment]
+    start_offset: int
+    recovery_point: int
+    now_ms: int
+    lost_writes: bool  # whether the machine may have lost un-synced writes since
+    end_offset: int = 0
+
+
+def offset_of(name: str) -> int | None:
+    """The offset at the beginning of a file's name."""
+    head = name.partition(".")[0]
+    return int(head) if len(head) == 20 and head.isdigit() else None
+
+
+def base_offsets(names: Iterable[str]) -> list[int]:
+    return sorted(offset for name in names if name.endswith(LOG) and (offset := offset_of(name)) is not None)
+
+
+def snapshot_offsets(names: Iterable[str]) -> list[int]:
+    return sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
+
+
+def finish_interrupted_work(files: Files, folder: str, names: list[str]) -> None:
+    """Complete or undo what a swap of segments left behind.
+
+    `.deleted` files go. A `.cleaned` file means that compaction was not done: it goes, and so do the `.swap` files from
+    its offset on. The other `.swap` files are complete: the segments that they replace go, and they take their place.
+    """
+    disk = files.disk
+    cleaned = [offset_of(name) or 0 for name in names if name.endswith(CLEANED)]
+    undone = min(cleaned, default=2**63)
+    swaps = [name for name in names if name.endswith(SWAP)]
+    stale = [name for name in swaps if (offset_of(name) or 0) >= undone]
+    for name in [name for name in names if name.endswith((DELETED, CLEANED))] + stale:
+        remove_if_there(disk, f"{folder}/{name}")
+    swaps = [name for name in swaps if name not in stale]
+    for base in sorted(
+        offset for name in swaps if name.endswith(LOG + SWAP) and (offset := offset_of(name)) is not None
+    ):
+        end = Segment(files, folder, base, suffix=SWAP).rebuild()
+        for name in names:
+            offset = offset_of(name)
+            if name.endswith(SEGMENT_FILES) and offset is not None and base <= offset < end:
+                remove_if_there(disk, f"{folder}/{name}")
+    for name in swaps:
+        disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(SWAP)}")
+
+
+def recover(loading: Loading) -> None:
+    """Bring the partition to a state in which every batch of it is known to be whole."""
+    segments = loading.segments
+    first = max((i for i, s in enumerate(segments) if s.base_offset <= loading.recovery_point), default=0)
+    if first == len(segments) - 1 and _nothing_unsynced(loading, segments[first]):
+        return
+    _replay_to(loading, segments[:first], segments[first].base_offset)
+    for at, segment in enumerate(segments[first:], first):
+        loading.producers.take_snapshot()
+        cut = _scan(loading, segment)
+        if cut < segment.size:
+            _cut(loading, at, cut)
+            break
+        if at < len(segments) - 1:
+            segment.seal()
+    loading.epochs.truncate_end(loading.end_offset)
+    loading.recovery_point = min(loading.recovery_point, loading.end_offset)
+
+
+def _nothing_unsynced(loading: Loading, segment: Segment) -> bool:
+    """The last segment ends exactly at the recovery point: all of it was synced, and there is nothing to check."""
+    try:
+        end = segment.resume()
+    except Damaged:
+        return False
+    if end != loading.recovery_point:
+        return False
+    position = segment.recent_position[-1] if segment.recent_position else 0
+    if segment.size and position + segment.batch_at(position).size != segment.size:
+        return False
+    loading.end_offset = end
+    replay_producers(loading)
+    return True
+
+
+def replay_producers(loading: Loading) -> None:
+    """Producers from the newest snapshot and the batches that follow it."""
+    _replay_to(loading, loading.segments, loading.end_offset)
+
+
+def _replay_to(loading: Loading, segments: list[Segment], end_offset: int) -> None:
+    """The transactions in these segments are indexed already; only the producers' state is wanted."""
+    producers, expiration_ms = loading.producers, loading.config.producer_id_expiration_ms
+    start = producers.reload(loading.start_offset, end_offset, loading.now_ms, expiration_ms)
+    for batch in _batches_between(segments, start, end_offset):
+        producers.apply_batch(batch)
+    producers.end_offset = end_offset
+
+
+def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[Batch]:
+    for at, segment in enumerate(segments):
+        following = segments[at + 1].base_offset if at + 1 < len(segments) else end
+        if following <= start or segment.base_offset >= end:
+            continue
+        found = segment.locate(max(start, segment.base_offset))
+        for _, batch in segment.batches(found[0] if found else segment.look()):
+            if batch.base_offset >= end:
+                return
+            yield batch
+
+
+def _scan(loading: Loading, segment: Segment) -> int:
+    """Check and index a segment; return the position where it stops being sound, which is its size if it never does."""
+    segment.look()
+    segment.index.start()
+    segment.times.start()
+    segment.txns.clear()
+    next_offset = segment.base_offset
+    position = 0
+    try:
+        for at, batch in segment.batches():
+            if not batch.is_valid() or batch.base_offset < next_offset:
+                break
+            segment.note(at, batch.size, batch.last_offset, batch.max_timestamp)
+            loading.epochs.assign_if_newer(batch.partition_leader_epoch, batch.base_offset)
+            if aborted := loading.producers.apply_batch(batch):
+                segment.txns.append(aborted)
+            next_offset = batch.next_offset
+            position = at + batch.size
+    except Damaged as error:
+        logger.debug("%s", error)
+    loading.end_offset = loading.producers.end_offset = next_offset
+    return position
+
+
+def _cut(loading: Loading, at: int, position: int) -> None:
+    """The log ends at `position` of this segment, if it may."""
+    segment, later = loading.segments[at], loading.segments[at + 1 :]
+    where = f"{segment.path} is damaged at position {position} (offset {loading.end_offset})"
+    if loading.end_offset < loading.recovery_point:
+        raise Damaged(
+            f"{where}, but was synced up to offset {loading.recovery_point}. Restore the file from a replica or a copy."
+        )
+    if not loading.lost_writes and (any(s.look() for s in later) or _valid_batch_behind(loading, segment, position)):
+        raise Damaged(
+            f"{where}, and valid records follow. To give up all records from offset {loading.end_offset} on, "
+            f"cut the file to {position} bytes and remove the later segments of this partition."
+        )
+    logger.warning(
+        "%s: cutting %d bytes behind offset %d that were not written completely%s",
+        segment.path,
+        segment.size - position,
+        loading.end_offset,
+        f", and {len(later)} later segments" if later else "",
+    )
+    segment.open_file().truncate(position)
+    segment.size = position
+    for dropped in later:
+        dropped.remove()
+    loading.producers.drop_snapshots([o for o in loading.producers.snapshots if o > loading.end_offset])
+    del loading.segments[at + 1 :]
+
+
+def _valid_batch_behind(loading: Loading, segment: Segment, position: int) -> bool:
+    """Whether a later batch with a right CRC begins anywhere behind a broken one."""
+    file = segment.open_file()
+    while position < segment.size:
+        data = file.pread(CHUNK_BYTES, position)
+        at = data.find(b"\x02", MAGIC_AT + 1)
+        while at >= 0:
+            if _is_valid_at(segment, position + at - MAGIC_AT, loading.end_offset):
+                return True
+            at = data.find(b"\x02", at + 1)
+        position += len(data) - MAGIC_AT if len(data) == CHUNK_BYTES else len(data)
+    return False
+
+
+def _is_valid_at(segment: Segment, position: int, next_offset: int) -> bool:
+    """A header that could be one, and a CRC that fits: the chance of that in other bytes is nil."""
+    file = segment.open_file()
+    try:
+        head = Batch(file.pread(HEADER_SIZE, position))
+        plausible = (
+            head.size <= segment.size - position
+            and next_offset <= head.base_offset <= segment.base_offset + MAX_DELTA
+            and 0 <= head.attributes < 128
+            and 0 <= head.count <= head.last_offset_delta + 1
+        )
+        return plausible and Batch(file.pread(head.size, position)).is_valid()
+    except WireError:
+        return False

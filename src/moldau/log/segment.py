@@ -1,0 +1,361 @@
+"""A segment: a run of batches in one file, with its indexes.
+
+The same class serves the segment that is written (`start`, `resume`), those that are only read, and the files that
+compaction makes (`suffix`). Nothing is opened before it is needed.
+
+The batches that were appended last are remembered, so that a fetch at the tail finds its position without a read.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from struct import Struct
+
+from moldau.log.checkpoints import Damaged
+from moldau.log.disk import Data, File, Files, remove_if_there
+from moldau.log.index import OFFSET_ENTRY, TIME_ENTRY, AbortedTransactions, Index
+from moldau.wire.errors import WireError
+from moldau.wire.records import HEADER_SIZE, LENGTH_START, Batch
+
+LOG, INDEX, TIMES, TXNS = ".log", ".index", ".timeindex", ".txnindex"
+DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
+RECENT = 1024
+LOOK_BYTES = 8192
+CHUNK_BYTES = 1 << 20
+MAX_DELTA = 2**31 - 1
+
+_offsets = Struct(">qi11xi")  # base offset, length, last offset delta
+
+
+def name_of(base_offset: int, kind: str, suffix: str = "") -> str:
+    return f"{base_offset:020d}{kind}{suffix}"
+
+
+class Segment:
+    """One segment. `size` is -1 until the file has been looked at."""
+
+    __slots__ = (
+        "base_offset",
+        "file",
+        "files",
+        "first_timestamp",
+        "folder",
+        "index",
+        "interval",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "path",
+        "recent_after",
+        "recent_last",
+        "recent_position",
+        "size",
+        "suffix",
+        "times",
+        "txns",
+        "unindexed",
+    )
+
+    def __init__(self, files: Files, folder: str, base_offset: int, *, interval: int = 4096, suffix: str = "") -> None:
+        self.files = files
+        self.folder = folder
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.interval = interval
+        self.path = f"{folder}/{name_of(base_offset, LOG, suffix)}"
+        self.file: File | None = None
+        self.size = -1
+        self.index = Index(files, f"{folder}/{name_of(base_offset, INDEX, suffix)}", OFFSET_ENTRY)
+        self.times = Index(files, f"{folder}/{name_of(base_offset, TIMES, suffix)}", TIME_ENTRY)
+        self.txns = AbortedTransactions(files, f"{folder}/{name_of(base_offset, TXNS, suffix)}")
+        self.unindexed = 0
+        self.first_timestamp = -1
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self._forget_recent(base_offset - 1)
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path!r})"
+
+    def start(self) -> None:
+        """Make the files of a new segment; leftovers of the same name are overwritten."""
+        file = self.files.open(self, create=True)
+        if file.size():
+            file.truncate(0)
+        self.size = 0
+        self.index.start()
+        self.times.start()
+        self.txns.clear()
+
+    def resume(self) -> int:
+        """Open for writing after a clean stop and return the next offset: only what follows the index is walked."""
+        self.look()
+        self.index.load(writable=True)
+        self.times.load(writable=True)
+        if not self._indexes_sound():
+            return self.rebuild()
+        if self.size:
+            self.first_timestamp = next(self.headers())[1].max_timestamp
+        last = self.index.last()
+        position = last[1] if last else 0
+        stamp = self.times.last()
+        if stamp:
+            self.max_timestamp, self.max_timestamp_offset = stamp[0], self.base_offset + stamp[1]
+        self._forget_recent(self.base_offset + last[0] - 1 if last else self.base_offset - 1)
+        self.unindexed = 0
+        if last:  # its first batch has its entry already
+            first = self.batch_at(position)
+            self._note_time(first.last_offset, first.max_timestamp)
+            self._remember(first.last_offset, position)
+            self.unindexed = first.size
+            position += first.size
+        return self._note_rest(position, self.recent_last[-1] + 1 if last else self.base_offset)
+
+    def rebuild(self) -> int:
+        """Make offset and time index anew from the batches, and return the next offset."""
+        self.look()
+        self.index.start()
+        self.times.start()
+        self.unindexed = 0
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+        self._forget_recent(self.base_offset - 1)
+        return self._note_rest(0, self.base_offset)
+
+    def _note_rest(self, position: int, next_offset: int) -> int:
+        for at, batch in self.headers(position):
+            self.note(at, batch.size, batch.last_offset, batch.max_timestamp)
+            next_offset = batch.next_offset
+        return next_offset
+
+    def look(self) -> int:
+        """The size in bytes; the file must be there."""
+        if self.size < 0:
+            self.size = self.file.size() if self.file else self.files.disk.size(self.path)
+        return self.size
+
+    def look_into_indexes(self) -> None:
+        """Make the indexes of a segment that is only read usable: rebuilt if they are missing or cannot be right."""
+        if self.index.count < 0:
+            self.look()
+            self.index.load(writable=False)
+            self.times.load(writable=False)
+            if not self._indexes_sound() or (not self.index.count and self.size > 4 * self.interval):
+                self.rebuild()
+                self.seal()
+
+    def _indexes_sound(self) -> bool:
+        last, stamp = self.index.last(), self.times.last()
+        return (last is None or (last[0] >= 0 and 0 < last[1] < self.size)) and (
+            stamp is None or (stamp[0] > 0 and stamp[1] >= 0)
+        )
+
+    def open_file(self) -> File:
+        return self.file or self.files.open(self)
+
+    def reopen(self) -> None:
+        """Write again to a segment that was sealed."""
+        if self.index.data is None:
+            self.resume()
+
+    def append(self, data: Data, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch with a single call to the disk."""
+        position = self.size
+        (self.file or self.files.open(self)).append(data)
+        size = len(data)
+        self.size = position + size
+        self.note(position, size, last_offset, max_timestamp)
+
+    def write(self, data: Data) -> int:
+        """Write several batches at once and return where; each of them must be noted."""
+        position = self.size
+        self.open_file().append(data)
+        self.size = position + len(data)
+        return position
+
+    def note(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """A batch stands at `position`: remember it, and index it when enough bytes have gone by."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self.unindexed > self.interval:
+            self.index.append(last_offset - self.base_offset, position)
+            self._index_time()
+            self.unindexed = size
+        else:
+            self.unindexed += size
+        recent = self.recent_last
+        recent.append(last_offset)
+        self.recent_position.append(position)
+        if len(recent) > RECENT:
+            self._drop_older_half()
+
+    def _note_time(self, last_offset: int, max_timestamp: int) -> None:
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
+
+    def _index_time(self) -> None:
+        last = self.times.last()
+        if self.max_timestamp > (last[0] if last else -1):
+            self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def _remember(self, last_offset: int, position: int) -> None:
+        self.recent_last.append(last_offset)
+        self.recent_position.append(position)
+
+    def _drop_older_half(self) -> None:
+        half = RECENT // 2
+        self.recent_after = self.recent_last[half - 1]
+        del self.recent_last[:half]
+        del self.recent_position[:half]
+
+    def _forget_recent(self, after: int) -> None:
+        """`recent_after` is the last offset before the remembered batches."""
+        self.recent_after = after
+        self.recent_last: list[int] = []
+        self.recent_position: list[int] = []
+
+    def seal(self) -> None:
+        """No more will be appended: the largest timestamp goes into the time index, the index files are complete."""
+        if self.index.data is not None:
+            self._index_time()
+            self.index.seal()
+            self.times.seal()
+        self._forget_recent(self.base_offset - 1)
+        self.recent_after = MAX_DELTA + self.base_offset
+
+    def truncate(self, offset: int) -> None:
+        """Drop the batches from the one that holds `offset` on. The segment must be open for writing."""
+        found = self.locate(offset)
+        position = found[0] if found else self.size
+        kept = self.index.floor(position - 1, 1) + 1
+        last = self.index.at(kept - 1)[0] if kept else -1
+        self.index.truncate(kept)
+        self.times.truncate(self.times.floor(last, 1) + 1)
+        self.txns.truncate(offset)
+        self.open_file().truncate(position)
+        self.size = position
+        self._recall_after_truncation()
+
+    def _recall_after_truncation(self) -> None:
+        self.max_timestamp, self.max_timestamp_offset, self.first_timestamp = -1, self.base_offset, -1
+        self.index.write()
+        self.times.write()
+        self.index.data = self.times.data = None
+        self.resume()
+
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Position and size of the first batch whose last offset is at least `offset`."""
+        if offset > self.recent_after:
+            at = bisect_left(self.recent_last, offset)
+            positions = self.recent_position
+            if at == len(positions):
+                return None
+            start = positions[at]
+            return start, (positions[at + 1] if at + 1 < len(positions) else self.size) - start
+        self.look_into_indexes()
+        slot = self.index.floor(offset - self.base_offset)
+        return self._find(offset, self.index.at(slot)[1] if slot >= 0 else 0)
+
+    def _find(self, offset: int, position: int) -> tuple[int, int] | None:
+        file, end = self.open_file(), self.size
+        data, start = b"", position
+        while position < end:
+            at = position - start
+            if at + _offsets.size > len(data):
+                data, start, at = file.pread(LOOK_BYTES, position), position, 0
+                if len(data) < _offsets.size:
+                    break
+            base, length, delta = _offsets.unpack_from(data, at)
+            size = length + LENGTH_START
+            if size < HEADER_SIZE:
+                raise Damaged(f"{self.path} holds no batch at position {position}")
+            if base + delta >= offset:
+                return position, size
+            position += size
+        return None
+
+    def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
+        """Position and header of each batch; what follows the header may not have been read. Damaged if none parses."""
+        file, end = self.open_file(), self.look() if end is None else end
+        data, start = b"", position
+        while position < end:
+            if position - start + HEADER_SIZE > len(data):
+                data, start = file.pread(LOOK_BYTES, position), position
+            batch = self._parse(data, position - start, position)
+            yield position, batch
+            position += batch.size
+
+    def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
+        """Position and batch, each whole in memory, read in large chunks. Damaged where there is no whole batch."""
+        file, end = self.open_file(), self.look() if end is None else end
+        data, start = b"", position
+        while position < end:
+            if position - start + HEADER_SIZE > len(data):
+                data, start = file.pread(CHUNK_BYTES, position), position
+            batch = self._parse(data, position - start, position)
+            if not batch.is_whole:
+                data, start = file.pread(max(CHUNK_BYTES, min(batch.size, end - position)), position), position
+                batch = self._parse(data, 0, position)
+                if not batch.is_whole:
+                    raise Damaged(f"{self.path} ends within the batch at position {position}")
+            yield position, batch
+            position += batch.size
+
+    def batch_at(self, position: int) -> Batch:
+        return next(self.batches(position))[1]
+
+    def _parse(self, data: bytes, at: int, position: int) -> Batch:
+        try:
+            return Batch(data, at)
+        except WireError as error:
+            raise Damaged(f"{self.path} holds no batch at position {position}: {error}") from None
+
+    def offset_behind(self, position: int) -> int | None:
+        """The last offset of an indexed batch at or behind `position`, if there is one: a bound that needs no walk."""
+        self.look_into_indexes()
+        slot = self.index.floor(position - 1, 1) + 1
+        return self.base_offset + self.index.at(slot)[0] if slot < self.index.count else None
+
+    def look_at_times(self) -> None:
+        """Learn the largest timestamp of a segment that is only read."""
+        self.look_into_indexes()
+        if self.max_timestamp < 0 and (last := self.times.last()):
+            self.max_timestamp, self.max_timestamp_offset = last[0], self.base_offset + last[1]
+
+    @property
+    def largest_timestamp(self) -> int:
+        """Of its records; of the file, if the records have none."""
+        self.look_at_times()
+        return self.max_timestamp if self.max_timestamp >= 0 else self.files.disk.modified_ms(self.path)
+
+    def position_for_time(self, timestamp: int, start_offset: int) -> int:
+        """Where to begin looking for the first record that is not older than `timestamp`."""
+        self.look_at_times()
+        slot = self.times.floor(timestamp)
+        offset = max(self.base_offset + self.times.at(slot)[1] if slot >= 0 else self.base_offset, start_offset)
+        at = self.index.floor(offset - self.base_offset)
+        return self.index.at(at)[1] if at >= 0 else 0
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix; the transaction index, at least, may be missing."""
+        for part, kind in ((self, LOG), (self.index, INDEX), (self.times, TIMES), (self.txns, TXNS)):
+            target = f"{self.folder}/{name_of(self.base_offset, kind, suffix)}"
+            if kind == LOG or self.files.disk.exists(part.path):
+                self.files.disk.rename(part.path, target)
+            part.path = target
+        self.suffix = suffix
+
+    def remove(self) -> None:
+        self.release()
+        for part in (self, self.index, self.times, self.txns):
+            remove_if_there(self.files.disk, part.path)
+
+    def release(self) -> None:
+        """Let go of the open files; whoever reads from them keeps them."""
+        for part in (self, self.index, self.times, self.txns):
+            self.files.release(part)
+
+    def written_files(self) -> list[File]:
+        """What must be synced so that a sealed segment survives the machine."""
+        files = [self.open_file(), self.index.write(), self.times.write(), self.txns.write()]
+        return [file for file in files if file]

@@ -1,0 +1,113 @@
+"""The segments of a partition in order of offset, and the ways in which they come and go.
+
+A segment that goes is renamed to `.deleted` at once and removed after `file.delete.delay.ms`. Segments that compaction
+has rewritten come as `.cleaned` files and are swapped in so that a crash at any point leaves the old ones or the new
+ones: see `recovery.finish_interrupted_work`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from moldau.log.disk import Files
+from moldau.log.segment import DELETED, SWAP, Segment
+
+
+class Segments:
+    """`items` and their base offsets; the last one is the active one."""
+
+    __slots__ = ("bases", "condemned", "files", "folder", "interval", "items", "unsynced")
+
+    def __init__(self, files: Files, folder: str, interval: int) -> None:
+        self.files = files
+        self.folder = folder
+        self.interval = interval
+        self.items: list[Segment] = []
+        self.bases: list[int] = []
+        self.unsynced: list[Segment] = []  # sealed, but not on the disk for certain
+        self.condemned: list[tuple[int, Segment]] = []  # renamed, and when to remove them
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def set(self, items: list[Segment]) -> None:
+        self.items = items
+        self.bases = [segment.base_offset for segment in items]
+
+    def made(self, base_offset: int) -> Segment:
+        return Segment(self.files, self.folder, base_offset, interval=self.interval)
+
+    def start(self, base_offset: int) -> Segment:
+        """Add a new, empty segment."""
+        segment = self.made(base_offset)
+        segment.start()
+        self.items.append(segment)
+        self.bases.append(base_offset)
+        return segment
+
+    def seal(self) -> None:
+        self.items[-1].seal()
+        self.unsynced.append(self.items[-1])
+
+    def slot_of(self, offset: int) -> int:
+        """The place of the segment that holds `offset`; the first one for smaller offsets."""
+        return max(0, bisect_right(self.bases, offset) - 1)
+
+    def end_of(self, slot: int, end_offset: int) -> int:
+        """Where the segment at this place ends, in a log that ends at `end_offset`."""
+        return self.bases[slot + 1] if slot + 1 < len(self.bases) else end_offset
+
+    @property
+    def size(self) -> int:
+        return sum(segment.look() for segment in self.items)
+
+    def condemn(self, doomed: Sequence[Segment], due_ms: int) -> None:
+        """Take segments out; their files go when `sweep` is called at `due_ms` or later."""
+        gone = set(map(id, doomed))
+        self.set([segment for segment in self.items if id(segment) not in gone])
+        self.unsynced = [segment for segment in self.unsynced if id(segment) not in gone]
+        for segment in doomed:
+            segment.rename(DELETED)
+            segment.release()
+            self.condemned.append((due_ms, segment))
+
+    def sweep(self, now_ms: int) -> None:
+        due = [segment for due_ms, segment in self.condemned if due_ms <= now_ms]
+        self.condemned = [(due_ms, segment) for due_ms, segment in self.condemned if due_ms > now_ms]
+        for segment in due:
+            segment.remove()
+
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment], due_ms: int) -> None:
+        """Swap in what compaction has made of `old`: complete and synced `.cleaned` segments."""
+        for segment in sorted(new, key=lambda s: s.base_offset, reverse=True):
+            segment.rename(SWAP)
+        self.condemn(old, due_ms)
+        for segment in new:
+            segment.rename("")
+        self.set(sorted([*self.items, *new], key=lambda s: s.base_offset))
+        self.files.disk.sync_dir(self.folder)
+
+    def cut(self, offset: int) -> Segment:
+        """Drop everything from `offset` on; the segment that held it becomes the active one."""
+        slot = self.slot_of(offset)
+        doomed = self.items[slot + 1 :]
+        self.set(self.items[: slot + 1])
+        for segment in reversed(doomed):
+            segment.remove()
+        self.unsynced = [segment for segment in self.unsynced if segment in self.items[:-1]]
+        active = self.items[-1]
+        active.reopen()
+        active.truncate(offset)
+        return active
+
+    def clear(self) -> None:
+        for segment in reversed(self.items):
+            segment.remove()
+        self.set([])
+        self.unsynced = []
+
+    def release(self) -> None:
+        for segment in self.items:
+            segment.release()
