@@ -30,7 +30,7 @@ def lines(scores: Sequence[Score]) -> Iterator[str]:
     yield "# Conformance"
     yield ""
     yield "Public suites and real clients against `moldau broker`, one node. `make conformance` runs them and writes"
-    yield "this page; `tests/conformance/expected.toml` names what waits and why, and any other failure fails the command."
+    yield "this page; `tests/conformance/expected.toml` names what waits and why; any other failure fails the command."
     yield ""
     yield "| suite | passed | failed | waits | fails with Kafka too | skipped | Apache Kafka 4.3.1, one node |"
     yield "|---|---|---|---|---|---|---|"
