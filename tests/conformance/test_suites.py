@@ -1,0 +1,59 @@
+"""How the results of the public suites are read and judged."""
+
+from __future__ import annotations
+
+import json
+
+from tests.conformance import franz_go, librdkafka, report
+from tests.conformance.outcome import Expected, Outcome, Score, Verdict, look_up
+
+TABLE = """
+|  <MAIN>                  |     PASSED |   1.8s |
+|  0012_produce_consume    |     PASSED |   1.6s |
+|  0012_other              |    SKIPPED |   0.0s | needs SSL
+|  0012_local              |    SKIPPED |   0.0s | Filtered due to negative test flags
+"""
+
+
+def test_the_table_of_librdkafka_is_read_without_tests_that_need_no_broker() -> None:
+    assert list(librdkafka.outcomes("0012", TABLE, 0)) == [
+        Outcome("0012_produce_consume", Verdict.PASSED),
+        Outcome("0012_other", Verdict.SKIPPED, "needs SSL"),
+    ]
+
+
+def test_a_run_without_a_table_failed_and_says_why() -> None:
+    text = '=== Running test 0053_stats ===\n### Test "0053_stats" failed at x.c:7:() at noon: ###\nno schema\n'
+    assert list(librdkafka.outcomes("0053", text, -6)) == [Outcome("0053_stats", Verdict.FAILED, "no schema")]
+
+
+def test_a_run_that_hangs_failed() -> None:
+    (outcome,) = librdkafka.outcomes("0053", "=== Running test 0053_stats ===\n", None)
+    assert outcome.verdict is Verdict.FAILED and "did not end" in outcome.why
+
+
+def test_leaves_count_in_go_and_parents_only_if_they_failed_alone() -> None:
+    states = [("A", "run"), ("A/x", "pass"), ("A/y", "fail"), ("A", "fail"), ("B", "skip"), ("C", "run")]
+    events = [json.dumps({"Test": test, "Action": action}) for test, action in states]
+    found = {outcome.test: outcome.verdict for outcome in franz_go.outcomes(events)}
+    assert found == {"A/x": Verdict.PASSED, "A/y": Verdict.FAILED, "B": Verdict.SKIPPED, "C": Verdict.FAILED}
+
+
+def test_a_name_stands_for_all_that_begin_with_it() -> None:
+    reasons = {"0105": "all", "0105_b": "one", "TestETL": "go"}
+    asked = ["0105_a", "0105_b", "TestETL/x", "TestETLMore", "0106_a"]
+    assert [look_up(reasons, test) for test in asked] == ["all", "one", "go", None, None]
+
+
+def test_only_failures_that_nothing_explains_stay_failures() -> None:
+    expected = Expected(waits={"1": "groups"}, known={"2": "three brokers"})
+    judged = [expected.judge(Outcome(f"{n}_x", Verdict.FAILED)).verdict for n in (1, 2, 3)]
+    assert judged == [Verdict.WAITS, Verdict.KNOWN, Verdict.FAILED]
+    assert expected.judge(Outcome("1_x", Verdict.PASSED)).verdict is Verdict.PASSED
+
+
+def test_the_page_names_what_was_left_out() -> None:
+    done = Score("librdkafka", (Outcome("0001_a", Verdict.PASSED), Outcome("0002_b", Verdict.WAITS, "groups")))
+    page = report.page([done, Score("franz-go", left_out="no Go here")])
+    assert "| librdkafka | 1 | 0 | 1 | 0 | 0 |" in page
+    assert "| groups | `0002_b` |" in page and "left out: no Go here" in page
