@@ -1,0 +1,1 @@
+"""Moldau beside Apache Kafka: the same client, the same file system, runs that alternate. `make bench`."""

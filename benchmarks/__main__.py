@@ -1,0 +1,158 @@
+"""`python -m benchmarks`: choose rows, run them, show and keep what came out."""
+
+import contextlib
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from benchmarks import client, kafka, report
+from benchmarks.brokers import Broker, pair
+from benchmarks.places import CACHE, PAGE, BenchError
+from benchmarks.report import Results
+from benchmarks.table import BOTH, ROWS, Row
+from benchmarks.workloads import Effort, Sample, warm_up
+
+QUICK = Effort(scale=0.1, runs=2, warm_seconds=8)
+MOLDAU_WARM_SECONDS = 10  # it has no JIT; this only fills caches
+
+console = Console(width=max(Console().width, 130))
+
+
+class Run:
+    """One invocation: the brokers it may use, the effort, and the bar it moves."""
+
+    def __init__(self, brokers: Sequence[Broker], effort: Effort, progress: Progress, task: TaskID) -> None:
+        self.brokers = brokers
+        self.effort = effort
+        self.progress = progress
+        self.task = task
+        self.failures: list[str] = []
+
+    def rows(self, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, list[Sample]]]]:
+        """The rows that need their brokers alone, then those that share warm ones."""
+        for row in sorted(rows, key=lambda row: row.warm):
+            yield from self.guarded(row)
+
+    def guarded(self, row: Row) -> Iterator[tuple[Row, dict[str, list[Sample]]]]:
+        """A row that fails is named at the end and does not stop the others."""
+        try:
+            if row.warm:
+                self.ensure_warm()
+            yield row, self.samples(row)
+        except BenchError as error:
+            self.failures.append(f"{row.name}: {error}")
+            self.progress.console.print(f"[red]{row.name} failed:[/] {error}", highlight=False)
+
+    def samples(self, row: Row) -> dict[str, list[Sample]]:
+        """Runs that alternate between the brokers."""
+        brokers = [broker for broker in self.brokers if broker.name in row.brokers]
+        found: dict[str, list[Sample]] = {broker.name: [] for broker in brokers}
+        with contextlib.ExitStack() as closing:
+            loads = {broker.name: row.samples(broker, self.effort) for broker in brokers}
+            for generator in loads.values():
+                closing.callback(generator.close)
+            for number in range(min(row.runs, self.effort.runs)):
+                for name, generator in loads.items():
+                    self.show(f"{row.name} · {name} · run {number + 1}")
+                    found[name].append(next(generator))
+                    self.progress.advance(self.task)
+        return found
+
+    def ensure_warm(self) -> None:
+        """Start and warm what does not run: before the first warm row, and after a broker was lost."""
+        for broker in self.brokers:
+            if not broker.alive:
+                broker.wipe()
+                broker.start()
+                seconds = self.effort.warm_seconds
+                self.show(f"warming up {broker.name}")
+                warm_up(broker, seconds if broker.name == "kafka" else min(seconds, MOLDAU_WARM_SECONDS))
+
+    def show(self, what: str) -> None:
+        self.progress.update(self.task, description=what)
+
+
+def chosen(only: Sequence[str], names: Sequence[str]) -> list[Row]:
+    """Rows whose name contains one of the words, all without words; those that have a broker here."""
+    rows = [row for row in ROWS if not only or any(word in row.name for word in only)]
+    rows = [row for row in rows if set(row.brokers) & set(names)]
+    if not rows:
+        raise BenchError(f"No row is named like {' or '.join(only)}; see --list.")
+    return rows
+
+
+@contextlib.contextmanager
+def brokers(names: Sequence[str]) -> Iterator[list[Broker]]:
+    """The brokers of this run, stopped and their data removed at the end, whatever the end is."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    home = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
+    made = [broker for broker in pair(home) if broker.name in names]
+    try:
+        yield made
+    finally:
+        for broker in made:
+            broker.wipe()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def count_runs(rows: Sequence[Row], effort: Effort, names: Sequence[str]) -> int:
+    return sum(min(row.runs, effort.runs) * len(set(row.brokers) & set(names)) for row in rows)
+
+
+def measure(rows: Sequence[Row], names: Sequence[str], effort: Effort, keep: bool) -> list[str]:
+    """Run, show, and keep each row as soon as it is done; the failures come back."""
+    machine = report.facts()
+    results, _ = report.load_results() if keep else ({}, {})
+    fresh: Results = {}
+    columns = (TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with brokers(names) as made, Progress(*columns, console=console) as progress:
+        run = Run(made, effort, progress, progress.add_task("", total=count_runs(rows, effort, names)))
+        for row, samples in run.rows(rows):
+            fresh[row.name] = results[row.name] = samples
+            if keep:
+                report.save(results, machine)
+    console.print(report.terminal_table(fresh))
+    return run.failures
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="Rows whose name contains this; repeatable.")] = None,
+    broker: Annotated[list[str] | None, typer.Option(help="kafka or moldau alone; nothing is kept then.")] = None,
+    quick: Annotated[bool, typer.Option(help="A tenth of the work, two runs; nothing is kept.")] = False,
+    runs: Annotated[int, typer.Option(help="Runs of each row, at most.", min=1)] = 5,
+    show_list: Annotated[bool, typer.Option("--list", help="Name the rows and stop.")] = False,
+) -> None:
+    """Measure Moldau beside Apache Kafka and write docs/benchmarks.md."""
+    if show_list:
+        for row in ROWS:
+            console.print(f"{row.name:18} {row.title}", highlight=False)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything started is stopped
+    names = broker or list(BOTH)
+    effort = QUICK if quick else Effort(runs=runs)
+    keep = not quick and not broker
+    try:
+        rows = chosen(only or [], names)
+        client.build()
+        if "kafka" in names:
+            kafka.libs()
+        failures = measure(rows, names, effort, keep)
+    except BenchError as error:
+        console.print(f"[red]{error}[/]", highlight=False)
+        raise typer.Exit(1) from None
+    if keep:
+        console.print(f"Written to {PAGE.name}.")
+    if failures:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,16 @@
+"""Where the benchmarks keep things, and the one kind of fault that they report in a sentence."""
+
+import os
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+CACHE = PROJECT / ".cache" / "bench"  # the compiled client, results, the brokers' data while they run
+RESULTS = CACHE / "results.json"
+REMARKS = PROJECT / "benchmarks" / "remarks.md"
+PAGE = PROJECT / "docs" / "benchmarks.md"
+
+PORT = int(os.environ.get("BENCH_PORT", "32092"))  # and the next two; below the range of client sockets
+
+
+class BenchError(Exception):
+    """Something a user can mend, or a run that failed; its text is a whole sentence."""

@@ -1,0 +1,165 @@
+"""What came out: the results kept between runs, the table on the terminal, and docs/benchmarks.md."""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+
+from benchmarks import client, kafka
+from benchmarks.places import CACHE, PAGE, PROJECT, REMARKS, RESULTS
+from benchmarks.table import ROWS, Metric, Row
+from benchmarks.workloads import Sample
+
+Results = dict[str, dict[str, list[Sample]]]  # by row, by broker
+
+METHOD = """\
+`make bench` makes this page; `python -m benchmarks --only NAME` measures some rows again and keeps the others.
+
+- The client is a C program on librdkafka (`benchmarks/client.c`), the same for both; raw requests go over plain
+  sockets. Client and brokers share the cores of one machine and one file system, over loopback.
+- Apache Kafka {kafka} runs from Maven's jars as one node (broker and controller), with the JVM flags of its own
+  start script (1 GB heap, G1), its default settings, and logging at level error.
+- Both brokers are up during the warm rows, and one is loaded at a time. Kafka is warmed by a minute of all the loads
+  first. Runs alternate between the two; the figure is the median, the range of the runs stands in brackets.
+- Produce goes to a fresh topic with acks=all, linger.ms=5 and librdkafka's batch sizes; the topic is deleted after
+  the run, so that no run pays for the write-back of another. Consume reads out of the page cache. One record a
+  request is linger.ms=0 and batch.num.messages=1; the raw flood keeps 10 requests in flight on each of 8 connections.
+- Broker CPU is user and system time of the broker process, its threads and its children, over the run.
+- End to end is from the call of produce to the consumer's hands, at linger.ms=0; the first second is left out.
+- Start is from exec to the first acknowledged record, Kafka's storage formatted before. Recovery is kill -9 after
+  1 GB went to one partition, then exec to the first record that this partition acknowledges; the end offset is
+  checked. Compaction is of 1 GB with ten records a key; the latency is that of another topic from the change of
+  `cleanup.policy` until the cleaner's checkpoint has the topic.
+"""
+
+
+class Line(NamedTuple):
+    """One line of the table: texts."""
+
+    title: str
+    metric: str
+    kafka: str
+    moldau: str
+    ratio: str
+    expected: str
+    verdict: str
+
+
+HEADINGS = ("workload", "figure", "Kafka", "Moldau", "ratio", "expected", "")
+
+
+def figure(value: float) -> str:
+    """Three significant digits, thousands with a comma."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def spread(values: list[float]) -> str:
+    """The median, and the range where there were several runs."""
+    middle = figure(statistics.median(values))
+    return f"{middle} ({figure(min(values))}–{figure(max(values))})" if len(values) > 1 else middle
+
+
+def line(row: Row, metric: Metric, samples: dict[str, list[Sample]]) -> Line:
+    values = {broker: [run[metric.key] * metric.scale for run in runs] for broker, runs in samples.items() if runs}
+    shown = {broker: spread(figures) for broker, figures in values.items()}
+    ratio = None
+    if len(values) == 2 and (theirs := statistics.median(values["kafka"])):
+        ratio = statistics.median(values["moldau"]) / theirs
+    words = f"{metric.title}, {metric.unit}"
+    found = "" if ratio is None else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
+    kafka_text, moldau_text = shown.get("kafka", ""), shown.get("moldau", "")
+    return Line(row.title, words, kafka_text, moldau_text, found, metric.expected, metric.verdict(ratio))
+
+
+def lines(results: Results) -> Iterator[Line]:
+    """In the order of the table; a title only on its first line."""
+    for row in ROWS:
+        if row.name in results:
+            for number, metric in enumerate(row.metrics):
+                made = line(row, metric, results[row.name])
+                yield made if number == 0 else made._replace(title="")
+
+
+def terminal_table(results: Results) -> Table:
+    table = Table(*HEADINGS[:2], title="Moldau beside Apache Kafka")
+    for heading in HEADINGS[2:5]:
+        table.add_column(heading, justify="right")
+    for heading in HEADINGS[5:]:
+        table.add_column(heading)
+    colours = {"PASS": "[green]PASS[/]", "MISS": "[red]MISS[/]"}
+    for each in lines(results):
+        table.add_row(*each[:-1], colours.get(each.verdict, ""))
+    return table
+
+
+def markdown_table(results: Results) -> str:
+    rows = [HEADINGS, ("---", "---", "---:", "---:", "---:", "---", "---"), *lines(results)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def said(*command: str) -> str:
+    """The first line that a tool prints, on either stream."""
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT)
+    return next(iter((done.stdout + done.stderr).strip().splitlines()), "unknown")
+
+
+def field_of(path: str, name: str) -> str:
+    """A value of /proc/cpuinfo and the like."""
+    found = (line.partition(":")[2].strip() for line in Path(path).read_text().splitlines() if line.startswith(name))
+    return next(found, "unknown")
+
+
+def facts() -> dict[str, str]:
+    """The machine and the versions; nothing that names the host."""
+    memory_gb = int(field_of("/proc/meminfo", "MemTotal").split()[0]) / 1024**2
+    return {
+        "machine": f"{os.cpu_count()} cores, {field_of('/proc/cpuinfo', 'model name')}, {memory_gb:.0f} GB",
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "file system": said("stat", "-f", "-c", "%T", str(CACHE)),
+        "Python": platform.python_version(),
+        "Java": said("java", "-version"),
+        "Apache Kafka": kafka.VERSION,
+        "librdkafka": client.version(),
+        "Moldau": f"commit {said('git', 'rev-parse', '--short', 'HEAD')}",
+        "date": time.strftime("%Y-%m-%d"),
+        "load average before": " ".join(f"{each:.2f}" for each in os.getloadavg()),
+    }
+
+
+def page(results: Results, machine: dict[str, str]) -> str:
+    where = "\n".join(f"| {name} | {value} |" for name, value in machine.items())
+    remarks = REMARKS.read_text().strip() if REMARKS.exists() else ""
+    parts = [
+        "# Benchmarks: Moldau beside Apache Kafka",
+        f"| | |\n|---|---|\n{where}",
+        "## Figures",
+        markdown_table(results),
+        "The ratio is Moldau : Kafka; an aim is what we would like, a bound is what we promise.",
+        f"## Method\n\n{METHOD.format(kafka=kafka.VERSION).strip()}",
+        remarks,
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def load_results() -> tuple[Results, dict[str, str]]:
+    """Of earlier full runs, with the machine they ran on."""
+    if not RESULTS.exists():
+        return {}, {}
+    kept = json.loads(RESULTS.read_text())
+    return kept["rows"], kept["machine"]
+
+
+def save(results: Results, machine: dict[str, str]) -> None:
+    """Keep the figures and write the page."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps({"machine": machine, "rows": results}, indent=1))
+    PAGE.write_text(page(results, machine))

@@ -1,0 +1,145 @@
+"""What is measured, which figures are shown, and what is expected of them: rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks import workloads as load
+from benchmarks.brokers import Broker
+from benchmarks.client import ONE_RECORD
+from benchmarks.workloads import Effort, Samples
+
+BOTH = ("kafka", "moldau")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure of a sample. `at_least` and `at_most` bound the ratio Moldau : Kafka; `aim` is what we would like."""
+
+    key: str
+    title: str
+    unit: str
+    scale: float = 1.0
+    at_least: float | None = None
+    at_most: float | None = None
+    aim: float | None = None
+
+    @property
+    def expected(self) -> str:
+        bound = f"≥ {self.at_least:g}" if self.at_least else f"≤ {self.at_most:.3g}" if self.at_most else ""
+        return f"{bound} (aim {self.aim:g})" if self.aim else bound
+
+    def verdict(self, ratio: float | None) -> str:
+        """PASS or MISS, or nothing where nothing is expected."""
+        if ratio is None or not (self.at_least or self.at_most):
+            return ""
+        kept = ratio >= self.at_least if self.at_least else ratio <= (self.at_most or 0)
+        return "PASS" if kept else "MISS"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workload. Warm rows share two long-running brokers; the others start and stop their own, alone."""
+
+    name: str
+    title: str
+    samples: Callable[[Broker, Effort], Samples]
+    metrics: tuple[Metric, ...]
+    warm: bool = True
+    runs: int = 5
+    brokers: tuple[str, ...] = BOTH
+
+
+MESSAGES = Metric("per_second", "throughput", "k msg/s", 1e-3, at_least=1.0)
+PRODUCED = (
+    Metric("per_second", "throughput", "k msg/s", 1e-3, at_least=1.0, aim=1.3),
+    Metric("cpu_per_gb", "broker CPU", "s/GB", at_most=0.6, aim=0.4),
+)
+CONSUMED = (MESSAGES, Metric("cpu_per_gb", "broker CPU", "s/GB", at_most=1.0))
+REQUESTS = (
+    Metric("per_second", "requests", "k/s", 1e-3, at_least=3.0),
+    Metric("cpu_us", "broker CPU", "µs/request"),
+)
+START = Metric("start", "start to first produce", "s", at_most=1 / 15)
+POINTS = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
+
+
+def points(kind: str, title: str, p50_at_most: float | None = None) -> tuple[Metric, ...]:
+    """The percentiles of one kind of latency."""
+    bounds = {"p50": p50_at_most}
+    return tuple(
+        Metric(f"{kind}_{key}", f"{title} {name}", "ms", at_most=bounds.get(key)) for key, name in POINTS.items()
+    )
+
+
+def flow(kind: str, size: int, partitions: int, count: int) -> Row:
+    """One of the eight rows of produce and consume."""
+    samples = partial(getattr(load, kind), count=count, size=size, partitions=partitions)
+    words = f"{kind} {'1 KB' if size == 1024 else f'{size} B'}, {partitions} partition{'s' if partitions > 1 else ''}"
+    name = f"{kind}-{'1kb' if size == 1024 else f'{size}b'}-{partitions}p"
+    return Row(name, words, samples, PRODUCED if kind == "produce" else CONSUMED)
+
+
+ROWS = (
+    Row("start", "start of an empty broker", load.start_up, (START, Metric("rss", "RSS idle", "MB")), warm=False),
+    *(flow("produce", 100, partitions, 6_000_000) for partitions in (1, 6)),
+    *(flow("produce", 1024, partitions, 1_500_000) for partitions in (1, 6)),
+    *(flow("consume", 100, partitions, 6_000_000) for partitions in (1, 6)),
+    *(flow("consume", 1024, partitions, 2_000_000) for partitions in (1, 6)),
+    Row(
+        "one-record",
+        "one record a request, librdkafka",
+        partial(load.produce, count=150_000, size=100, partitions=1, settings=ONE_RECORD),
+        REQUESTS,
+    ),
+    Row(
+        "flood",
+        "one record a request, raw, 8 connections",
+        partial(load.flood, count=300_000, connections=8, depth=10),
+        REQUESTS,
+    ),
+    Row(
+        "latency",
+        "end to end at 1,000 msg/s",
+        partial(load.latency, rate=1000, seconds=8),
+        points("e2e", "end to end", 0.8),
+    ),
+    Row(
+        "compaction",
+        "produce while 1 GB is compacted",
+        partial(load.compaction, count=1_000_000, size=1024, rate=1000),
+        (*points("ack", "acknowledged"), Metric("compaction", "compaction took", "s")),
+        runs=3,
+    ),
+    Row(
+        "memory",
+        "memory after all of the load",
+        load.memory_after_load,
+        (Metric("rss", "RSS", "MB", at_most=0.1),),
+        runs=1,
+    ),
+    Row(
+        "recovery",
+        "recovery of 1 GB of unflushed log",
+        partial(load.recovery, count=1_000_000, size=1024),
+        (Metric("start", "start to first produce", "s"),),
+        warm=False,
+        runs=3,
+    ),
+    *(
+        Row(
+            f"partitions-{count}",
+            f"restart with {count:,} partition{'s' if count > 1 else ''}",
+            partial(load.restart_with_partitions, partitions=count),
+            (
+                Metric("start", "start to first produce", "s"),
+                Metric("rss", "RSS idle", "MB"),
+                Metric("stop", "clean stop", "s"),
+            ),
+            warm=False,
+            runs=3,
+            brokers=("moldau",),
+        )
+        for count in (1, 100, 2000)
+    ),
+)

@@ -1,0 +1,74 @@
+"""Topics of a run: made before it, counted after it, gone from the disk before the next."""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from benchmarks.brokers import Broker
+from benchmarks.places import BenchError
+
+SECONDS = 60.0
+NUMBERS = itertools.count(1)
+
+
+def ask(broker: Broker, request: Callable[[AdminClient], dict[Any, Future[Any]]]) -> list[Any]:
+    """What the broker says; a refusal becomes a sentence. No client stays connected while a run is measured."""
+    client = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
+    try:
+        return [future.result(SECONDS) for future in request(client).values()]
+    except (KafkaException, TimeoutError) as error:
+        raise BenchError(f"{broker.name} refused an admin request: {error!r}.") from None
+
+
+def create(broker: Broker, name: str, partitions: int, config: dict[str, str] | None = None) -> None:
+    wanted = NewTopic(name, partitions, 1, config=config or {})
+    ask(broker, lambda admin: admin.create_topics([wanted]))
+
+
+def delete(broker: Broker, name: str) -> None:
+    """Also waits until the files are gone."""
+    ask(broker, lambda admin: admin.delete_topics([name]))
+    deadline = time.monotonic() + SECONDS
+    while any(broker.data.glob(f"{name}-*")):
+        if time.monotonic() > deadline:
+            raise BenchError(f"{broker.name} still has files of the deleted topic {name} after {SECONDS:.0f} s.")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def topic(broker: Broker, partitions: int, config: dict[str, str] | None = None) -> Iterator[str]:
+    """A fresh topic for the time of a block."""
+    name = f"bench{next(NUMBERS)}"
+    create(broker, name, partitions, config)
+    try:
+        yield name
+    finally:
+        if broker.alive:
+            delete(broker, name)
+
+
+def configure(broker: Broker, name: str, key: str, value: str) -> None:
+    """Change one setting of a topic."""
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+    ask(broker, lambda admin: admin.incremental_alter_configs([resource]))
+
+
+def end_offset(broker: Broker, name: str, partition: int = 0) -> int:
+    """Where the next record will go."""
+    wanted = {TopicPartition(name, partition): OffsetSpec.latest()}
+    return ask(broker, lambda admin: admin.list_offsets(wanted))[0].offset
