@@ -63,7 +63,7 @@ def broker_at(given: argparse.Namespace) -> Iterator[str]:
         return
     from moldau.testing import broker
 
-    with broker(settings=SETTINGS) as kafka:
+    with broker(SETTINGS) as kafka:
         yield kafka.bootstrap_servers
 
 

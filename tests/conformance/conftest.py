@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -19,14 +19,8 @@ OTHER = "CONFORMANCE_BOOTSTRAP"
 
 
 @pytest.fixture(scope="session")
-def bootstrap() -> Iterator[str]:
-    if address := os.environ.get(OTHER):
-        yield address
-        return
-    from moldau.testing import broker
-
-    with broker() as kafka:
-        yield kafka.bootstrap_servers
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    return os.environ.get(OTHER) or request.getfixturevalue("kafka_shared").bootstrap_servers
 
 
 @pytest.fixture(scope="session")
