@@ -25,10 +25,10 @@ COMMON = {
 
 
 def moldau_command(home: Path, port: int, settings: dict[str, str]) -> list[str]:
-    """The broker of this checkout, by the Python that runs the benchmarks."""
+    """What a user types: the command that stands beside the Python that runs the benchmarks."""
     chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     where = ["--data-dir", str(home / "data"), "--listen", f"127.0.0.1:{port}"]
-    return [sys.executable, "-m", "moldau", "broker", *where, *chosen]
+    return [str(Path(sys.executable).with_name("moldau")), "broker", *where, *chosen]
 
 
 @dataclass(slots=True)

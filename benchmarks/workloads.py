@@ -4,6 +4,7 @@ A sample is a dict of figures; `table.py` says which of them are shown and what 
 """
 
 import contextlib
+import os
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -68,12 +69,18 @@ def produce(
         yield with_costs(sample, size)
 
 
+def fill(broker: Broker, options: Options) -> None:
+    """Records for what is measured next, written back so that the disk is quiet then; they stay in the page cache."""
+    measured(broker, "produce", options)
+    os.sync()
+
+
 def consume(broker: Broker, effort: Effort, *, count: int, size: int, partitions: int) -> Samples:
     """The same topic from its beginning, again and again, out of the page cache."""
     count = effort.count(count)
     with topics.topic(broker, partitions) as topic:
         options = load(broker, topic, count, size, partitions)
-        measured(broker, "produce", options | client.PRODUCE)
+        fill(broker, options | client.PRODUCE)
         while True:
             yield with_costs(measured(broker, "consume", options | client.CONSUME), size)
 
@@ -162,7 +169,7 @@ def compaction(broker: Broker, effort: Effort, *, count: int, size: int, rate: i
     while True:
         with topics.topic(broker, 1, settings) as dirty, topics.topic(broker, 1) as topic:
             keyed: Options = {"keys": max(1, count // 10)}
-            measured(broker, "produce", load(broker, dirty, count, size, 1) | keyed | client.PRODUCE)
+            fill(broker, load(broker, dirty, count, size, 1) | keyed | client.PRODUCE)
             yield latency_while_compacting(broker, dirty, load(broker, topic, rate * RUN_SECONDS, 100, 1), rate)
 
 
