@@ -1,0 +1,40 @@
+"""AlterClientQuotas (key 49), v0-1: set and remove quotas of users, client ids and addresses (KIP-546).
+
+An entity that is named twice is refused, yet what its first row asks for is done, as in Kafka. v1 is flexible.
+Deviates: a quota that is not a number (NaN) is refused. Host names are not looked up: of them only localhost is
+taken for an address. Quotas are kept and described; they are not enforced yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.cluster import quota_entity
+from moldau.machines.quotas import Alteration, alter_quotas
+from moldau.wire import messages as m
+from moldau.wire.refusal import Refused
+
+
+@api(49, versions=(0, 1))
+def alter_client_quotas(node, connection, request, version):
+    alterations = [
+        Alteration(quota_entity(distinct(row.entity)), [(op.key, None if op.remove else op.value) for op in row.ops])
+        for row in request.entries
+    ]
+    result = alter_quotas(node.cluster, alterations)
+    if not request.validate_only:
+        node.commit(result)
+    return m.AlterClientQuotasResponse(entries=[row_of(entity, problem) for entity, problem in result.answer.items()])
+
+
+def distinct(parts: list[Any]) -> list[Any]:
+    """Of a type that an entity names twice the last counts."""
+    return list({part.entity_type: part for part in parts}.values())
+
+
+def row_of(entity: Any, problem: Refused | None) -> Any:
+    parts = [m.AlterClientQuotasResponse_EntityData(*part) for part in entity]
+    if problem is None:
+        return m.AlterClientQuotasResponse_EntryData(error_message=None, entity=parts)
+    return m.AlterClientQuotasResponse_EntryData(problem.error, problem.message, parts)

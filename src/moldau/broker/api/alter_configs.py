@@ -1,0 +1,36 @@
+"""AlterConfigs (key 33), v0-2: replace all settings of a resource; what is not given goes back to its default.
+
+v2 is flexible. IncrementalAlterConfigs (key 44) is the better one.
+Deviates: a resource that is named twice gets INVALID_REQUEST each time; Kafka does not answer such a request.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from moldau import settings as table
+from moldau.broker.api import api
+from moldau.broker.configs import answer_each, check_stored, commit, scope_of
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(33, versions=(0, 2))
+def alter_configs(node, connection, request, version):
+    alter = partial(replace_all, node, request.validate_only)
+    rows = answer_each(request.resources, alter, m.AlterConfigsResponse_AlterConfigsResourceResponse)
+    return m.AlterConfigsResponse(responses=rows)
+
+
+def replace_all(node: Any, validate_only: bool, resource: Any) -> None:
+    kind, name = resource.resource_type, resource.resource_name
+    given = {config.name: config.value for config in resource.configs}
+    if len(given) < len(resource.configs):
+        raise Refused(Error.INVALID_REQUEST, "The request names a setting twice.")
+    if None in given.values():
+        raise Refused(Error.INVALID_REQUEST, "A setting in the request has no value.")
+    check_stored(node, kind, name)
+    new = partial(table.replace, scope_of(kind, name), node.settings, given)
+    commit(node, kind, name, new, given, validate_only)

@@ -1,0 +1,44 @@
+"""DescribeCluster (key 60), v0-2: the brokers, the controller and the cluster's id.
+
+v1 endpoint type (KIP-919): a broker answers for brokers only.  v2 fenced brokers, if asked for (KIP-1073).
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from moldau.broker import operations
+from moldau.broker.api import api
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@api(60, versions=(0, 2))
+def describe_cluster(node, connection, request, version):
+    if request.endpoint_type == CONTROLLERS:
+        problem = "This is an endpoint for clients; it does not describe the controllers."
+        return m.DescribeClusterResponse(error_code=Error.MISMATCHED_ENDPOINT_TYPE, error_message=problem)
+    if request.endpoint_type != BROKERS:
+        problem = f"There is no endpoint type {request.endpoint_type}."
+        return m.DescribeClusterResponse(error_code=Error.UNSUPPORTED_ENDPOINT_TYPE, error_message=problem)
+    response = m.DescribeClusterResponse(
+        cluster_id=node.metadata.cluster_id,
+        controller_id=node.id,
+        brokers=list(brokers(node.cluster, connection.listener, request.include_fenced_brokers)),
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations.CLUSTER
+    return response
+
+
+def brokers(cluster: Any, listener: str, include_fenced: bool) -> Iterator[Any]:
+    """The brokers that can be reached by the listener that the client itself uses."""
+    for _, broker in sorted(cluster.brokers.items()):
+        endpoint = next((e for e in broker.endpoints if e.listener == listener), None)
+        if endpoint is not None and (include_fenced or not broker.fenced):
+            row = broker.id, endpoint.host, endpoint.port, broker.rack, broker.fenced
+            yield m.DescribeClusterResponse_DescribeClusterBroker(*row)

@@ -1,0 +1,56 @@
+"""DescribeQuorum (key 55), v0-2: the voters of the metadata log and how far each of them is.
+
+The one voter is this node, which leads. A request for anything but partition 0 of the metadata topic, and for it
+alone, gets UNKNOWN_TOPIC_OR_PARTITION for all that it names.
+
+v1 timestamps (KIP-836).  v2 directory ids, error messages and the voters' addresses (KIP-853).
+Deviates: there is no listener for controllers alone, so the voter's addresses are those of the broker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.topics import METADATA_TOPIC
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+
+@api(55, versions=(0, 2))
+def describe_quorum(node, connection, request, version):
+    asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    known = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
+    describe = quorum if known else unknown
+    topics = [
+        m.DescribeQuorumResponse_TopicData(t.topic_name, [describe(node, p.partition_index) for p in t.partitions])
+        for t in request.topics
+    ]
+    return m.DescribeQuorumResponse(topics=topics, nodes=voters(node) if known and version >= 2 else [])
+
+
+def quorum(node: Any, index: int) -> Any:
+    """The metadata log as its leader sees it. Directory ids are known from kraft.version 1 on, which is not in use."""
+    log, now = node.metadata.log, node.clock.wall_ms()
+    self = m.DescribeQuorumResponse_ReplicaState(
+        replica_id=node.id, log_end_offset=log.end_offset, last_fetch_timestamp=now, last_caught_up_timestamp=now
+    )
+    return m.DescribeQuorumResponse_PartitionData(
+        partition_index=index,
+        leader_id=node.id,
+        leader_epoch=node.metadata.epoch,
+        high_watermark=log.high_watermark,
+        current_voters=[self],
+    )
+
+
+def unknown(node: Any, index: int) -> Any:
+    error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    return m.DescribeQuorumResponse_PartitionData(index, error, error.message)
+
+
+def voters(node: Any) -> list[Any]:
+    listeners = [
+        m.DescribeQuorumResponse_Listener(e.listener, e.host, e.port) for e in node.cluster.brokers[node.id].endpoints
+    ]
+    return [m.DescribeQuorumResponse_Node(node.id, listeners)]

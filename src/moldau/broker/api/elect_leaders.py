@@ -1,0 +1,58 @@
+"""ElectLeaders (key 43), v0-2: give partitions their preferred leader, or any leader.
+
+Null asks for all partitions; those that need no election are then left out of the answer, their topics are not.
+v1 election type: preferred 0, unclean 1 (KIP-460), and a code for the whole request.
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.placement import PREFERRED, UNCLEAN, elect_leader
+from moldau.machines.result import Result
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(43, versions=(0, 2))
+def elect_leaders(node, connection, request, version):
+    asked = request.topic_partitions
+    if asked is not None and not asked:
+        return m.ElectLeadersResponse()
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return unknown_type(request)
+    if asked is None:
+        topics = [(topic.name, sorted(topic.partitions)) for topic in node.cluster.topics.values()]
+    else:
+        topics = [(topic.topic, topic.partitions) for topic in asked]
+    records: list[Any] = []
+    results = []
+    for name, indexes in topics:
+        rows = [elect(node, name, index, request.election_type, records) for index in indexes]
+        if asked is None:
+            rows = [row for row in rows if row.error_code != Error.ELECTION_NOT_NEEDED]
+        results.append(m.ElectLeadersResponse_ReplicaElectionResult(name, rows))
+    return node.commit(Result(tuple(records), m.ElectLeadersResponse(replica_election_results=results)))
+
+
+def elect(node: Any, name: str, index: int, kind: int, records: list[Any]) -> Any:
+    """The row of one partition; its records join those that are committed together."""
+    try:
+        records += elect_leader(node.cluster, name, index, kind).records
+    except Refused as refused:
+        return m.ElectLeadersResponse_PartitionResult(index, refused.error, refused.message)
+    return m.ElectLeadersResponse_PartitionResult(index, error_message=None)
+
+
+def unknown_type(request: Any) -> Any:
+    error, problem = Error.INVALID_REQUEST, f"There is no election type {request.election_type}."
+    results = [
+        m.ElectLeadersResponse_ReplicaElectionResult(
+            topic.topic, [m.ElectLeadersResponse_PartitionResult(index, error, problem) for index in topic.partitions]
+        )
+        for topic in request.topic_partitions or ()
+    ]
+    return m.ElectLeadersResponse(error_code=error, replica_election_results=results)

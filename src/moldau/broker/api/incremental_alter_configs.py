@@ -1,0 +1,57 @@
+"""IncrementalAlterConfigs (key 44), v0-1: set, delete, append to and subtract from single settings (KIP-339).
+
+Of one resource all changes are made, or none. Log levels are changed at once and are not kept (KIP-412).
+v1 is flexible.
+Deviates: an operation that does not exist gets INVALID_REQUEST; Kafka answers UNKNOWN_SERVER_ERROR for a topic.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from moldau import settings as table
+from moldau.broker.api import api
+from moldau.broker.configs import answer_each, check_broker_id, check_stored, commit, scope_of
+from moldau.broker.loggers import change_level, check_level
+from moldau.machines.cluster import BROKER_LOGGER
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(44, versions=(0, 1))
+def incremental_alter_configs(node, connection, request, version):
+    alter = partial(alter_some, node, request.validate_only)
+    rows = answer_each(request.resources, alter, m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse)
+    return m.IncrementalAlterConfigsResponse(responses=rows)
+
+
+def alter_some(node: Any, validate_only: bool, resource: Any) -> None:
+    kind, name = resource.resource_type, resource.resource_name
+    changes = [(config.name, config.config_operation, config.value) for config in resource.configs]
+    check_changes(changes)
+    if kind == BROKER_LOGGER:
+        alter_levels(node, name, changes, validate_only)
+        return
+    check_stored(node, kind, name)
+    old = node.cluster.config(kind, name)
+    new = partial(table.alter, scope_of(kind, name), node.settings, old, changes)
+    commit(node, kind, name, new, [key for key, _, _ in changes], validate_only)
+
+
+def check_changes(changes: list[tuple[str, int, str | None]]) -> None:
+    if len({key for key, _, _ in changes}) < len(changes):
+        raise Refused(Error.INVALID_REQUEST, "The request changes a setting twice.")
+    missing = [key for key, operation, value in changes if value is None and operation != table.DELETE]
+    if missing:
+        raise Refused(Error.INVALID_REQUEST, f"The request has no value for {', '.join(missing)}.")
+
+
+def alter_levels(node: Any, name: str, changes: list[tuple[str, int, str | None]], validate_only: bool) -> None:
+    check_broker_id(node, name)
+    for change in changes:
+        check_level(*change)
+    if not validate_only:
+        for change in changes:
+            change_level(*change)

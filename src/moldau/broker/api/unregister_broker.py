@@ -1,0 +1,25 @@
+"""UnregisterBroker (key 64), v0: forget a broker that was taken away for good.
+
+Deviates: the node does not unregister itself (INVALID_REQUEST). Kafka does so, and its broker then serves nothing
+until it is started again.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.api import api
+from moldau.machines.result import Result
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+
+@api(64, versions=(0, 0))
+def unregister_broker(node, connection, request, version):
+    broker_id = request.broker_id
+    if broker_id not in node.cluster.brokers:
+        problem = f"No broker {broker_id} is registered."
+        return m.UnregisterBrokerResponse(error_code=Error.BROKER_ID_NOT_REGISTERED, error_message=problem)
+    if broker_id == node.id:
+        problem = f"Broker {broker_id} is running; stop it before you unregister it."
+        return m.UnregisterBrokerResponse(error_code=Error.INVALID_REQUEST, error_message=problem)
+    record = m.UnregisterBrokerRecord(broker_id, node.cluster.brokers[broker_id].epoch)
+    return node.commit(Result((record,), m.UnregisterBrokerResponse()))

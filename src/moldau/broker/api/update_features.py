@@ -1,0 +1,33 @@
+"""UpdateFeatures (key 57), v0-2: raise or lower feature levels, all of them or none (KIP-584).
+
+v1 upgrade types and dry runs (KIP-778); `allow_downgrade` of v0 is not looked at, as in Kafka.  v2 answers without a
+row for each feature.
+Deviates: levels that one feature needs of another are not checked; kraft.version is stored as the other levels are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.features import Wish, update_features
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(57, versions=(0, 2))
+def update(node, connection, request, version):
+    wishes = [Wish(f.feature, f.max_version_level, f.upgrade_type) for f in request.feature_updates]
+    try:
+        result = update_features(node.cluster, wishes, node.settings["min.insync.replicas"])
+    except Refused as refused:
+        return m.UpdateFeaturesResponse(error_code=refused.error, error_message=refused.message)
+    if not request.validate_only:
+        node.commit(result)
+    results = [done(wish.feature) for wish in wishes] if version < 2 else []
+    return m.UpdateFeaturesResponse(error_message=None, results=results)
+
+
+def done(feature: str) -> Any:
+    return m.UpdateFeaturesResponse_UpdatableFeatureResult(feature, error_message=Error.NONE.name)

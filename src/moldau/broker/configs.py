@@ -1,0 +1,71 @@
+"""What the config APIs share: resources and the scopes of the settings table, and who may be asked about a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moldau import settings as table
+from moldau.machines.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from moldau.machines.configs import check_resource, duplicates, replace
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+SCOPES = {TOPIC: table.TOPIC, BROKER: table.BROKER, CLIENT_METRICS: table.CLIENT_METRICS, GROUP: table.GROUP}
+
+
+def scope_of(kind: int, name: str) -> str:
+    """The scope in the settings table; the settings of no broker in particular are those of all of them."""
+    return table.CLUSTER if kind == BROKER and not name else SCOPES[kind]
+
+
+def check_broker_id(node: Any, name: str) -> None:
+    """A broker answers for itself alone."""
+    digits = name[1:] if name[:1] in ("+", "-") else name
+    if not (digits.isascii() and digits.isdigit()):
+        raise Refused(Error.INVALID_REQUEST, f"The id of a broker is a number, not '{name}'.")
+    if int(name) != node.id:
+        raise Refused(Error.INVALID_REQUEST, f"This is broker {node.id}; ask broker {name} itself.")
+
+
+def check_stored(node: Any, kind: int, name: str) -> None:
+    """Refuse a resource whose settings are not kept in the metadata, or that cannot be."""
+    if kind not in SCOPES:
+        raise Refused(Error.INVALID_REQUEST, f"There is no resource type {kind}.")
+    if kind == BROKER and name:
+        check_broker_id(node, name)
+    check_resource(kind, name)
+
+
+def refused_setting(wrong: table.SettingError) -> Refused:
+    return Refused(Error[wrong.error], f"{wrong}.")
+
+
+def commit(
+    node: Any, kind: int, name: str, new: Callable[[], dict[str, str]], touched: Iterable[str], validate_only: bool
+) -> None:
+    """Store the overrides that the settings table works out; raises Refused."""
+    try:
+        overrides = new()
+    except table.SettingError as wrong:
+        raise refused_setting(wrong) from None
+    result = replace(node.cluster, kind, name, overrides, list(touched))
+    if not validate_only:
+        node.commit(result)
+
+
+def answer_each(resources: list[Any], alter: Callable[[Any], None], row: Callable[..., Any]) -> list[Any]:
+    """Alter one resource after the other; one that is named twice is refused both times."""
+    twice = duplicates(resources)
+    rows: list[Any] = []
+    for resource in resources:
+        key = resource.resource_type, resource.resource_name
+        try:
+            if key in twice:
+                raise Refused(Error.INVALID_REQUEST, "The request names this resource twice.")
+            alter(resource)
+        except Refused as refused:
+            rows.append(row(refused.error, refused.message, *key))
+        else:
+            rows.append(row(Error.NONE, None, *key))
+    return rows
