@@ -1,0 +1,287 @@
+"""What compaction leaves of a batch. Pure: a batch in, bytes out.
+
+A record survives if it is the newest of its key, or newer than the key map; a tombstone only until the delete horizon
+of its batch has passed. The horizon is set when a tombstone is first seen (KIP-534): it becomes the base timestamp, so
+that the timestamps of the records must be written anew. Everything else of a batch stays: its offsets, its sequence,
+its epochs. So most records are copied as they are, and a batch of which all records survive is copied whole.
+
+The data of an aborted transaction goes. A marker goes after its transaction's data has gone, and after a horizon too.
+Two batches are kept although they are empty: the last one of a producer that is still known, for its sequence, and the
+last one of the cleaned range, for its offset.
+
+A batch with a wrong CRC or with records that do not parse is left as it is and reported; its keys count for nothing.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heapify, heappop
+from itertools import compress as choose
+from itertools import pairwise
+from operator import le
+
+from moldau.log.compaction_keys import KeyMap, Scan, shifted, timestamp_at
+from moldau.log.index import Aborted, AbortedTransactions
+from moldau.wire.compression import compress
+from moldau.wire.errors import WireError
+from moldau.wire.records import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    Batch,
+    ControlType,
+    assemble,
+    control_type,
+    records,
+)
+
+STEP_RECORDS = 1000
+"""How many records are scanned before the work is interrupted: under a millisecond."""
+
+Steps = Generator[None, None, bytearray | memoryview | None]
+LastOfProducer = tuple[int | None, int]  # the offset of its last data, if it has any, and its epoch
+
+
+class Transactions:
+    """Which transactions a walk through the log is in, and which of them still have data."""
+
+    __slots__ = ("aborted", "coming", "committed", "kept")
+
+    def __init__(self, aborted: Iterable[Aborted], kept: AbortedTransactions | None = None) -> None:
+        """`kept` is the transaction index of the cleaned segment: an aborted transaction with data stays in it."""
+        self.coming = [(entry.first_offset, entry) for entry in set(aborted)]
+        heapify(self.coming)
+        self.aborted: dict[int, tuple[Aborted, bool]] = {}  # by producer; whether data was seen
+        self.committed: set[int] = set()
+        self.kept = kept
+
+    def on_data(self, batch: Batch) -> bool:
+        """Whether this batch belongs to an aborted transaction."""
+        self._begin_until(batch.last_offset)
+        if not batch.attributes & TRANSACTIONAL:
+            return False
+        known = self.aborted.get(batch.producer_id)
+        if known is None or known[0].last_offset < batch.base_offset:  # the latter if its marker was damaged
+            self.committed.add(batch.producer_id)
+            return False
+        self.aborted[batch.producer_id] = (known[0], True)
+        return True
+
+    def on_marker(self, batch: Batch, kind: int | None) -> bool:
+        """Whether this control batch may go: nothing of its transaction is left. `kind` None: it is empty already."""
+        self._begin_until(batch.last_offset)
+        if kind == ControlType.COMMIT:
+            seen = batch.producer_id in self.committed
+            self.committed.discard(batch.producer_id)
+            return not seen
+        if kind == ControlType.ABORT:
+            entry, seen = self.aborted.pop(batch.producer_id, (None, False))
+            if seen and entry and self.kept is not None:
+                self.kept.append(entry)
+            return not seen
+        return kind is None
+
+    def _begin_until(self, offset: int) -> None:
+        while self.coming and self.coming[0][0] <= offset:
+            entry = heappop(self.coming)[1]
+            self.aborted.setdefault(entry.producer_id, (entry, False))
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a compaction did."""
+
+    batches: int = 0
+    records: int = 0
+    kept_records: int = 0
+    keyless: int = 0
+    damaged: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Filter:
+    """All that the decision about a batch depends on."""
+
+    keys: KeyMap
+    transactions: Transactions
+    producers: Mapping[int, LastOfProducer]
+    upper: int  # the first offset that is not cleaned
+    now_ms: int
+    delete_retention_ms: int
+    tally: Tally
+
+    def apply(self, batch: Batch) -> Steps:
+        """What is left of the batch: itself, another one, or nothing. Interrupts itself in a long batch."""
+        self.tally.batches += 1
+        try:
+            check(batch)
+            if batch.attributes & CONTROL:
+                return self._control(batch)
+            return (yield from self._data(batch))
+        except WireError as error:
+            self.tally.damaged.append(f"the batch at offset {batch.base_offset} is kept as it is: {error}")
+            return batch.view
+
+    def _control(self, batch: Batch) -> bytearray | memoryview | None:
+        kind = control_kind(batch)
+        superfluous = self.transactions.on_marker(batch, kind)
+        horizon = batch.delete_horizon
+        if superfluous and horizon is not None and horizon <= self.now_ms:
+            return self._nothing(batch)
+        if kind is None:
+            return batch.view if self._stays_empty(batch) else None
+        if superfluous and horizon is None:
+            body = batch.body()
+            found = Scan()
+            found.extend(body, batch.count, batch.base_offset)
+            return rewrite(batch, body, found, range(batch.count), self.now_ms + self.delete_retention_ms)
+        return batch.view
+
+    def _data(self, batch: Batch) -> Steps:
+        if self.transactions.on_data(batch):
+            return self._nothing(batch)
+        if not batch.count:
+            return batch.view if self._stays_empty(batch) else None
+        body = batch.body()
+        found = yield from scan(batch, body)
+        survivors = self._survivors(batch, found)
+        self.tally.records += len(found.keys)
+        self.tally.kept_records += len(survivors)
+        if not survivors:
+            return self._nothing(batch)
+        horizon = self._new_horizon(batch, found, survivors)
+        if horizon is None and len(survivors) == len(found.keys):
+            return batch.view
+        return rewrite(batch, body, found, survivors, horizon)
+
+    def _survivors(self, batch: Batch, found: Scan) -> list[int] | range:
+        """Which records stay, by their place in the batch."""
+        offsets, latest, every = found.offsets, self.keys.latest, range(len(found.keys))
+        if min(offsets) > latest:
+            return every
+        if None in found.keys or max(offsets) > latest:
+            kept = [place for place in every if self._survives(found.keys[place], offsets[place])]
+        else:
+            newest = self.keys.newest(found.keys)  # pyright: ignore[reportArgumentType]
+            kept = list(choose(every, map(le, newest, offsets)))
+        horizon = batch.delete_horizon
+        if found.nulls and horizon is not None and horizon <= self.now_ms:
+            gone = {place for place in found.nulls if offsets[place] <= latest}
+            kept = [place for place in kept if place not in gone]
+        return kept
+
+    def _survives(self, key: bytes | None, offset: int) -> bool:
+        """The same for a batch that needs a second look: beyond the map everything stays, a record without key goes."""
+        if offset > self.keys.latest:
+            return True
+        if key is None:
+            self.tally.keyless += 1
+            return False
+        return offset >= self.keys.newest([key])[0]
+
+    def _new_horizon(self, batch: Batch, found: Scan, survivors: list[int] | range) -> int | None:
+        """When tombstones stay that have no horizon yet, they get one."""
+        if not found.nulls or batch.attributes & DELETE_HORIZON or set(found.nulls).isdisjoint(survivors):
+            return None
+        return self.now_ms + self.delete_retention_ms
+
+    def _nothing(self, batch: Batch) -> bytearray | None:
+        return emptied(batch) if self._stays_empty(batch) else None
+
+    def _stays_empty(self, batch: Batch) -> bool:
+        return batch.next_offset == self.upper or self._is_last_of_producer(batch)
+
+    def _is_last_of_producer(self, batch: Batch) -> bool:
+        last = self.producers.get(batch.producer_id) if batch.producer_id >= 0 else None
+        if last is None:
+            return False
+        offset, epoch = last
+        if offset is None:
+            return batch.is_control and batch.producer_epoch == epoch
+        return batch.last_offset == offset
+
+
+def check(batch: Batch) -> None:
+    """WireError when the batch cannot be trusted: to write it anew would give rotten bytes a right CRC."""
+    batch.verify()
+    if batch.count < 0:
+        raise WireError(f"it claims {batch.count} records")
+
+
+def control_kind(batch: Batch) -> int | None:
+    """The type of the first control record; None when there is none."""
+    first = next(iter(records(batch)), None)
+    return None if first is None else control_type(first.key)
+
+
+def scan(batch: Batch, body: bytes) -> Generator[None, None, Scan]:
+    """Scan all records, with interruptions."""
+    found, left = Scan(), batch.count
+    while left:
+        some = min(left, STEP_RECORDS)
+        found.extend(body, some, batch.base_offset)
+        left -= some
+        if left:
+            yield
+    if found.starts[-1] != len(body):
+        raise WireError(f"{len(body) - found.starts[-1]} bytes behind the last record")
+    if found.offsets and not batch.base_offset <= min(found.offsets) <= max(found.offsets) <= batch.last_offset:
+        raise WireError("a record has an offset outside of its batch")  # it could outlive all newer ones
+    return found
+
+
+def rewrite(batch: Batch, body: bytes, found: Scan, kept: list[int] | range, horizon: int | None) -> bytearray:
+    """The batch with some of its records, and with a delete horizon if a new one is given."""
+    starts = found.starts
+    largest = max(timestamp_at(body, starts[place])[0] for place in kept) + batch.base_timestamp
+    base_timestamp, attributes = batch.base_timestamp, batch.attributes
+    if horizon is None:
+        view = memoryview(body)
+        data = b"".join([view[start:end] for start, end in runs(starts, kept)])
+    else:
+        shift, base_timestamp, attributes = horizon - base_timestamp, horizon, attributes | DELETE_HORIZON
+        data = b"".join([shifted(body, starts[place], starts[place + 1], shift) for place in kept])
+    return assemble(
+        batch.base_offset,
+        batch.partition_leader_epoch,
+        attributes,
+        batch.last_offset_delta,
+        base_timestamp,
+        batch.max_timestamp if attributes & LOG_APPEND_TIME else largest,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        len(kept),
+        compress(attributes & CODEC_MASK, data),
+    )
+
+
+def runs(starts: list[int], kept: list[int] | range) -> Iterable[tuple[int, int]]:
+    """Where the kept records begin and end, neighbours taken together."""
+    first = kept[0]
+    for place, following in pairwise(kept):
+        if following != place + 1:
+            yield starts[first], starts[place + 1]
+            first = following
+    yield starts[first], starts[kept[-1] + 1]
+
+
+def emptied(batch: Batch) -> bytearray:
+    """The batch without any record: its offsets and the producer's sequence are all that is left."""
+    assert len(batch.view) >= HEADER_SIZE
+    return assemble(
+        batch.base_offset,
+        batch.partition_leader_epoch,
+        batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL),
+        batch.last_offset_delta,
+        NO_TIMESTAMP,
+        batch.max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        0,
+        b"",
+    )
