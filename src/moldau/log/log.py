@@ -449,35 +449,36 @@ class Log:
         self.segments.unsynced = [s for s in self.segments.unsynced if s.base_offset >= flush.offset]
         self.new_files = False
 
-    def flush(self, now_ms: int) -> None:
+    def flush(self, now_ms: int | None = None) -> None:
         """Sync everything now."""
-        if flush := self.prepare_flush(now_ms):
+        if flush := self.prepare_flush(self.last_flush_ms if now_ms is None else now_ms):
             try:
                 flush.sync()
             except OSError as error:
                 raise self.fail(f"{self.path} cannot be synced: {error}") from error
             flush.complete()
 
-    def close(self, now_ms: int, *, clean: bool = True) -> None:
+    def close(self, *, clean: bool = True) -> None:
         """Let go of the files. After a clean close all is synced, and the next start need not look at it."""
         if clean and self.active is not None and self.written:
             try:
                 self._take_snapshot()
-                self.flush(now_ms)
+                self.flush()
                 self.active.seal()
                 for file in self.active.written_files():
                     file.sync()
                 self.files.disk.sync_dir(self.path)
             except OSError as error:
                 raise self.fail(f"{self.path} cannot be closed: {error}") from error
-        self._shut(f"{self.path} is closed")
+        self.shut(f"{self.path} is closed")
 
     def delete(self) -> None:
         """Remove the partition's folder and everything in it."""
-        self._shut(f"{self.topic}-{self.partition} was deleted")
+        self.shut(f"{self.topic}-{self.partition} was deleted")
         remove_tree(self.files.disk, self.path)
 
-    def _shut(self, reason: str) -> None:
+    def shut(self, reason: str) -> None:
+        """Let go of the files as they are."""
         self.segments.release()
         self.active = None
         self.offline = self.offline or reason
@@ -531,9 +532,10 @@ class Log:
             raise self.fail(f"Files of {self.path} cannot be removed: {error}") from error
         self.producer_state.expire(now_ms, self.config.producer_id_expiration_ms)
 
-    def truncate_to(self, offset: int, now_ms: int) -> None:
+    def truncate_to(self, offset: int, now_ms: int | None = None) -> None:
         """Drop all records from `offset` on: the leader has others there."""
         self.wake()
+        now_ms = self.last_flush_ms if now_ms is None else now_ms
         if offset >= self.end_offset:
             return
         if offset < self.segments.bases[0]:

@@ -95,7 +95,8 @@ def recover(loading: Loading) -> None:
         return
     _replay_to(loading, segments[:first], segments[first].base_offset)
     for at, segment in enumerate(segments[first:], first):
-        loading.producers.take_snapshot()
+        if segment.base_offset > loading.start_offset:
+            loading.producers.take_snapshot()
         cut = _scan(loading, segment)
         if cut < segment.size:
             _cut(loading, at, cut)

@@ -1,0 +1,269 @@
+"""A directory of `log.dirs`: who it belongs to, its lock, its checkpoints, and the partitions in it.
+
+`.kafka_cleanshutdown` is written when everything has been closed and synced, and taken away when the directory is
+opened: while it is missing, a start must look at what lies behind the recovery points. `.moldau_boot` names the boot of
+the machine in which the directory was last opened: it tells a crash of the process, which loses nothing that was
+written, from one of the machine, which may lose any write that was not synced.
+
+A directory that is missing, read-only or broken is offline, with a sentence; the partitions of others go on.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moldau.log.checkpoints import Damaged, Partition, read_offsets, read_properties, write_offsets, write_properties
+from moldau.log.config import LogConfig
+from moldau.log.disk import Files, remove_if_there, remove_tree
+from moldau.log.log import Log
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+logger = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
+LOCK, BOOT, META = ".lock", ".moldau_boot", "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
+DELETE, STRAY = "-delete", "-stray"
+LONGEST_NAME = 255
+
+_partition_name = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})")
+
+
+class InUse(Exception):
+    """Another broker has the directory; the text is a sentence for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """Who a directory belongs to; ids are text as Kafka writes them. None where the file says nothing."""
+
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+
+
+def partition_of(name: str) -> Partition | None:
+    """Topic and partition of a folder's name."""
+    match = _partition_name.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
+
+
+class Directory:
+    """One entry of `log.dirs`. Call `open` first; `logs` are the partitions that were loaded or created."""
+
+    __slots__ = (
+        "clean",
+        "condemned",
+        "files",
+        "found",
+        "high_watermarks",
+        "logs",
+        "lost_writes",
+        "offline",
+        "path",
+        "recovery_points",
+        "release_lock",
+        "start_offsets",
+    )
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.files = files
+        self.path = path.rstrip("/") or "/"
+        self.offline: str | None = None
+        self.clean = False
+        self.lost_writes = True
+        self.logs: dict[Partition, Log] = {}
+        self.found: set[Partition] = set()
+        self.condemned: list[tuple[int, str]] = []
+        self.recovery_points: dict[Partition, int] = {}
+        self.start_offsets: dict[Partition, int] = {}
+        self.high_watermarks: dict[Partition, int] = {}
+        self.release_lock = lambda: None
+
+    def open(self) -> None:
+        """Lock the directory and read its checkpoints. InUse if another broker has it; any failure means offline."""
+        disk = self.files.disk
+        try:
+            disk.mkdir(self.path)
+            self.release_lock = disk.lock(self._at(LOCK))
+            self.clean = disk.exists(self._at(CLEAN_SHUTDOWN))
+            remove_if_there(disk, self._at(CLEAN_SHUTDOWN))
+            self._compare_boot()
+            self.recovery_points = self._read(RECOVERY_POINTS)
+            self.start_offsets = self._read(START_OFFSETS)
+            self.high_watermarks = self._read(HIGH_WATERMARKS)
+            self._find()
+        except BlockingIOError:
+            raise InUse(
+                f"The data directory {self.path} is in use by another broker. Stop it, or choose another directory."
+            ) from None
+        except OSError as error:
+            self.fail(f"The data directory {self.path} cannot be used: {error}")
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _compare_boot(self) -> None:
+        disk, here = self.files.disk, self.files.disk.boot_id()
+        try:
+            last = disk.read(self._at(BOOT)).decode(errors="replace").strip()
+        except FileNotFoundError:
+            last = ""
+        self.lost_writes = not here or here != last
+        if self.lost_writes and here:
+            disk.write_atomic(self._at(BOOT), f"{here}\n".encode(), sync=False)
+
+    def _read(self, name: str) -> dict[Partition, int]:
+        """A checkpoint that is damaged is not there: then more must be looked at, that is all."""
+        try:
+            return read_offsets(self.files.disk, self._at(name))
+        except Damaged as error:
+            logger.warning("%s; going on without it", error)
+            return {}
+
+    def _find(self) -> None:
+        names = self.files.disk.listdir(self.path)
+        self.found = {found for name in names if (found := partition_of(name))}
+        self.condemned = [(0, self._at(name)) for name in names if name.endswith(DELETE)]
+
+    def fail(self, reason: str) -> None:
+        """Take the directory and all its partitions offline."""
+        self.offline = reason
+        logger.error("%s", reason)
+        for log in self.logs.values():
+            if log.offline is None:
+                log.fail(reason)
+
+    def read_meta(self) -> Meta | None:
+        """None when there is no `meta.properties`. Damaged when it is of another version."""
+        values = read_properties(self.files.disk, self._at(META))
+        if values is None:
+            return None
+        if values.get("version") != "1":
+            raise Damaged(f"{self._at(META)} is not of version 1, the only one that is understood")
+        node_id = values.get("node.id", "")
+        return Meta(values.get("cluster.id"), int(node_id) if node_id.isdigit() else None, values.get("directory.id"))
+
+    def write_meta(self, meta: Meta) -> None:
+        values = {"cluster.id": meta.cluster_id, "directory.id": meta.directory_id, "node.id": meta.node_id}
+        kept = {name: str(value) for name, value in values.items() if value is not None}
+        write_properties(self.files.disk, self._at(META), {**kept, "version": "1"})
+
+    def load(self, topic: str, partition: int, config: LogConfig, *, now_ms: int) -> Log:
+        """Open a partition that is here (see `found`). It may come out offline."""
+        key = (topic, partition)
+        log = Log.open(
+            self.files,
+            self._at(f"{topic}-{partition}"),
+            topic,
+            partition,
+            config,
+            now_ms=now_ms,
+            start_offset=self.start_offsets.get(key, 0),
+            recovery_point=self.recovery_points.get(key),
+            high_watermark=self.high_watermarks.get(key, 0),
+            clean=self.clean,
+            lost_writes=self.lost_writes,
+        )
+        self.logs[key] = log
+        return log
+
+    def create(self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes, now_ms: int) -> Log:
+        """Make a new partition; refused when the disk does not let it."""
+        if self.offline is not None:
+            raise Refused(Error.KAFKA_STORAGE_ERROR, self.offline)
+        path = self._at(f"{topic}-{partition}")
+        try:
+            log = Log.create(self.files, path, topic, partition, config, topic_id=topic_id, now_ms=now_ms)
+        except OSError as error:
+            raise Refused(Error.KAFKA_STORAGE_ERROR, f"{path} cannot be made: {error}") from error
+        self.logs[topic, partition] = log
+        return log
+
+    def delete(self, log: Log, unique: str, *, now_ms: int) -> None:
+        """Delete a partition: its folder is renamed now and removed by a later `sweep`. `unique`: 32 hex digits."""
+        key = (log.topic, log.partition)
+        log.shut(f"{log.topic}-{log.partition} was deleted")
+        self.logs.pop(key, None)
+        self._set_aside(key, unique, DELETE, now_ms + log.config.file_delete_delay_ms)
+
+    def set_stray_aside(self, topic: str, partition: int, unique: str) -> None:
+        """Rename a folder that belongs to no known topic, and keep it."""
+        self._set_aside((topic, partition), unique, STRAY, None)
+
+    def _set_aside(self, key: Partition, unique: str, suffix: str, due_ms: int | None) -> None:
+        topic, partition = key
+        tail = f"-{partition}.{unique}{suffix}"
+        target = self._at(topic[: LONGEST_NAME - len(tail)] + tail)
+        for table in (self.recovery_points, self.start_offsets, self.high_watermarks):
+            table.pop(key, None)
+        self.found.discard(key)
+        try:
+            self.files.disk.rename(self._at(f"{topic}-{partition}"), target)
+        except OSError as error:
+            self.fail(f"{target} cannot be made: {error}")
+        else:
+            if due_ms is not None:
+                self.condemned.append((due_ms, target))
+
+    def sweep(self, now_ms: int) -> None:
+        """Remove what is due: folders of deleted partitions, files of deleted segments."""
+        for log in self.logs.values():
+            if log.segments.condemned:
+                log.sweep(now_ms)
+        due = [path for due_ms, path in self.condemned if due_ms <= now_ms]
+        self.condemned = [(due_ms, path) for due_ms, path in self.condemned if due_ms > now_ms]
+        for path in due:
+            try:
+                remove_tree(self.files.disk, path)
+            except OSError as error:
+                logger.warning("%s cannot be removed, and is left to the next start: %s", path, error)
+
+    def checkpoint(self) -> None:
+        """Write the offsets of all partitions, each file only if it changes."""
+        if self.offline is not None:
+            return
+        points, starts, marks = dict(self.recovery_points), dict(self.start_offsets), dict(self.high_watermarks)
+        for key, log in self.logs.items():
+            points[key], marks[key] = log.recovery_point, log.high_watermark
+            starts[key] = log.start_offset
+        starts = {key: offset for key, offset in starts.items() if offset}
+        try:
+            for name, offsets in ((RECOVERY_POINTS, points), (START_OFFSETS, starts), (HIGH_WATERMARKS, marks)):
+                if offsets != self._known(name):
+                    write_offsets(self.files.disk, self._at(name), offsets)
+        except OSError as error:
+            self.fail(f"The checkpoints of {self.path} cannot be written: {error}")
+            return
+        self.recovery_points, self.start_offsets, self.high_watermarks = points, starts, marks
+
+    def _known(self, name: str) -> dict[Partition, int]:
+        tables = {RECOVERY_POINTS: self.recovery_points, START_OFFSETS: self.start_offsets}
+        return tables.get(name, self.high_watermarks)
+
+    def close(self, *, clean: bool = True) -> None:
+        """Close all partitions and let go of the lock. Only if each of them could be synced is the stop a clean one."""
+        sound = clean and self.offline is None and (self.clean or self.found <= self.logs.keys())
+        for log in self.logs.values():
+            sound = sound and log.offline is None
+            try:
+                log.close(clean=clean)
+            except Refused:
+                sound = False
+        if clean:
+            self.checkpoint()
+        if sound and self.offline is None:
+            try:
+                self.files.disk.write_atomic(self._at(CLEAN_SHUTDOWN), CLEAN_SHUTDOWN_CONTENT)
+            except OSError as error:
+                logger.warning("%s could not be marked as cleanly closed: %s", self.path, error)
+        self.release_lock()
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(self.logs.values())
