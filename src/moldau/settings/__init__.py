@@ -18,7 +18,7 @@ from moldau.settings.entries import (
     Synonym,
     describe,
 )
-from moldau.settings.layers import Endpoint, Settings, base_name, endpoints
+from moldau.settings.layers import Endpoint, Settings, base_name, endpoints, without_effect
 from moldau.settings.properties import assignment, properties, read_properties
 from moldau.settings.resources import (
     APPEND,
@@ -42,6 +42,7 @@ from moldau.settings.table import (
     QUOTA,
     TOPIC,
     Row,
+    inert_names,
     is_inert,
     rows,
     table,
@@ -82,6 +83,7 @@ __all__ = [
     "endpoints",
     "format_value",
     "group_settings",
+    "inert_names",
     "is_inert",
     "properties",
     "read_properties",
@@ -92,4 +94,5 @@ __all__ = [
     "validate",
     "validate_quota",
     "validate_topic",
+    "without_effect",
 ]

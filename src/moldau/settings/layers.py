@@ -43,7 +43,7 @@ class Settings:
         # Kafka keeps both names of a node's number equal, and shows both as given at start.
         number = static.get("node.id", static.get("broker.id", rows(BROKER)["node.id"].default or ""))
         static = {"node.id": number, "broker.id": number} | static
-        settings = Settings(static, warnings=tuple(filter(None, map(effect, static))))
+        settings = Settings(static, warnings=tuple(filter(None, map(without_effect, static))))
         check_broker(settings)
         return settings
 
@@ -94,12 +94,12 @@ def base_name(name: str) -> str:
     return name[match.end() :] if match else name
 
 
-def effect(name: str) -> str | None:
-    """Why a setting does nothing here: a sentence for a warning, or None if it counts."""
+def without_effect(name: str) -> str | None:
+    """The warning about a setting that does nothing here; None if it counts."""
     base = base_name(name)
-    if base in rows(BROKER):
-        return None
-    return f"Setting {name} has no effect in Moldau." if is_inert(base) else f"Setting {name} is unknown and ignored."
+    if is_inert(base):
+        return f"Setting {name} has no effect in Moldau."
+    return None if base in rows(BROKER) else f"Setting {name} is unknown and ignored."
 
 
 class Endpoint(NamedTuple):

@@ -145,18 +145,19 @@ _VALIDATORS: dict[str, Callable[[Settings, Overrides], None]] = {
 }
 
 
+Change = tuple[str, int, str | None]
+
+
 def alter(
-    scope: str, settings: Settings, overrides: Overrides, changes: Iterable[tuple[str, int, str | None]]
+    scope: str, settings: Settings, overrides: Overrides, changes: Iterable[Change], *, elr: bool = False
 ) -> dict[str, str]:
-    """The overrides after (name, operation, value) changes, as IncrementalAlterConfigs makes them."""
+    """The overrides after (name, operation, value) changes, as IncrementalAlterConfigs makes them.
+
+    `elr` says that eligible leader replicas (KIP-966) are on: min.insync.replicas then belongs to the whole cluster.
+    """
     changes = list(changes)
-    names = [name for name, _, _ in changes]
+    _check_changes(changes)
     altered = dict(overrides)
-    for name, operation, value in changes:
-        if names.count(name) > 1:
-            raise SettingError(name, None, "it is changed twice in one request", "INVALID_REQUEST")
-        if value is None and operation != DELETE:
-            raise SettingError(name, None, "it needs a value", "INVALID_REQUEST")
     for name, operation, value in changes:
         match operation:
             case 0:
@@ -168,7 +169,26 @@ def alter(
             case _:
                 raise SettingError(name, None, f"there is no operation {operation}", "INVALID_REQUEST")
     validate(scope, altered, settings)
+    if elr:
+        _check_eligible(scope, overrides, altered, changes)
     return altered
+
+
+def _check_changes(changes: list[Change]) -> None:
+    names = [name for name, _, _ in changes]
+    for name, operation, value in changes:
+        if names.count(name) > 1:
+            raise SettingError(name, None, "it is changed twice in one request", "INVALID_REQUEST")
+        if value is None and operation != DELETE:
+            raise SettingError(name, None, "it needs a value", "INVALID_REQUEST")
+
+
+def _check_eligible(scope: str, overrides: Overrides, altered: Overrides, changes: list[Change]) -> None:
+    name = "min.insync.replicas"
+    if scope == BROKER and any(name == changed for changed, _, _ in changes):
+        raise SettingError(name, None, "with eligible leader replicas it is changed for all brokers, not for one")
+    if scope == CLUSTER and name in overrides and name not in altered:
+        raise SettingError(name, None, "with eligible leader replicas it cannot be removed")
 
 
 def _relisted(scope: str, overrides: Overrides, name: str, value: str, *, append: bool) -> str:
@@ -182,9 +202,18 @@ def _relisted(scope: str, overrides: Overrides, name: str, value: str, *, append
     return ",".join(dict.fromkeys([*old, *parts]) if append else [part for part in old if part not in parts])
 
 
-def replace(scope: str, settings: Settings, given: Mapping[str, str | None]) -> dict[str, str]:
-    """The overrides after the older AlterConfigs: exactly what was given."""
-    return alter(scope, settings, {}, [(name, SET, value) for name, value in given.items()])
+def replace(
+    scope: str,
+    settings: Settings,
+    given: Mapping[str, str | None],
+    *,
+    overrides: Overrides | None = None,
+    elr: bool = False,
+) -> dict[str, str]:
+    """The overrides after the older AlterConfigs: exactly what was given. `overrides` are those of before."""
+    removed: list[Change] = [(name, DELETE, None) for name in overrides or () if name not in given]
+    changes = removed + [(name, SET, value) for name, value in given.items()]
+    return alter(scope, settings, overrides or {}, changes, elr=elr)
 
 
 def validate_quota(scope: str, name: str, value: float) -> None:

@@ -55,9 +55,16 @@ def rows(scope: str) -> dict[str, Row]:
     return table()[BROKER if scope == CLUSTER else scope]
 
 
+def inert_names() -> frozenset[str]:
+    """Names that Kafka knows and that have no row; a trailing * stands for any ending."""
+    table()
+    return frozenset(_INERT)
+
+
 def is_inert(name: str) -> bool:
     """Whether Kafka knows the name and Moldau has no use for it."""
-    table()
+    if row := rows(BROKER).get(name):
+        return row.doc.startswith("No effect")
     return name in _INERT or any(known[-1] == "*" and name.startswith(known[:-1]) for known in _INERT)
 
 

@@ -1,0 +1,5 @@
+"""`python -m moldau.cli`."""
+
+from moldau.cli import main
+
+main()
