@@ -1,0 +1,86 @@
+"""Feature levels: what is refused, and which records a change makes."""
+
+import pytest
+
+from moldau.machines.cluster import BROKER, Cluster
+from moldau.machines.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, Wish, update_features
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+ELR = "eligible.leader.replicas.version"
+LEVELS = {"metadata.version": (7, 30), "kraft.version": (0, 1), "group.version": (0, 1), ELR: (0, 1)}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    image = Cluster()
+    features = [m.RegisterBrokerRecord_BrokerFeature(name, *levels) for name, levels in LEVELS.items()]
+    image.replay(m.RegisterBrokerRecord(broker_id=1, fenced=False, features=features))
+    image.replay(m.FeatureLevelRecord("metadata.version", 30))
+    image.replay(m.FeatureLevelRecord("group.version", 1))
+    return image
+
+
+def update(cluster: Cluster, *wishes: Wish):
+    return update_features(cluster, wishes, 2).records
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        Wish("group.version", 1, 0),
+        Wish("group.version", 1, 4),
+        Wish("group.version", -1),
+        Wish("group.version", 2),
+        Wish("group.version", 0),
+        Wish("unknown", 1),
+        Wish("unknown", 0, SAFE_DOWNGRADE),
+        Wish("metadata.version", 31),
+        Wish("metadata.version", 29),
+        Wish("metadata.version", 29, SAFE_DOWNGRADE),
+        Wish("metadata.version", 29, UNSAFE_DOWNGRADE),
+        Wish("metadata.version", 6, SAFE_DOWNGRADE),
+        Wish("kraft.version", 1, SAFE_DOWNGRADE),
+    ],
+)
+def test_a_level_that_cannot_be_is_refused(cluster, wish):
+    with pytest.raises(Refused) as caught:
+        update(cluster, wish)
+    assert caught.value.error == Error.INVALID_UPDATE_VERSION
+
+
+def test_one_refusal_stops_all(cluster):
+    with pytest.raises(Refused):
+        update(cluster, Wish("group.version", 0, SAFE_DOWNGRADE), Wish("unknown", 1))
+
+
+def test_levels_go_down_and_up_where_that_is_safe(cluster):
+    assert update(cluster, Wish("group.version", 0, SAFE_DOWNGRADE)) == (m.FeatureLevelRecord("group.version", 0),)
+    assert update(cluster, Wish("kraft.version", 1, UPGRADE)) == (m.FeatureLevelRecord("kraft.version", 1),)
+
+
+def test_kraft_version_never_goes_back(cluster):
+    cluster.replay(m.FeatureLevelRecord("kraft.version", 1))
+    with pytest.raises(Refused):
+        update(cluster, Wish("kraft.version", 0, UNSAFE_DOWNGRADE))
+
+
+@pytest.mark.parametrize("kind", [UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE])
+def test_the_level_that_is_needs_no_record(cluster, kind):
+    assert update(cluster, Wish("group.version", 1, kind)) == ()
+
+
+def test_the_last_of_two_wishes_counts(cluster):
+    assert update(cluster, Wish("group.version", 2), Wish("group.version", 1)) == ()
+
+
+def test_eligible_leaders_pin_the_min_insync_replicas_of_the_cluster(cluster):
+    cluster.replay(m.ConfigRecord(BROKER, "1", "min.insync.replicas", "3"))
+    assert update(cluster, Wish(ELR, 1)) == (
+        m.FeatureLevelRecord(ELR, 1),
+        m.ConfigRecord(BROKER, "1", "min.insync.replicas", None),
+        m.ConfigRecord(BROKER, "", "min.insync.replicas", "2"),
+    )
+    cluster.replay(m.ConfigRecord(BROKER, "", "min.insync.replicas", "4"))
+    assert m.ConfigRecord(BROKER, "", "min.insync.replicas", "2") not in update(cluster, Wish(ELR, 1))
