@@ -10,13 +10,12 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from moldau.wire.codec_source import Source, class_of, least_size, split
+from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, least_size, split
 from moldau.wire.errors import WireError
 from moldau.wire.messages import makes_struct
 from moldau.wire.schema import FIXED, Field, Message, Struct
 
 Buffer = bytes | bytearray | memoryview
-LONGEST_STRING = 0x7FFF
 
 
 def uvarint(data: Buffer, pos: int) -> tuple[int, int]:

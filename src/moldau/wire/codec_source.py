@@ -15,6 +15,8 @@ from typing import Any
 from moldau.wire import messages
 from moldau.wire.schema import FIXED, Field, Message, Struct
 
+LONGEST_STRING = 0x7FFF
+
 
 @dataclass(slots=True)
 class Source:

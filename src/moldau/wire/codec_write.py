@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from moldau.wire.codec_source import Source, class_of, split
+from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, split
 from moldau.wire.errors import WireError
 from moldau.wire.messages import makes_struct
 from moldau.wire.schema import FIXED, Field, Message, Struct
@@ -29,10 +29,22 @@ def uvarint(value: int) -> bytes:
 
 
 def lacks(value: Any, version: int, names: tuple[str, ...]) -> None:
-    raise WireError(f"{type(value).__name__} v{version} has no room for what is set in one of: {', '.join(names)}")
+    default = type(value)()
+    unsaid = [name for name in names if getattr(value, name) != getattr(default, name)]
+    raise WireError(f"{type(value).__name__} v{version} cannot carry {', '.join(unsaid)}")
 
 
-SCOPE: dict[str, Any] = {"pack": struct.pack, "uvarint": uvarint, "BYTE": BYTE, "lacks": lacks}
+def refuse_long(name: str) -> None:
+    raise WireError(f"{name}: too long for a string")
+
+
+SCOPE: dict[str, Any] = {
+    "pack": struct.pack,
+    "uvarint": uvarint,
+    "BYTE": BYTE,
+    "lacks": lacks,
+    "refuse_long": refuse_long,
+}
 
 
 def writer(spec: Message, version: int) -> Callable[[Any], list[Any]]:
@@ -129,7 +141,7 @@ def _compact_length(s: Source, field: Field, kind: str, n: str) -> None:
     _flush(s)
     with s.under(f"if {n} > 127:"):
         if kind == "string":
-            s.line(f"if {n} > 32768: lacks(m, {s.version}, ({field.name!r},))")
+            s.line(f"if {n} > {LONGEST_STRING + 1}: refuse_long({field.name!r})")
         s.line(f"put(uvarint({n} >> 7))")
 
 

@@ -45,7 +45,7 @@ def record_class(topic: str, kind: str, number: int) -> type[Any]:
 
 def __getattr__(name: str) -> type[Any]:
     owner = name.partition("_")[0]
-    if owner in schema.heads():
+    if owner and owner in schema.heads():  # none for the dunder names that the import system asks for
         _build(schema.message(owner))
         if name in globals():
             return globals()[name]
