@@ -43,6 +43,6 @@ def move(node: Any, topic: str, index: int, path: str) -> Error:
     partition = node.replicas.by_name.get(topic, {}).get(index)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.log.offline or node.replicas.directory_of(partition) is not target:
+    if partition.log.offline or target.logs.get((topic, index)) is not partition.log:
         return Error.KAFKA_STORAGE_ERROR
     return Error.NONE

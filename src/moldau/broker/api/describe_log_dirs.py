@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.machines.topics import METADATA_TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -19,21 +20,27 @@ from moldau.wire.errors import Error
 @api(35, versions=(1, 5))
 def describe_log_dirs(node, connection, request, version):
     asked = None if request.topics is None else {(t.topic, index) for t in request.topics for index in t.partitions}
-    sizes: dict[str, dict[str, list[Any]]] = {}
-    for partition in node.replicas:
-        if partition.log.offline or (asked is not None and (partition.topic, partition.index) not in asked):
-            continue
-        topics = sizes.setdefault(node.replicas.directory_of(partition).path, {})
-        row = m.DescribeLogDirsResponse_DescribeLogDirsPartition(partition.index, partition.log.size)
-        topics.setdefault(partition.topic, []).append(row)
-    results = [describe(node, directory, sizes) for directory in node.replicas.directories]
-    return m.DescribeLogDirsResponse(results=results)
+    return m.DescribeLogDirsResponse(results=[describe(node, one, asked) for one in node.replicas.directories])
 
 
-def describe(node: Any, directory: Any, sizes: dict[str, dict[str, list[Any]]]) -> Any:
-    path = directory.path
-    if directory.offline:
-        return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.KAFKA_STORAGE_ERROR, path)
-    topics = [m.DescribeLogDirsResponse_DescribeLogDirsTopic(*pair) for pair in sizes.get(path, {}).items()]
-    total, usable = node.disk.space(path)
-    return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.NONE, path, topics, total, usable)
+def describe(node: Any, directory: Any, asked: set[tuple[str, int]] | None) -> Any:
+    room = space(node, directory)
+    if room is None:
+        return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.KAFKA_STORAGE_ERROR, directory.path)
+    topics: dict[str, list[Any]] = {}
+    for (topic, index), log in sorted(directory.logs.items()):
+        if not log.offline and topic != METADATA_TOPIC and (asked is None or (topic, index) in asked):
+            row = m.DescribeLogDirsResponse_DescribeLogDirsPartition(index, log.size)
+            topics.setdefault(topic, []).append(row)
+    rows = [m.DescribeLogDirsResponse_DescribeLogDirsTopic(*pair) for pair in topics.items()]
+    return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.NONE, directory.path, rows, *room)
+
+
+def space(node: Any, directory: Any) -> tuple[int, int] | None:
+    """Total and usable bytes; None where the directory has failed."""
+    if directory.offline is None:
+        try:
+            return node.disk.space(directory.path)
+        except OSError as error:
+            directory.fail(f"The data directory {directory.path} cannot be used: {error}")
+    return None

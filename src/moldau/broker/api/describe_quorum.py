@@ -23,18 +23,22 @@ def describe_quorum(node, connection, request, version):
     known = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
     describe = quorum if known else unknown
     topics = [
-        m.DescribeQuorumResponse_TopicData(t.topic_name, [describe(node, p.partition_index) for p in t.partitions])
-        for t in request.topics
+        m.DescribeQuorumResponse_TopicData(
+            topic.topic_name, [describe(node, version, part.partition_index) for part in topic.partitions]
+        )
+        for topic in request.topics
     ]
     return m.DescribeQuorumResponse(topics=topics, nodes=voters(node) if known and version >= 2 else [])
 
 
-def quorum(node: Any, index: int) -> Any:
-    """The metadata log as its leader sees it. Directory ids are known from kraft.version 1 on, which is not in use."""
+def quorum(node: Any, version: int, index: int) -> Any:
+    """The metadata log as its leader sees it. Directory ids are told from kraft.version 1 on."""
     log, now = node.metadata.log, node.clock.wall_ms()
     self = m.DescribeQuorumResponse_ReplicaState(
         replica_id=node.id, log_end_offset=log.end_offset, last_fetch_timestamp=now, last_caught_up_timestamp=now
     )
+    if node.cluster.features.get("kraft.version") and version >= 2:
+        self.replica_directory_id = node.cluster.brokers[node.id].log_dirs[0]
     return m.DescribeQuorumResponse_PartitionData(
         partition_index=index,
         leader_id=node.id,
@@ -44,7 +48,7 @@ def quorum(node: Any, index: int) -> Any:
     )
 
 
-def unknown(node: Any, index: int) -> Any:
+def unknown(node: Any, version: int, index: int) -> Any:
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
     return m.DescribeQuorumResponse_PartitionData(index, error, error.message)
 
