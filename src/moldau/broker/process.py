@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
     from moldau.broker.listeners import Listener
     from moldau.broker.server import Server
+    from moldau.machines.cluster import Endpoint
 
 log = logs.get(__name__)
 
 OK, FAILED, MISUSED = 0, 1, 2
+PLAINTEXT = 0  # the security protocol's number in the metadata
+PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class UserError(Exception):
@@ -166,10 +169,17 @@ def build(
     worker = Worker(lambda call: server.post(call))
     node = Node(settings, OsDisk(), clock, SystemRandom(), worker)
     server = Server(node, clock, loop, limits_of(settings))
-    node.start()
+    node.start([endpoint(listener) for listener in opened])
     for listener in opened:
         server.listen(listener.socket, listener)
     return server, worker.close
+
+
+def endpoint(listener: Listener) -> Endpoint:
+    """What the cluster is told of a listener."""
+    from moldau.machines.cluster import Endpoint
+
+    return Endpoint(listener.name, listener.advertised_host, listener.advertised_port, PROTOCOLS[listener.protocol])
 
 
 def raise_descriptor_limit() -> None:

@@ -63,6 +63,7 @@ class Directory:
         "files",
         "found",
         "high_watermarks",
+        "id",
         "logs",
         "lost_writes",
         "offline",
@@ -75,6 +76,7 @@ class Directory:
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
         self.path = path.rstrip("/") or "/"
+        self.id = ""
         self.offline: str | None = None
         self.clean = False
         self.lost_writes = True

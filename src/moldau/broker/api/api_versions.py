@@ -1,0 +1,43 @@
+"""ApiVersions (key 18), v0-4: which keys and versions this broker answers, and its features.
+
+Deviates: nothing known.  v3 client software name and version (KIP-511), features (KIP-584).  v4 features whose
+lowest version is 0: older clients cannot read those, so they are left out below v4.
+A version that this broker does not know is answered by the node in version 0 with UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+import re
+
+from moldau.broker.api import APIS, api
+from moldau.broker.features import SUPPORTED
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def known_keys(error: Error = Error.NONE) -> m.ApiVersionsResponse:
+    """The table of keys; all that an answer in version 0 has."""
+    rows = [m.ApiVersionsResponse_ApiVersion(a.key, a.advertised, a.high) for _, a in sorted(APIS.items())]
+    return m.ApiVersionsResponse(error_code=error, api_keys=rows)
+
+
+@api(18, versions=(0, 4))
+def api_versions(node, connection, request, version):
+    if version >= 3:
+        software = request.client_software_name, request.client_software_version
+        if not all(map(SOFTWARE_NAME.fullmatch, software)):
+            return m.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+        connection.software = software
+    response = known_keys()
+    response.supported_features = [
+        m.ApiVersionsResponse_SupportedFeatureKey(feature.name, feature.low, feature.high)
+        for feature in SUPPORTED
+        if version >= 4 or feature.low > 0
+    ]
+    response.finalized_features_epoch = node.metadata.end_offset - 1
+    response.finalized_features = [
+        m.ApiVersionsResponse_FinalizedFeatureKey(name, level, level) for name, level in node.cluster.features.items()
+    ]
+    return response

@@ -1,0 +1,46 @@
+"""DeleteRecords (key 21), v0-2: move the start of a log forward.
+
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.topics import INTERNAL_TOPICS
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+HIGH_WATERMARK = -1
+INVALID_LOW_WATERMARK = -1
+
+
+@api(21, versions=(0, 2))
+def delete_records(node, connection, request, version):
+    topics = [
+        m.DeleteRecordsResponse_DeleteRecordsTopicResult(
+            topic.name, [cut(node, topic.name, p) for p in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return m.DeleteRecordsResponse(topics=topics)
+
+
+def cut(node: Any, topic: str, part: Any) -> Any:
+    answer = m.DeleteRecordsResponse_DeleteRecordsPartitionResult(part.partition_index, INVALID_LOW_WATERMARK)
+    try:
+        partition = node.replicas.leader(topic, part.partition_index)
+        if topic in INTERNAL_TOPICS:
+            raise Refused(Error.INVALID_TOPIC_EXCEPTION, "records of an internal topic are not deleted on request")
+        log = partition.log
+        if "delete" not in log.config.cleanup_policy:
+            raise Refused(Error.POLICY_VIOLATION, "the topic's cleanup.policy does not include delete")
+        offset = log.high_watermark if part.offset == HIGH_WATERMARK else part.offset
+        log.delete_records(offset)
+        node.replicas.checkpoint_start_offsets()
+        answer.low_watermark = log.start_offset
+    except Refused as refused:
+        answer.error_code = refused.error
+    return answer

@@ -1,0 +1,51 @@
+"""DeleteTopics (key 20), v1-6: remove topics by name, since v6 also by id.
+
+v5 error messages.  v6 topic ids (KIP-516).
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.topics import delete_topic
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+NO_ID = bytes(16)
+
+
+@api(20, versions=(1, 6))
+def delete_topics(node, connection, request, version):
+    asked = (
+        [(t.name, t.topic_id) for t in request.topics] if version >= 6 else [(n, NO_ID) for n in request.topic_names]
+    )
+    if not node.settings["delete.topic.enable"]:
+        off = Error.TOPIC_DELETION_DISABLED if version >= 3 else Error.INVALID_REQUEST
+        rows = [row_of(name, topic_id, Refused(off, "delete.topic.enable is false")) for name, topic_id in asked]
+        return m.DeleteTopicsResponse(responses=rows)
+    counts = Counter(asked)
+    return m.DeleteTopicsResponse(responses=[delete(node, *key, counts[key]) for key in dict.fromkeys(asked)])
+
+
+def delete(node: Any, name: str | None, topic_id: bytes, count: int) -> Any:
+    try:
+        if count > 1:
+            raise Refused(Error.INVALID_REQUEST, "The request names this topic more than once.")
+        if (name is None) == (topic_id == NO_ID):
+            raise Refused(Error.INVALID_REQUEST, "A topic is deleted by its name or by its id: give one of them.")
+        topic = node.cluster.topic(name, topic_id)
+        if topic is None:
+            error = Error.UNKNOWN_TOPIC_ID if name is None else Error.UNKNOWN_TOPIC_OR_PARTITION
+            raise Refused(error, "There is no such topic.")
+        node.commit(delete_topic(node.cluster, topic))
+    except Refused as refused:
+        return row_of(name, topic_id, refused)
+    return m.DeleteTopicsResponse_DeletableTopicResult(topic.name, topic.id)
+
+
+def row_of(name: str | None, topic_id: bytes, refused: Refused) -> Any:
+    return m.DeleteTopicsResponse_DeletableTopicResult(name, topic_id, refused.error, refused.message)

@@ -1,0 +1,153 @@
+"""Fetch (key 1), v4-18: read record batches, waiting for them if there are none yet.
+
+v4 read_committed.  v5 log start offset.  v7 sessions (KIP-227).  v9 leader epochs (KIP-320).  v11 rack (KIP-392).
+v12 truncation hints (KIP-595).  v13 topic ids (KIP-516).  v15 replica state.  v16 node endpoints (KIP-951).
+Deviates: a replica id is taken for a consumer's until replication comes; there is one replica, so the rack is moot.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.broker.fetch_sessions import Context, Wanted
+from moldau.broker.wait import Wait
+from moldau.log.log import Isolation
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+Row = tuple[Wanted, Any]  # what was wanted, and its PartitionData
+
+
+@api(1, versions=(4, 18))
+def fetch(node, connection, request, version):
+    now = node.clock.monotonic_ms()
+    by_id = version >= 13
+    try:
+        context = open_context(node, request, by_id, now)
+    except Refused as refused:
+        return m.FetchResponse(error_code=refused.error)
+    isolation = Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK
+    max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
+    poll = partial(attempt, node, context, request.min_bytes, max_bytes, isolation, by_id)
+    ready = poll(request.max_wait_ms <= 0)
+    if ready is not None:
+        return ready
+    known = node.replicas.by_id if by_id else node.replicas.by_name
+    return Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
+
+
+def open_context(node: Any, request: Any, by_id: bool, now: float) -> Context:
+    """Turn the request's rows into what is wanted, folded into a session if there is one."""
+    wanted = [
+        Wanted(
+            t.topic_id if by_id else t.topic,
+            p.partition,
+            p.fetch_offset,
+            p.partition_max_bytes,
+            p.current_leader_epoch,
+            p.last_fetched_epoch,
+        )
+        for t in request.topics
+        for p in t.partitions
+    ]
+    if request.session_epoch == -1 and not request.session_id:
+        return Context(None, False, wanted)
+    forgotten = [(t.topic_id if by_id else t.topic, i) for t in request.forgotten_topics_data for i in t.partitions]
+    new_id = node.random.randrange(1, 2**31)
+    return node.fetch_sessions.open(request.session_id, request.session_epoch, wanted, forgotten, by_id, now, new_id)
+
+
+def attempt(
+    node: Any, context: Context, min_bytes: int, max_bytes: int, isolation: Isolation, by_id: bool, expired: bool
+) -> Any:
+    """Read all that is wanted; None where it is too little and there is time left."""
+    known = node.replicas.by_id if by_id else node.replicas.by_name
+    rows: list[Row] = []
+    size, urgent, left = 0, expired, max_bytes
+    for wanted in context.wanted:
+        row = read(known, wanted, left, size == 0, isolation, by_id)
+        rows.append((wanted, row))
+        if row.error_code or row.diverging_epoch is not None:
+            urgent = True
+        count = len(row.records)
+        if count:
+            size += count
+            left = max(0, left - count)
+    if size < min_bytes and not urgent and context.wanted:
+        return None
+    return respond(context, rows, by_id)
+
+
+def read(known: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
+    """What one partition has for the client, or why it has nothing."""
+    row = m.FetchResponse_PartitionData(wanted.index, records=b"")
+    try:
+        partitions = known.get(wanted.topic)
+        if partitions is None and by_id:
+            raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
+        partition = partitions.get(wanted.index) if partitions else None
+        if partition is None:
+            raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
+        error = partition.leader_error(wanted.leader_epoch)
+        if error:
+            raise Refused(error, "the leader epoch does not fit")
+        fill(row, partition, wanted, max_bytes, min_one, isolation)
+    except Refused as refused:
+        row.error_code, row.high_watermark = refused.error, -1
+    return row
+
+
+def fill(row: Any, partition: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation) -> None:
+    """Read the partition's log into its row."""
+    log = partition.log
+    if wanted.last_fetched_epoch >= 0:
+        epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if epoch < 0:
+            raise Refused(Error.OFFSET_OUT_OF_RANGE, "the last fetched epoch is older than the log")
+        if epoch < wanted.last_fetched_epoch or end_offset < wanted.offset:
+            row.diverging_epoch = m.FetchResponse_EpochEndOffset(epoch, end_offset)
+            row.high_watermark, row.last_stable_offset = log.high_watermark, log.last_stable_offset
+            row.log_start_offset = log.start_offset
+            return
+    found = log.read(wanted.offset, min(max_bytes, wanted.max_bytes), min_one=min_one, isolation=isolation)
+    if found.span is not None:
+        row.records = found.span
+    row.high_watermark, row.last_stable_offset = log.high_watermark, log.last_stable_offset
+    row.log_start_offset = log.start_offset
+    if isolation is Isolation.COMMITTED:
+        row.aborted_transactions = [m.FetchResponse_AbortedTransaction(*pair) for pair in found.aborted or ()]
+    else:
+        row.aborted_transactions = None
+
+
+def respond(context: Context, rows: list[Row], by_id: bool) -> Any:
+    """Group the rows by topic; a session is told only what is new to it."""
+    if context.incremental and context.session is not None:
+        rows = [row for row in rows if is_news(*row)]
+        for wanted, row in rows:
+            if row.records:  # served partitions go to the end, so that each gets its turn
+                context.session.partitions.move_to_end((wanted.topic, wanted.index))
+    topics: dict[Any, Any] = {}
+    for wanted, row in rows:
+        topic = topics.get(wanted.topic)
+        if topic is None:
+            topic = topics[wanted.topic] = m.FetchResponse_FetchableTopicResponse(partitions=[])
+            if by_id:
+                topic.topic_id = wanted.topic
+            else:
+                topic.topic = wanted.topic
+        topic.partitions.append(row)
+        wanted.told = told(row)
+    return m.FetchResponse(session_id=context.session_id, responses=list(topics.values()))
+
+
+def told(row: Any) -> tuple[int, int, int] | None:
+    """What a session remembers of an answer; an error is always told again."""
+    return None if row.error_code else (row.high_watermark, row.last_stable_offset, row.log_start_offset)
+
+
+def is_news(wanted: Wanted, row: Any) -> bool:
+    return bool(len(row.records) or row.error_code or row.diverging_epoch is not None or wanted.told != told(row))

@@ -1,0 +1,19 @@
+"""InitProducerId (key 22), v0-5: a producer id for idempotent writing.
+
+v3 producer id and epoch of a producer that lives on (KIP-360).  v5 transaction version 2 (KIP-890).
+Deviates: a transactional id is refused with COORDINATOR_NOT_AVAILABLE; transactions are not in this release.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.api import api
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+
+@api(22, versions=(0, 5))
+def init_producer_id(node, connection, request, version):
+    if request.transactional_id is None:
+        return m.InitProducerIdResponse(producer_id=node.metadata.next_producer_id(), producer_epoch=0)
+    error = Error.COORDINATOR_NOT_AVAILABLE if request.transactional_id else Error.INVALID_REQUEST
+    return m.InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)

@@ -1,0 +1,77 @@
+"""ListOffsets (key 2), v1-11: offsets by time, and the special times below.
+
+v2 isolation level.  v4 leader epochs.  v7 max timestamp (-3, KIP-734).  v8 earliest local (-4, KIP-405).
+v9 latest tiered (-5, KIP-1005).  v10 time-out.  v11 earliest pending upload (-6, KIP-1023).
+Without tiering -4 is -2, and -5 and -6 find nothing.
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+# The version in which a special time came to be; older requests that use it are refused.
+SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NO_REPLICA = -1
+DEBUGGING_REPLICA = -2
+COMMITTED = 1
+
+
+@api(2, versions=(1, 11))
+def list_offsets(node, connection, request, version):
+    topics = [
+        m.ListOffsetsResponse_ListOffsetsTopicResponse(topic.name, answer_topic(node, topic, request, version))
+        for topic in request.topics
+    ]
+    return m.ListOffsetsResponse(topics=topics)
+
+
+def answer_topic(node: Any, topic: Any, request: Any, version: int) -> list[Any]:
+    """A row for each partition; one that is named twice is refused, once."""
+    counts = Counter(part.partition_index for part in topic.partitions)
+    unique = {part.partition_index: part for part in topic.partitions}
+    rows: list[Any] = []
+    for index, part in unique.items():
+        try:
+            if counts[index] > 1:
+                raise Refused(Error.INVALID_REQUEST, "the request names this partition twice")
+            rows.append(look_up(node, topic.name, part, request, version))
+        except Refused as refused:
+            rows.append(m.ListOffsetsResponse_ListOffsetsPartitionResponse(index, refused.error))
+    return rows
+
+
+def look_up(node: Any, topic: str, part: Any, request: Any, version: int) -> Any:
+    """One partition's answer; raises Refused."""
+    if (part.timestamp < 0 and version < SINCE.get(part.timestamp, 1)) or part.timestamp < EARLIEST_PENDING_UPLOAD:
+        raise Refused(Error.UNSUPPORTED_VERSION, "this special time needs a newer request")
+    partition = node.replicas.leader(topic, part.partition_index)
+    error = partition.leader_error(part.current_leader_epoch)
+    if error:
+        raise Refused(error, "the leader epoch does not fit")
+    log = partition.log
+    if part.timestamp == LATEST:
+        end = latest(log, request)
+        found = (end, -1, partition.placement.leader_epoch)
+    else:
+        found = log.offset_for_time(part.timestamp)
+        if found is not None and part.timestamp >= 0 and found[0] >= latest(log, request):
+            found = None  # what the client may not read yet is not found
+    answer = m.ListOffsetsResponse_ListOffsetsPartitionResponse(part.partition_index)
+    if found is not None:
+        answer.offset, answer.timestamp, answer.leader_epoch = found
+    return answer
+
+
+def latest(log: Any, request: Any) -> int:
+    """The end of what the asker may see."""
+    if request.replica_id not in (NO_REPLICA, DEBUGGING_REPLICA):
+        return log.end_offset
+    return log.last_stable_offset if request.isolation_level == COMMITTED else log.high_watermark

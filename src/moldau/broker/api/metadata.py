@@ -1,0 +1,93 @@
+"""Metadata (key 3), v0-13: brokers, topics, partitions and their leaders.
+
+v1 null asks for all topics; in v0 an empty list does.  v4 allow_auto_topic_creation.  v5 offline replicas.
+v7 leader epochs.  v8 authorized operations (KIP-430).  v10 topic ids, v12 asking by them (KIP-516).
+Deviates: a topic that is created unasked is in the answer at once; Kafka answers UNKNOWN_TOPIC_OR_PARTITION the
+first time and creates it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from moldau.broker import operations
+from moldau.broker.api import api
+from moldau.broker.topics import create_unasked
+from moldau.machines.cluster import NO_LEADER, Topic
+from moldau.machines.topics import INTERNAL_TOPICS, check_name
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+NO_ID = bytes(16)
+
+
+@api(3, versions=(0, 13))
+def metadata(node, connection, request, version):
+    everything = request.topics is None or (version == 0 and not request.topics)
+    include = request.include_topic_authorized_operations
+    found = all_topics(node) if everything else asked_topics(node, request, version)
+    topics = list(found)
+    if include:
+        for row in topics:
+            if row.error_code == Error.NONE:
+                row.topic_authorized_operations = operations.TOPIC
+    response = m.MetadataResponse(
+        brokers=[m.MetadataResponse_MetadataResponseBroker(*b) for b in node.brokers(connection.listener)],
+        cluster_id=node.metadata.cluster_id,
+        controller_id=node.id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations.CLUSTER
+    return response
+
+
+def all_topics(node: Any) -> Iterator[Any]:
+    return (describe(node, topic) for topic in node.cluster.topics.values())
+
+
+def asked_topics(node: Any, request: Any, version: int) -> Iterator[Any]:
+    """The asked topics in their order, each once; missing ones are created if both sides want that."""
+    seen: set[tuple[str | None, bytes]] = set()
+    for asked in request.topics:
+        key = asked.name, asked.topic_id
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            yield describe(node, look_up(node, asked, request.allow_auto_topic_creation, version))
+        except Refused as refused:
+            name = asked.name if asked.name is not None or version >= 12 else ""
+            yield m.MetadataResponse_MetadataResponseTopic(refused.error, name, asked.topic_id)
+
+
+def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
+    by_id = asked.topic_id != NO_ID
+    if (by_id or asked.name is None) and version < 12:
+        raise Refused(Error.INVALID_REQUEST, "asking by topic id needs version 12")
+    topic = node.cluster.topic(None if by_id else asked.name, asked.topic_id)
+    if topic is not None:
+        return topic
+    if by_id:
+        raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
+    check_name(asked.name)
+    if may_create and node.settings["auto.create.topics.enable"]:
+        return create_unasked(node, asked.name)
+    raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+
+
+def describe(node: Any, topic: Topic) -> Any:
+    """One topic with its partitions."""
+    local = node.replicas.by_id.get(topic.id, {})
+    rows = []
+    for index, part in sorted(topic.partitions.items()):
+        mine = local.get(index)
+        offline = [node.id] if mine is not None and mine.log.offline else []
+        leader = NO_LEADER if part.leader in offline else part.leader
+        error = Error.LEADER_NOT_AVAILABLE if leader == NO_LEADER else Error.NONE
+        row = (error, index, leader, part.leader_epoch, list(part.replicas), list(part.isr), offline)
+        rows.append(m.MetadataResponse_MetadataResponsePartition(*row))
+    internal = topic.name in INTERNAL_TOPICS
+    return m.MetadataResponse_MetadataResponseTopic(Error.NONE, topic.name, topic.id, internal, rows)

@@ -1,0 +1,141 @@
+"""Produce (key 0), v3-13: append record batches.
+
+The batch stays bytes: header and checksum are checked, records are not decoded unless the topic's settings demand
+it (see log/log.py). Versions 0-2 are advertised although no broker of the 4 line answers them, because older
+librdkafka turns compression off where the lowest version is above 0 (KAFKA-18659).
+
+v5 log start offset.  v7 zstd.  v8 error messages and record errors (KIP-467).  v10 current leader (KIP-951).
+v12 transactions without AddPartitionsToTxn (KIP-890).  v13 topic ids (KIP-516).
+Deviates: records inside a batch are not decoded, so a batch with a right checksum whose records do not parse is
+stored as it is; readers and compaction cope with it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.broker.wait import Wait
+from moldau.log.answers import Appended
+from moldau.machines.topics import INTERNAL_TOPICS
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.records import CODEC_MASK, MAGIC
+from moldau.wire.refusal import Refused
+
+ZSTD = 4
+MAGIC_AT, ATTRIBUTES_AT = 16, 22  # in a batch; the codec is in the low byte of the attributes
+ACKS = (-1, 0, 1)
+# Refusals that come before the log is looked at: the log's start offset is then not told.
+BEFORE_THE_LOG = frozenset(
+    {
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.MESSAGE_TOO_LARGE,
+        Error.RECORD_LIST_TOO_LARGE,
+        Error.CORRUPT_MESSAGE,
+        Error.KAFKA_STORAGE_ERROR,
+        Error.INVALID_REQUIRED_ACKS,
+        Error.INVALID_TOPIC_EXCEPTION,
+    }
+)
+
+
+@api(0, versions=(3, 13), advertised=0)
+def produce(node, connection, request, version):
+    acks, now = request.acks, node.clock.wall_ms()
+    topics, unsynced, failed = [], [], False
+    by_id = version >= 13
+    known = node.replicas.by_id if by_id else node.replicas.by_name
+    for topic in request.topic_data:
+        partitions = known.get(topic.topic_id if by_id else topic.name)
+        answers = []
+        for part in topic.partition_data:
+            try:
+                partition = find(partitions, part.index, by_id)
+                check(partition, part.records, acks, version)
+                appended: Appended = partition.append(part.records, now)
+            except Refused as refused:
+                failed = True
+                answers.append(refusal(node, partitions, part.index, refused))
+                continue
+            node.signal(partition)
+            if partition.must_sync():
+                unsynced.append((partition, appended.last_offset))
+            answers.append(
+                m.ProduceResponse_PartitionProduceResponse(
+                    part.index, 0, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
+                )
+            )
+        topics.append(m.ProduceResponse_TopicProduceResponse(topic.name, topic.topic_id, answers))
+    for partition, _ in unsynced:
+        node.replicas.flush(partition)
+    if acks == 0:
+        # There is no answer to carry an error: the client learns of it by losing the connection.
+        connection.closing = "a produce request with acks=0 failed" if failed else connection.closing
+        return None
+    response = m.ProduceResponse(topics)
+    if not unsynced:
+        return response
+    deadline = node.clock.monotonic_ms() + request.timeout_ms
+    return Wait(deadline, partial(when_synced, response, unsynced), tuple(p.log for p, _ in unsynced))
+
+
+def find(partitions: dict[int, Any] | None, index: int, by_id: bool) -> Any:
+    if partitions is None and by_id:
+        raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
+    partition = partitions.get(index) if partitions else None
+    if partition is None:
+        raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "no such topic or partition here")
+    return partition
+
+
+def check(partition: Any, records: memoryview | None, acks: int, version: int) -> None:
+    """What can be refused before the log looks at the batch, in Kafka's order."""
+    if not records:
+        raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
+    if len(records) > ATTRIBUTES_AT:
+        if records[MAGIC_AT] != MAGIC:
+            raise Refused(Error.INVALID_RECORD, "only record batches of message format 2 are accepted")
+        if version < 7 and records[ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
+            raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs a produce request of version 7 or later")
+    if acks not in ACKS:
+        raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
+    if partition.topic in INTERNAL_TOPICS:
+        raise Refused(Error.INVALID_TOPIC_EXCEPTION, f"clients cannot write to the internal topic {partition.topic}")
+    placement = partition.placement
+    if placement.leader != partition.node_id:
+        raise Refused(Error.NOT_LEADER_OR_FOLLOWER, "this broker does not lead the partition")
+    if acks == -1 and len(placement.isr) < partition.min_insync_replicas:
+        raise Refused(Error.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas asks for")
+
+
+def refusal(node: Any, partitions: Any, index: int, refused: Refused) -> Any:
+    """The answer for one partition that took nothing."""
+    answer = m.ProduceResponse_PartitionProduceResponse(index, refused.error, -1)
+    answer.error_message = refused.message
+    answer.record_errors = [m.ProduceResponse_BatchIndexAndErrorMessage(*pair) for pair in refused.record_errors]
+    partition = partitions.get(index) if partitions else None
+    if partition is not None and refused.error not in BEFORE_THE_LOG:
+        answer.log_start_offset = partition.log.start_offset
+    if partition is not None and refused.error == Error.NOT_LEADER_OR_FOLLOWER:
+        placement = partition.placement
+        answer.current_leader = m.ProduceResponse_LeaderIdAndEpoch(placement.leader, placement.leader_epoch)
+    return answer
+
+
+def when_synced(response: Any, unsynced: list[tuple[Any, int]], expired: bool) -> Any:
+    """flush.messages promises that what is acknowledged is on disk."""
+    late = [p for p, last_offset in unsynced if p.log.recovery_point <= last_offset]
+    if not late:
+        return response
+    if not expired:
+        return None
+    overdue = {(p.topic_id, p.index) for p in late} | {(p.topic, p.index) for p in late}
+    for topic in response.responses:
+        for part in topic.partition_responses:
+            if (topic.topic_id, part.index) in overdue or (topic.name, part.index) in overdue:
+                part.error_code = Error.REQUEST_TIMED_OUT
+    return response

@@ -1,0 +1,150 @@
+"""The metadata log of one node: every change is appended, synced, replayed, and only then seen by anybody.
+
+The log is `__cluster_metadata-0` in Kafka's format, with its control records, so that Kafka's tools read it and a
+quorum can take it over. A directory that Apache Kafka wrote is understood: its snapshot first, then its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.features import SUPPORTED
+from moldau.log.answers import Origin
+from moldau.log.config import LogConfig
+from moldau.log.log import Log
+from moldau.machines import records as metadata_records
+from moldau.machines.cluster import Cluster, Endpoint
+from moldau.wire import codec
+from moldau.wire import messages as m
+from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+TOPIC = metadata_records.TOPIC
+TOPIC_ID = bytes(15) + b"\x01"
+CHUNK = 1 << 20
+PRODUCER_ID_BLOCK = 1000
+CONFIG = LogConfig(
+    cleanup_policy=frozenset({"delete"}), retention_ms=-1, max_message_bytes=2**31 - 1, segment_ms=2**63 - 1
+)
+
+
+@dataclass(slots=True)
+class ProducerIds:
+    """The block of producer ids that this broker may give out."""
+
+    next: int = 0
+    end: int = 0
+
+
+class Metadata:
+    """The image, the log behind it, and the only way to change either."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.cluster = Cluster()
+        self.cluster_id = ""
+        self.epoch = 0
+        self.producer_ids = ProducerIds()
+        self.log: Log
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset
+
+    def load(self, log: Log) -> None:
+        """Rebuild the image from the newest snapshot and the log after it."""
+        self.log = log
+        log.advance_high_watermark(log.end_offset)
+        offset = self.load_snapshot()
+        while offset < log.end_offset:
+            offset = self.replay_from(offset)
+
+    def load_snapshot(self) -> int:
+        """Replay the newest snapshot that Kafka left, and say from where the log goes on."""
+        names = [name for name in self.node.disk.listdir(self.log.path) if name.endswith(".checkpoint")]
+        if not names:
+            return self.log.start_offset
+        newest = max(names)
+        for batch in batches(memoryview(self.node.disk.read(f"{self.log.path}/{newest}"))):
+            self.replay(batch)
+        return max(int(newest.partition("-")[0]), self.log.start_offset)
+
+    def replay_from(self, offset: int) -> int:
+        """Replay one chunk of the log; returns where the next begins."""
+        span = self.log.read(offset, CHUNK).span
+        assert span is not None, "the log ends before its end offset"
+        view, position = memoryview(span.read()), 0
+        while len(view) - position > 12:
+            batch = Batch(view, position)
+            if not batch.is_whole:
+                break
+            self.replay(batch)
+            offset, position = batch.next_offset, position + batch.size
+        return offset
+
+    def replay(self, batch: Batch) -> None:
+        self.epoch = max(self.epoch, batch.partition_leader_epoch)
+        if not batch.is_control:
+            for record in records(batch):
+                self.cluster.replay(metadata_records.decode(record.value or b""))
+
+    def take_part(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> None:
+        """Begin a new epoch as the only voter, set up a new cluster, and register this broker."""
+        self.epoch += 1
+        voter = m.LeaderChangeMessage_Voter(self.node.id)
+        change = m.LeaderChangeMessage(leader_id=self.node.id, voters=[voter], granting_voters=[voter])
+        now = self.node.clock.wall_ms()
+        self.write([control_record(ControlType.LEADER_CHANGE, codec.encode(change, 0), now)], control=True)
+        if not self.cluster.features:
+            self.commit(m.FeatureLevelRecord(f.name, f.initial) for f in SUPPORTED if f.initial)
+        self.commit([self.registration(endpoints, log_dirs)])
+
+    def registration(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> Any:
+        return m.RegisterBrokerRecord(
+            broker_id=self.node.id,
+            incarnation_id=self.node.random.randbytes(16),
+            broker_epoch=self.log.end_offset,
+            end_points=[
+                m.RegisterBrokerRecord_BrokerEndpoint(e.listener, e.host, e.port, e.security_protocol)
+                for e in endpoints
+            ],
+            features=[m.RegisterBrokerRecord_BrokerFeature(f.name, f.low, f.high) for f in SUPPORTED],
+            rack=self.node.settings["broker.rack"],
+            fenced=False,
+            log_dirs=list(log_dirs),
+        )
+
+    def commit(self, changes: Iterable[Any]) -> None:
+        """Append, sync and replay records. They stand in one batch: all of them survive a crash, or none."""
+        changes = list(changes)
+        if not changes:
+            return
+        now = self.node.clock.wall_ms()
+        self.write([Record(0, now, None, metadata_records.encode(change)) for change in changes])
+        for change in changes:
+            self.cluster.replay(change)
+
+    def write(self, items: Sequence[Record], control: bool = False) -> None:
+        batch = build(items, control=control, partition_leader_epoch=self.epoch)
+        now = self.node.clock.wall_ms()
+        self.log.append(memoryview(batch), leader_epoch=self.epoch, now_ms=now, origin=Origin.COORDINATOR)
+        self.log.flush()
+        self.log.advance_high_watermark(self.log.end_offset)
+
+    def next_producer_id(self) -> int:
+        """A producer id that was never given out; ids are taken from the cluster a block at a time."""
+        ids = self.producer_ids
+        if ids.next == ids.end:
+            first = self.cluster.next_producer_id
+            self.commit([m.ProducerIdsRecord(self.node.id, self.broker_epoch, first + PRODUCER_ID_BLOCK)])
+            ids.next, ids.end = first, first + PRODUCER_ID_BLOCK
+        ids.next += 1
+        return ids.next - 1
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.cluster.brokers[self.node.id].epoch

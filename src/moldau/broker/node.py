@@ -1,0 +1,203 @@
+"""The node: frames in, frames out, all of it synchronous.
+
+`receive` takes one request, `tick` lets time pass. Clock, randomness, disk and background thread are passed in, so
+the simulator runs this very code. A handler returns a response, None (no answer is due) or a `Wait`, which parks
+the request until something that it watches is signalled, or until its deadline.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import inf
+from random import Random
+from typing import Any, Protocol
+
+from moldau.broker.api import load
+from moldau.broker.api.api_versions import known_keys
+from moldau.broker.connection import Connection
+from moldau.broker.fetch_sessions import FetchSessions
+from moldau.broker.metadata import Metadata
+from moldau.broker.replicas import EFFECTS, Replicas
+from moldau.broker.storage import id_bytes, open_directories, open_metadata_log
+from moldau.broker.upkeep import TIMERS
+from moldau.broker.wait import Wait, Waits
+from moldau.log.disk import Disk
+from moldau.machines.cluster import BROKER, Cluster, Endpoint
+from moldau.machines.result import Result
+from moldau.settings import Settings
+from moldau.wire import codec, frames
+from moldau.wire import messages as m
+from moldau.wire.errors import Error, WireError
+
+API_VERSIONS = 18
+SLICE_MS = 2.0  # how long background work may hold the node at a time
+IDLE_TICK_MS = 1000.0
+
+
+class Clock(Protocol):
+    """Wall time for what is written, monotonic time for what is waited for; both in milliseconds."""
+
+    def wall_ms(self) -> int: ...
+    def monotonic_ms(self) -> float: ...
+
+
+class Background(Protocol):
+    """Runs blocking file work (fdatasync) elsewhere and reports back on the node's own thread."""
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None: ...
+
+
+class Node:
+    """One broker: the metadata, the partitions it keeps, and the requests that wait."""
+
+    def __init__(self, settings: Settings, disk: Disk, clock: Clock, random: Random, background: Background) -> None:
+        self.settings = settings
+        self.disk = disk
+        self.clock = clock
+        self.random = random
+        self.background = background
+        self.id: int = settings["node.id"]
+        self.apis = load()
+        self.request_counts = dict.fromkeys(self.apis, 0)
+        self.connections: dict[int, Connection] = {}
+        self.waits = Waits()
+        self.timers: list[tuple[float, int]] = []
+        self.work: deque[Iterator[None]] = deque()
+        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
+        self.replicas = Replicas(self)
+        self.metadata = Metadata(self)
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.metadata.cluster
+
+    def start(self, endpoints: Sequence[Endpoint]) -> None:
+        """Open the data directories and take part in the cluster; raises StartError with a sentence if it cannot."""
+        self.replicas.directories = open_directories(self)
+        self.metadata.load(open_metadata_log(self))
+        self.load_dynamic_settings()
+        self.replicas.open_all()
+        self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
+        now = self.clock.monotonic_ms()
+        self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
+        heapq.heapify(self.timers)
+
+    def stop(self) -> None:
+        """Answer who waits, and close every log, so that the next start needs no recovery."""
+        self.waits.expire(inf)
+        for directory in self.replicas.directories:
+            directory.close()
+
+    def abandon(self) -> None:
+        """Let go of the files as a crash would: nothing is synced, nothing is marked."""
+        for directory in self.replicas.directories:
+            directory.close(clean=False)
+
+    def load_dynamic_settings(self) -> None:
+        """Settings that were changed while running win over those that were given at start."""
+        mine, everybody = self.cluster.config(BROKER, str(self.id)), self.cluster.config(BROKER, "")
+        self.settings = self.settings.with_dynamic(mine, everybody)
+
+    def commit(self, result: Result[Any]) -> Any:
+        """Make a command's records true, here and for all who ask from now on; returns its answer."""
+        gone = [self.cluster.topics_by_id[r.topic_id] for r in result.records if r.SCHEMA.name == "RemoveTopicRecord"]
+        self.metadata.commit(result.records)
+        for topic in gone:
+            self.replicas.remove_topic(topic)
+        for record in result.records:
+            effect = EFFECTS.get(record.SCHEMA.name)
+            if effect is not None:
+                effect(self, record)
+        return result.answer
+
+    def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
+        """Id, host, port and rack of the live brokers, as seen from a listener."""
+        return [
+            (broker.id, endpoint.host, endpoint.port, broker.rack)
+            for broker in self.cluster.live_brokers()
+            for endpoint in broker.endpoints
+            if endpoint.listener == listener
+        ]
+
+    def connect(self, connection: Connection) -> None:
+        self.connections[connection.id] = connection
+
+    def disconnect(self, connection: Connection) -> None:
+        self.connections.pop(connection.id, None)
+        if connection.wait is not None:
+            self.waits.forget(connection.wait)
+
+    def receive(self, connection: Connection, frame: memoryview) -> None:
+        """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
+        try:
+            key, version, correlation_id, client_id, position = frames.request_header(frame)
+        except frames.UnsupportedRequest as unsupported:
+            self.answer_unsupported(connection, unsupported)
+            return
+        api = self.apis.get(key)
+        if api is None or not api.low <= version <= api.high:
+            self.answer_unsupported(connection, frames.UnsupportedRequest(key, version, correlation_id, client_id))
+            return
+        self.request_counts[key] += 1
+        connection.client_id = client_id
+        request = codec.decode(m.request_class(key), version, frame, position)
+        outcome = api.handle(self, connection, request, version)
+        if outcome.__class__ is Wait:
+            connection.wait = outcome
+            self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
+        elif outcome is not None:
+            connection.out += frames.response_frame(key, version, correlation_id, outcome)
+
+    def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
+        """Clients probe with a newer ApiVersions than we know and read the answer in version 0; all else hangs up."""
+        if request.key != API_VERSIONS:
+            raise WireError(f"request key {request.key} version {request.version} is not supported")
+        response = known_keys(Error.UNSUPPORTED_VERSION)
+        connection.out += frames.response_frame(API_VERSIONS, 0, request.correlation_id, response)
+
+    def answer(self, connection: Connection, key: int, version: int, correlation_id: int, response: Any) -> None:
+        """Release the answer of a parked request."""
+        connection.wait = None
+        connection.out += frames.response_frame(key, version, correlation_id, response)
+        connection.on_ready(connection)
+
+    def signal(self, watch: object) -> None:
+        """Tell the waiting requests that something they watch has changed."""
+        if watch in self.waits.watched:
+            self.waits.signal(watch)
+
+    def tick(self) -> float:
+        """Let time pass: deadlines, timers, a slice of background work. Returns after how many ms to come again."""
+        now = self.clock.monotonic_ms()
+        self.waits.expire(now)
+        while self.timers and self.timers[0][0] <= now:
+            number = self.timers[0][1]
+            heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
+            TIMERS[number].run(self)
+        self.advance_work(now + SLICE_MS)
+        return self.idle_ms()
+
+    def interval_ms(self, number: int) -> int:
+        interval = TIMERS[number].interval
+        return interval if isinstance(interval, int) else self.settings[interval]
+
+    def advance_work(self, until_ms: float) -> None:
+        """Give each piece of background work its turn, until the slice is used up."""
+        while self.work and self.clock.monotonic_ms() < until_ms:
+            job = self.work.popleft()
+            if next(job, self) is not self:
+                self.work.append(job)
+
+    def idle_ms(self) -> float:
+        """How long nothing is due."""
+        if self.work:
+            return SLICE_MS
+        now = self.clock.monotonic_ms()
+        due = [IDLE_TICK_MS + now, *(timer[0] for timer in self.timers[:1])]
+        deadline = self.waits.next_deadline_ms()
+        if deadline is not None:
+            due.append(deadline)
+        return max(0.0, min(due) - now)

@@ -1,0 +1,54 @@
+"""A partition on this node: its log, and the place in the cluster that the metadata gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moldau.log.answers import Appended, Origin
+from moldau.log.log import Log
+from moldau.machines.cluster import Partition as Placement
+from moldau.wire.errors import Error
+
+
+@dataclass(slots=True, eq=False)
+class Partition:
+    """The log and who leads it. Waiting fetches watch this object, waiting acknowledgements its log."""
+
+    topic: str
+    topic_id: bytes
+    index: int
+    log: Log
+    node_id: int
+    placement: Placement
+    min_insync_replicas: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def leader_error(self, epoch: int) -> Error:
+        """Whether a client that thinks of `epoch` (-1: none) may use this replica as the leader (KIP-320)."""
+        placement = self.placement
+        if placement.leader != self.node_id:
+            return Error.NOT_LEADER_OR_FOLLOWER
+        if epoch < 0 or epoch == placement.leader_epoch:
+            return Error.NONE
+        return Error.FENCED_LEADER_EPOCH if epoch < placement.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+
+    def become_leader(self) -> None:
+        """An epoch begins where the log ends. With no other replica in sync, all that is there is committed."""
+        placement = self.placement
+        if placement.leader == self.node_id and self.log.offline is None and len(placement.isr) == 1:
+            self.log.advance_high_watermark(self.log.end_offset)
+
+    def append(self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
+        """Append as the leader. With no other replica in sync, what is written is committed."""
+        log, placement = self.log, self.placement
+        appended = log.append(view, leader_epoch=placement.leader_epoch, now_ms=now_ms, origin=origin)
+        if len(placement.isr) == 1:
+            log.advance_high_watermark(log.end_offset)
+        return appended
+
+    def must_sync(self) -> bool:
+        """Whether `flush.messages` promises a sync of what was appended."""
+        log = self.log
+        return log.offline is None and log.end_offset - log.recovery_point >= log.config.flush_messages

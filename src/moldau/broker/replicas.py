@@ -1,0 +1,176 @@
+"""The partitions that this node keeps: opened, changed and deleted as the metadata says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moldau import settings as table
+from moldau.broker import logs
+from moldau.broker.partition import Partition
+from moldau.log.config import LogConfig
+from moldau.log.directory import Directory
+from moldau.log.flush import Flush
+from moldau.log.log import Log
+from moldau.machines.cluster import BROKER, TOPIC, Topic
+from moldau.machines.records import TOPIC as METADATA_TOPIC
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+
+class Replicas:
+    """Partitions by topic name and by topic id; both tables hold the same dictionaries."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.directories: list[Directory] = []
+        self.by_name: dict[str, dict[int, Partition]] = {}
+        self.by_id: dict[bytes, dict[int, Partition]] = {}
+        self.flushing: set[Partition] = set()
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (partition for partitions in self.by_id.values() for partition in partitions.values())
+
+    def leader(self, topic: str, index: int) -> Partition:
+        """The partition if this node leads it; raises Refused."""
+        partitions = self.by_name.get(topic)
+        partition = partitions.get(index) if partitions else None
+        if partition is None:
+            raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
+        error = partition.leader_error(-1)
+        if error:
+            raise Refused(error, f"This broker does not lead {topic}-{index}.")
+        return partition
+
+    # What the metadata asks for.
+
+    def open_all(self) -> None:
+        """After the image is rebuilt: open what it gives to this node, set aside what it does not know."""
+        for topic in self.node.cluster.topics.values():
+            self.open_topic(topic)
+        for directory in self.directories:
+            for name, index in sorted(directory.found - directory.logs.keys()):
+                if name != METADATA_TOPIC:
+                    log.warning("a folder belongs to no topic of this cluster; set aside", partition=f"{name}-{index}")
+                    directory.set_stray_aside(name, index, self.unique())
+
+    def open_topic(self, topic: Topic) -> None:
+        """Open the partitions of a topic that are placed here and are not open yet."""
+        partitions = self.by_id.setdefault(topic.id, {})
+        self.by_name[topic.name] = partitions
+        values = self.settings_of(topic.name)
+        config = LogConfig.of(values)
+        for index, placement in topic.partitions.items():
+            if index in partitions or self.node.id not in placement.replicas:
+                continue
+            opened = self.open_log(topic, index, config)
+            partition = Partition(topic.name, topic.id, index, opened, self.node.id, placement)
+            partition.min_insync_replicas = values["min.insync.replicas"]
+            partitions[index] = partition
+            partition.become_leader()
+
+    def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
+        """The log where it lies or, for a new one, in the working directory with the fewest."""
+        now = self.node.clock.wall_ms()
+        key = topic.name, index
+        for directory in self.directories:
+            if key in directory.found:
+                found = directory.load(topic.name, index, config, now_ms=now)
+                if found.offline is not None or found.topic_id in (None, topic.id):
+                    return found
+                found.close()
+                del directory.logs[key]
+                directory.set_stray_aside(topic.name, index, self.unique())
+        working = [directory for directory in self.directories if directory.offline is None]
+        if not working:
+            raise Refused(Error.KAFKA_STORAGE_ERROR, "No data directory is usable.")
+        chosen = min(working, key=lambda directory: len(directory.logs))
+        return chosen.create(topic.name, index, config, topic_id=topic.id, now_ms=now)
+
+    def remove_topic(self, topic: Topic) -> None:
+        """Close and delete the partitions of a topic that is gone; who waits for them is told."""
+        partitions = self.by_id.pop(topic.id, {})
+        self.by_name.pop(topic.name, None)
+        for partition in partitions.values():
+            self.home_of(partition).delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
+            self.node.signal(partition)
+
+    def reconfigure(self, topic: str | None = None) -> None:
+        """The settings of a topic, or of all, have changed."""
+        names = self.by_name if topic is None else [topic]
+        for name in names:
+            values = self.settings_of(name)
+            config = LogConfig.of(values)
+            for partition in self.by_name.get(name, {}).values():
+                partition.log.configure(config)
+                partition.min_insync_replicas = values["min.insync.replicas"]
+
+    def settings_of(self, topic: str) -> dict[str, Any]:
+        values = table.topic_settings(self.node.settings, self.node.cluster.config(TOPIC, topic))
+        return values | {"producer.id.expiration.ms": self.node.settings["producer.id.expiration.ms"]}
+
+    def home_of(self, partition: Partition) -> Directory:
+        key = partition.topic, partition.index
+        return next(d for d in self.directories if d.logs.get(key) is partition.log)
+
+    def unique(self) -> str:
+        """What makes the name of a folder that is set aside unlike any other."""
+        return self.node.random.randbytes(16).hex()
+
+    # Flushes: prepared here, synced in the background, completed here.
+
+    def flush(self, partition: Partition) -> None:
+        """Sync a log in the background. Appends that come meanwhile share the next sync."""
+        if partition in self.flushing:
+            return
+        try:
+            flush = partition.log.prepare_flush(self.node.clock.wall_ms())
+        except Refused as refused:
+            log.error("a log cannot be flushed", partition=str(partition), reason=refused.message)
+            return
+        if flush is not None:
+            self.flushing.add(partition)
+            self.node.background.submit(flush.sync, partial(self.flushed, partition, flush))
+
+    def flushed(self, partition: Partition, flush: Flush, outcome: Any) -> None:
+        self.flushing.discard(partition)
+        if isinstance(outcome, BaseException):
+            partition.log.fail(f"{partition.log.path} cannot be synced: {outcome}")
+        else:
+            flush.complete()
+        self.node.signal(partition.log)
+        if partition.must_sync():
+            self.flush(partition)
+
+    def checkpoint(self) -> None:
+        """Write the offsets from which a restart goes on."""
+        for directory in self.directories:
+            directory.checkpoint()
+
+
+# What a committed record means for the partitions of this node. Records without a row only change the image.
+
+
+def on_partition(node: Node, record: Any) -> None:
+    node.replicas.open_topic(node.cluster.topics_by_id[bytes(record.topic_id)])
+
+
+def on_config(node: Node, record: Any) -> None:
+    if record.resource_type == TOPIC:
+        node.replicas.reconfigure(record.resource_name)
+    elif record.resource_type == BROKER:
+        node.load_dynamic_settings()
+        node.replicas.reconfigure()
+
+
+EFFECTS: dict[str, Callable[[Node, Any], None]] = {
+    "PartitionRecord": on_partition,
+    "PartitionChangeRecord": on_partition,
+    "ConfigRecord": on_config,
+}

@@ -1,0 +1,75 @@
+"""Starting on what the data directories hold: who they belong to, and the metadata log among them."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from moldau.broker.metadata import CONFIG, TOPIC, TOPIC_ID
+from moldau.log.checkpoints import Damaged
+from moldau.log.directory import Directory, InUse, Meta
+from moldau.log.disk import Files
+from moldau.log.log import Log
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+
+class StartError(Exception):
+    """The broker cannot start; the text is a sentence that says what to do."""
+
+
+def open_directories(node: Node) -> list[Directory]:
+    """Lock every directory of log.dirs and make sure that it belongs to this node."""
+    files = Files(node.disk)
+    directories = [Directory(files, path) for path in node.settings["log.dirs"]]
+    try:
+        for directory in directories:
+            directory.open()
+        claim(node, [d for d in directories if d.offline is None])
+    except (InUse, Damaged) as error:
+        for directory in directories:
+            directory.release_lock()
+        raise StartError(str(error)) from None
+    return directories
+
+
+def claim(node: Node, directories: list[Directory]) -> None:
+    """Read or write meta.properties; a directory of another node or cluster is refused."""
+    metas = [directory.read_meta() for directory in directories]
+    known = {meta.cluster_id for meta in metas if meta and meta.cluster_id}
+    if len(known) > 1:
+        raise StartError(f"The data directories belong to different clusters: {', '.join(sorted(known))}.")
+    node.metadata.cluster_id = known.pop() if known else fresh_id(node)
+    for directory, meta in zip(directories, metas, strict=True):
+        if meta and meta.node_id not in (None, node.id):
+            problem = f"{directory.path} belongs to node {meta.node_id}, and this is node {node.id}: set node.id."
+            raise StartError(problem)
+        directory.id = (meta and meta.directory_id) or fresh_id(node)
+        if meta is None or None in (meta.cluster_id, meta.node_id, meta.directory_id):
+            directory.write_meta(Meta(node.metadata.cluster_id, node.id, directory.id))
+
+
+def id_bytes(text: str) -> bytes:
+    """An id of meta.properties as it stands in metadata records."""
+    return base64.urlsafe_b64decode(text + "==") if text else bytes(16)
+
+
+def fresh_id(node: Node) -> str:
+    return base64.urlsafe_b64encode(node.random.randbytes(16)).decode().rstrip("=")
+
+
+def open_metadata_log(node: Node) -> Log:
+    """The log of the metadata, in metadata.log.dir or in the first of log.dirs."""
+    path = node.settings["metadata.log.dir"]
+    home = next((d for d in node.replicas.directories if d.path == path), node.replicas.directories[0])
+    if home.offline is not None:
+        raise StartError(f"{home.offline} It holds the cluster's metadata.")
+    now = node.clock.wall_ms()
+    if (TOPIC, 0) in home.found:
+        log = home.load(TOPIC, 0, CONFIG, now_ms=now)
+    else:
+        log = home.create(TOPIC, 0, CONFIG, topic_id=TOPIC_ID, now_ms=now)
+    if log.offline is not None:
+        raise StartError(f"The cluster's metadata cannot be read: {log.offline}")
+    return log

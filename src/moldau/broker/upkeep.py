@@ -1,0 +1,68 @@
+"""What the node does by the clock: retention, flushes, checkpoints, deletion. A row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.broker import logs
+from moldau.log.retention import retain
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+
+class Timer(NamedTuple):
+    """How often (a setting, or milliseconds where Kafka has no setting for it), and what."""
+
+    interval: str | int
+    run: Callable[[Any], None]
+
+
+def flush_due(node: Node) -> None:
+    """flush.ms, and segments that were rolled: sync what is due, in the background."""
+    now = node.clock.wall_ms()
+    for partition in node.replicas:
+        if partition.log.flush_due(now):
+            node.replicas.flush(partition)
+
+
+def retention(node: Node) -> None:
+    """Delete segments that are too old, too many, or before the start of their log."""
+    now = node.clock.wall_ms()
+    for partition in node.replicas:
+        if partition.log.offline is None:
+            try:
+                for segment, why in retain(partition.log, now):
+                    log.info("deleted a segment", partition=str(partition), base_offset=segment.base_offset, why=why)
+            except Refused as refused:
+                log.error("retention failed", partition=str(partition), reason=refused.message)
+
+
+def sweep(node: Node) -> None:
+    """Remove files whose delete delay is over."""
+    for directory in node.replicas.directories:
+        directory.sweep(node.clock.wall_ms())
+
+
+def checkpoint(node: Node) -> None:
+    node.replicas.checkpoint()
+
+
+def expire_producers(node: Node) -> None:
+    now = node.clock.wall_ms()
+    for partition in node.replicas:
+        if partition.log.active is not None:
+            partition.log.producers.expire(now, partition.log.config.producer_id_expiration_ms)
+
+
+TIMERS = (
+    Timer(1000, flush_due),
+    Timer(1000, sweep),
+    Timer("log.retention.check.interval.ms", retention),
+    Timer("log.flush.offset.checkpoint.interval.ms", checkpoint),
+    Timer("producer.id.expiration.check.interval.ms", expire_producers),
+)

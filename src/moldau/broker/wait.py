@@ -1,0 +1,85 @@
+"""Requests that cannot be answered yet: who waits for what, and until when."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+HEAP_SLACK = 64
+
+
+@dataclass(slots=True, eq=False)
+class Wait:
+    """A handler's way to say "not yet": a long poll, an acknowledgement that waits for a flush or for replicas.
+
+    `attempt(expired)` returns the response, or None to wait on; it must answer when `expired` is true. It runs
+    again whenever one of `watches` is signalled, and for the last time at the deadline. `release` frames the answer;
+    the node fills it in.
+    """
+
+    deadline_ms: float
+    attempt: Callable[[bool], Any]
+    watches: tuple[object, ...] = ()
+    release: Callable[[Any], None] = field(init=False)
+    done: bool = field(default=False, init=False)
+
+
+class Waits:
+    """Parks requests, and retries them when what they watch is signalled or their time is up."""
+
+    def __init__(self) -> None:
+        self.watched: dict[object, dict[Wait, None]] = {}
+        self.deadlines: list[tuple[float, int, Wait]] = []
+        self.serial = 0
+        self.live = 0
+
+    def park(self, wait: Wait, release: Callable[[Any], None]) -> None:
+        """Remember a request until it has an answer for `release`."""
+        wait.release = release
+        self.serial += 1
+        self.live += 1
+        heapq.heappush(self.deadlines, (wait.deadline_ms, self.serial, wait))
+        for watch in wait.watches:
+            self.watched.setdefault(watch, {})[wait] = None
+
+    def signal(self, watch: object) -> None:
+        """Something changed: try again every request that watches it."""
+        waiting = self.watched.get(watch)
+        if waiting:
+            for wait in tuple(waiting):
+                self.attempt(wait, expired=False)
+
+    def expire(self, now_ms: float) -> None:
+        """Answer every request whose deadline has come."""
+        while self.deadlines and self.deadlines[0][0] <= now_ms:
+            self.attempt(heapq.heappop(self.deadlines)[2], expired=True)
+
+    def attempt(self, wait: Wait, expired: bool) -> None:
+        """Ask the handler again, and answer if it has an answer now."""
+        if wait.done:
+            return
+        response = wait.attempt(expired)
+        if response is not None:
+            self.forget(wait)
+            wait.release(response)
+
+    def forget(self, wait: Wait) -> None:
+        """Take a request out, answered or not. Its place in the heap goes when the heap is mostly such places."""
+        wait.done = True
+        self.live -= 1
+        for watch in wait.watches:
+            waiting = self.watched[watch]
+            del waiting[wait]
+            if not waiting:
+                del self.watched[watch]
+        if len(self.deadlines) > HEAP_SLACK + 2 * self.live:
+            self.deadlines = [entry for entry in self.deadlines if not entry[2].done]
+            heapq.heapify(self.deadlines)
+
+    def next_deadline_ms(self) -> float | None:
+        """When `expire` is next needed."""
+        while self.deadlines and self.deadlines[0][2].done:
+            heapq.heappop(self.deadlines)
+        return self.deadlines[0][0] if self.deadlines else None

@@ -1,0 +1,29 @@
+"""How a metadata record stands in the value of a log record: a frame version, its key, its version, itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.wire import codec
+from moldau.wire import messages as m
+from moldau.wire.errors import WireError
+
+TOPIC = "__cluster_metadata"
+FRAME_VERSION = 1
+
+
+def encode(record: Any) -> bytes:
+    """A record's bytes, in the newest version; its key and version are below 128, so each takes one byte."""
+    version = record.SCHEMA.versions[1]
+    return bytes((FRAME_VERSION, record.SCHEMA.key, version)) + codec.encode(record, version)
+
+
+def decode(value: bytes) -> Any:
+    """The record that `encode`, or Kafka's controller, wrote."""
+    if len(value) < 3 or value[0] != FRAME_VERSION:
+        raise WireError("not a metadata record")
+    try:
+        cls = m.record_class(TOPIC, "metadata", value[1])
+    except KeyError:
+        raise WireError(f"unknown metadata record type {value[1]}") from None
+    return codec.decode(cls, value[2], value, 3)

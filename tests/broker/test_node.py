@@ -1,0 +1,59 @@
+"""The node as a whole: requests in, responses out, over restarts."""
+
+from moldau.wire import messages as m
+from moldau.wire.records import Record, batches, build, records
+
+
+def produce(world, topic_id, values, partition=0, acks=-1, **options):
+    batch = bytes(build([Record(0, world.clock.wall_ms(), None, value) for value in values], **options))
+    data = m.ProduceRequest_PartitionProduceData(partition, batch)
+    topic = m.ProduceRequest_TopicProduceData(topic_id=topic_id, partition_data=[data])
+    answer = world.call(m.ProduceRequest(None, acks, 1000, [topic]))
+    return answer and answer.responses[0].partition_responses[0]
+
+
+def fetch_request(topic_id, offset=0, partition=0, max_wait_ms=0, min_bytes=1, **options):
+    wanted = m.FetchRequest_FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+    topic = m.FetchRequest_FetchTopic(topic_id=topic_id, partitions=[wanted])
+    return m.FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[topic], **options)
+
+
+def values_of(answer):
+    data = answer.responses[0].partitions[0].records
+    return [bytes(record.value) for batch in batches(data) for record in records(batch)]
+
+
+def test_what_is_produced_is_fetched(world):
+    topic_id = world.create("t")
+    assert produce(world, topic_id, [b"a", b"b"]).base_offset == 0
+    assert produce(world, topic_id, [b"c"]).base_offset == 2
+    answer = world.call(fetch_request(topic_id))
+    assert values_of(answer) == [b"a", b"b", b"c"]
+    assert answer.responses[0].partitions[0].high_watermark == 3
+
+
+def test_data_topics_and_settings_survive_a_restart_clean_or_not(world):
+    topic_id = world.create("t", retention_ms="123456")
+    produce(world, topic_id, [b"a"])
+    for clean in (True, False, True):
+        world.restart(clean)
+        assert world.node.cluster.config(2, "t") == {"retention.ms": "123456"}
+        assert values_of(world.call(fetch_request(topic_id))) == [b"a"]
+        assert world.node.replicas.by_name["t"][0].log.config.retention_ms == 123456
+
+
+def test_a_fetch_waits_for_data_and_its_time(world):
+    topic_id = world.create("t")
+    world.client.send(fetch_request(topic_id, max_wait_ms=500), 18)
+    assert world.client.take() is None
+    reader = world.client
+    from tests.broker.conftest import Client
+
+    world.client = Client(world.node)
+    produce(world, topic_id, [b"late"])
+    assert values_of(reader.take()) == [b"late"]
+    reader.send(fetch_request(topic_id, offset=1, max_wait_ms=500), 18)
+    world.advance(499)
+    assert reader.take() is None
+    world.advance(1)
+    assert not len(reader.take().responses[0].partitions[0].records)
