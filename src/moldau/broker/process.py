@@ -163,13 +163,17 @@ def build(
     from moldau.broker.background import Worker
     from moldau.broker.node import Node
     from moldau.broker.server import Server, limits_of
+    from moldau.broker.storage import StartError
     from moldau.log.disk import OsDisk
 
     clock = SystemClock()
     worker = Worker(lambda call: server.post(call))
     node = Node(settings, OsDisk(), clock, SystemRandom(), worker)
     server = Server(node, clock, loop, limits_of(settings))
-    node.start([endpoint(listener) for listener in opened])
+    try:
+        node.start([endpoint(listener) for listener in opened])
+    except StartError as error:
+        raise UserError(str(error)) from None
     for listener in opened:
         server.listen(listener.socket, listener)
     return server, worker.close

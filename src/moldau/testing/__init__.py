@@ -1,1 +1,14 @@
-"""The pytest plugin and a context manager that give tests a real broker."""
+"""Kafka in tests: a pytest plugin (`kafka`, `kafka_shared`) and a context manager, on the real broker.
+
+A test asks for the fixture; a script writes
+
+    from moldau.testing import broker
+
+    with broker() as kafka:
+        kafka.create_topic("orders", partitions=3)
+        ...  # any client, on kafka.bootstrap_servers
+"""
+
+from moldau.testing.process import Broker, BrokerFailed, broker, eventually
+
+__all__ = ["Broker", "BrokerFailed", "broker", "eventually"]

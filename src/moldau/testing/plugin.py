@@ -1,0 +1,60 @@
+"""The pytest plugin. It is loaded into every test run of whoever installs Moldau, so it imports nothing early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from moldau.testing import Broker
+
+BROKERS = pytest.StashKey[list[Any]]()
+
+
+@contextmanager
+def _started(node: pytest.Item | pytest.Session, settings: dict[str, Any]) -> Iterator[Broker]:
+    from moldau.testing import broker
+
+    with broker(settings) as started:
+        brokers = node.stash.setdefault(BROKERS, [])
+        brokers.append(started)
+        try:
+            yield started
+        finally:
+            brokers.remove(started)
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker of this test alone. `@pytest.mark.kafka(num_partitions=3)` sets what it starts with."""
+    settings = {
+        key.replace("_", "."): value
+        for marker in reversed(list(request.node.iter_markers("kafka")))
+        for key, value in marker.kwargs.items()
+    }
+    with _started(request.node, settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def kafka_shared(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """One broker for the whole run: faster, if each test uses topics of its own (`kafka_shared.create_topic()`)."""
+    with _started(request.session, {}) as started:
+        yield started
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kafka(**settings): settings of the broker that the fixture `kafka` starts")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """A failed test shows what its broker wrote."""
+    report = yield
+    if report.failed:
+        for started in (*item.stash.get(BROKERS, []), *item.session.stash.get(BROKERS, [])):
+            report.sections.append((f"broker {started.bootstrap_servers}", started.log[-20_000:]))
+    return report
