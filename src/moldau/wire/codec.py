@@ -11,6 +11,7 @@ from moldau.wire.codec_write import writer
 from moldau.wire.errors import WireError
 
 T = TypeVar("T")
+DAMAGED = (WireError, struct.error, IndexError, ValueError)  # what reading past the end, or no UTF-8, comes to
 
 _readers: dict[tuple[type[Any], int], Callable[[Buffer, int, int], tuple[Any, int]]] = {}
 _writers: dict[tuple[type[Any], int], Callable[[Any], list[Any]]] = {}
@@ -18,9 +19,13 @@ _writers: dict[tuple[type[Any], int], Callable[[Any], list[Any]]] = {}
 
 def decode(cls: type[T], version: int, data: Buffer, pos: int = 0) -> T:
     """The message that `data` holds from `pos` to its end. WireError if it does not."""
-    message, end = decode_from(cls, version, data, pos)
-    if end != len(data):
-        raise WireError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over")
+    read = _readers.get((cls, version)) or _reader(cls, version)
+    try:
+        message, end = read(data, pos, len(data))
+        if end != len(data):
+            raise WireError(f"{len(data) - end} bytes left over")
+    except DAMAGED as e:
+        raise WireError(f"{cls.__name__} v{version}: {e}") from e
     return message
 
 
@@ -29,10 +34,8 @@ def decode_from(cls: type[T], version: int, data: Buffer, pos: int) -> tuple[T, 
     read = _readers.get((cls, version)) or _reader(cls, version)
     try:
         return read(data, pos, len(data))
-    except (struct.error, IndexError, ValueError) as e:
+    except DAMAGED as e:
         raise WireError(f"{cls.__name__} v{version}: {e}") from e
-    except WireError as e:
-        raise WireError(f"{cls.__name__} v{version}: {e}") from None
 
 
 def encode(message: Any, version: int) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, least_size, split
@@ -16,6 +17,8 @@ from moldau.wire.messages import makes_struct
 from moldau.wire.schema import FIXED, Field, Message, Struct
 
 Buffer = bytes | bytearray | memoryview
+
+Body = Callable[[Source, str, Field, str, "Length"], None]
 
 
 def uvarint(data: Buffer, pos: int) -> tuple[int, int]:
@@ -105,10 +108,12 @@ def _value(s: Source, target: str, field: Field, kind: str) -> None:
         _measured(s, target, field, kind, _text if kind == "string" else _bytes)
     elif field.nullable_at(s.version) and not field.is_array:
         _optional_struct(s, target, field.struct)
-    else:
+    elif "." in target:
         inner = s.variable()
         _struct(s, inner, field.struct)
         s.line(f"{target} = {inner}")
+    else:
+        _struct(s, target, field.struct)
 
 
 def _optional_struct(s: Source, target: str, owner: Struct) -> None:
@@ -123,62 +128,82 @@ def _optional_struct(s: Source, target: str, owner: Struct) -> None:
         s.line(f"{target} = {inner}")
 
 
-def _measured(
-    s: Source, target: str, field: Field, kind: str, body: Callable[[Source, str, Field, str, str], None]
-) -> None:
-    """A value behind its length; a negative one is null."""
-    n = s.variable()
-    if s.flexible and not field.inflexible:
-        s.run.append(("B", n))
-        _flush(s)
-        with s.under(f"if {n} > 127:"):
-            s.line(f"{n}, pos = longer(data, pos, {n})")
-            if kind == "string":
-                s.line(f"if {n} > {LONGEST_STRING + 1}: refuse({field.name!r}, 'too long for a string')")
-        s.line(f"{n} -= 1")
-    else:
-        s.run.append(("h" if kind == "string" else "i", n))
-        _flush(s)
+@dataclass(slots=True, frozen=True)
+class Length:
+    """A length in a variable: `none` is what the variable holds for a length of zero, less than that means null."""
+
+    variable: str
+    none: int
+
+    @property
+    def count(self) -> str:
+        return f"{self.variable} - 1" if self.none else self.variable
+
+
+def _measured(s: Source, target: str, field: Field, kind: str, body: Body) -> None:
+    """A value behind its length."""
+    compact = s.flexible and not field.inflexible
+    n = Length(s.variable(), int(compact))
+    s.run.append(("B" if compact else "h" if kind == "string" else "i", n.variable))
+    _flush(s)
+    if compact or kind.startswith("[]"):
+        _long_length(s, field, kind, n)
     if field.nullable_at(s.version) and kind == field.type:
-        s.line(f"if {n} < 0: {target} = None")
+        s.line(f"if {n.variable} < {n.none}: {target} = None")
         with s.under("else:"):
             body(s, target, field, kind, n)
     else:
-        s.line(f"if {n} < 0: refuse({field.name!r}, 'null where none may be')")
+        s.line(f"if {n.variable} < {n.none}: refuse({field.name!r}, 'null where none may be')")
         body(s, target, field, kind, n)
 
 
-def _text(s: Source, target: str, field: Field, kind: str, n: str) -> None:
-    _span(s, field, n)
+def _long_length(s: Source, field: Field, kind: str, n: Length) -> None:
+    """What only a length of more than a byte needs. Few elements need no check: each is checked as it is read."""
+    with s.under(f"if {n.variable} > 127:"):
+        if n.none:
+            s.line(f"{n.variable}, pos = longer(data, pos, {n.variable})")
+        if kind == "string":
+            s.line(f"if {n.variable} > {LONGEST_STRING + 1}: refuse({field.name!r}, 'too long for a string')")
+        elif kind.startswith("[]"):
+            least = least_size(kind[2:], field, s.version, s.flexible)
+            s.line(
+                f"if ({n.count}) * {least} > size - pos: refuse({field.name!r}, 'more elements than bytes for them')"
+            )
+
+
+def _text(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
+    _span(s, field, n.count)
     s.line(f"{target} = str(data[pos:end], 'utf-8'); pos = end")
 
 
-def _bytes(s: Source, target: str, field: Field, kind: str, n: str) -> None:
-    _span(s, field, n)
+def _bytes(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
+    _span(s, field, n.count)
     s.line(f"{target} = {'view[pos:end]' if kind == 'records' else 'bytes(data[pos:end])'}; pos = end")
 
 
-def _span(s: Source, field: Field, n: str) -> None:
-    s.line(f"end = pos + {n}")
+def _span(s: Source, field: Field, size: str) -> None:
+    s.line(f"end = pos + {size}")
     s.line(f"if end > size: refuse({field.name!r}, 'longer than what is left')")
 
 
-def _array(s: Source, target: str, field: Field, kind: str, n: str) -> None:
+def _array(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
     item = kind[2:]
-    least = least_size(item, field, s.version, s.flexible)
-    s.line(f"if {n} * {least} > size - pos: refuse({field.name!r}, 'more elements than there are bytes for')")
     if item == "uuid":
-        s.line(f"{target} = [bytes(data[i:i + 16]) for i in range(pos, pos + {n} * 16, 16)]; pos += {n} * 16")
+        _span(s, field, f"({n.count}) * 16")
+        s.line(f"{target} = [bytes(data[i:i + 16]) for i in range(pos, end, 16)]; pos = end")
     elif item in FIXED:
-        s.line(f"{target} = list(unpack('>%d{FIXED[item]}' % {n}, data, pos)) if {n} else []; pos += {n} * {least}")
+        code = FIXED[item]
+        width = struct.calcsize(">" + code)
+        s.line(f"{target} = list(unpack('>%d{code}' % ({n.count}), data, pos)); pos += ({n.count}) * {width}")
     else:
         _elements(s, target, field, item, n)
 
 
-def _elements(s: Source, target: str, field: Field, item: str, n: str) -> None:
+def _elements(s: Source, target: str, field: Field, item: str, n: Length) -> None:
     found, element = s.variable(), s.variable()
     s.line(f"{target} = {found} = []")
-    with s.under(f"for _ in range({n}):"):
+    with s.under(f"while {n.variable} > {n.none}:"):  # quicker than a range for the one or two that are usual
+        s.line(f"{n.variable} -= 1")
         _value(s, element, field, item)
         _flush(s)
         s.line(f"{found}.append({element})")

@@ -96,10 +96,12 @@ def _value(s: Source, source: str, field: Field, kind: str) -> None:
         _measured(s, source, field, kind)
     elif field.nullable_at(s.version) and not field.is_array:
         _optional_struct(s, source, field.struct)
-    else:
+    elif "." in source:
         inner = s.variable()
         s.line(f"{inner} = {source}")
         _struct(s, inner, field.struct)
+    else:
+        _struct(s, source, field.struct)
 
 
 def _optional_struct(s: Source, source: str, owner: Struct) -> None:
