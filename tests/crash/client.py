@@ -91,9 +91,7 @@ def read_all(wire: Wire, topic: str, partition: int) -> list[tuple[int, bytes]]:
         assert part.error_code == 0, f"{topic}-{partition}: fetch error {part.error_code}"
         for batch in whole_batches(part.records):
             batch.verify()
-            found += [
-                (record.offset, bytes(record.value or b"")) for record in records(batch) if record.offset >= offset
-            ]
+            found += [(r.offset, bytes(r.value or b"")) for r in records(batch) if r.offset >= offset]
             offset = batch.next_offset
         if offset >= part.high_watermark:
             return found

@@ -74,6 +74,7 @@ class FetchSessions:
         epoch: int,
         wanted: list[Wanted],
         forgotten: list[Key],
+        *,
         by_id: bool,
         now: float,
         new_id: int,

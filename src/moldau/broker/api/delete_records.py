@@ -19,13 +19,8 @@ INVALID_LOW_WATERMARK = -1
 
 @api(21, versions=(0, 2))
 def delete_records(node, connection, request, version):
-    topics = [
-        m.DeleteRecordsResponse_DeleteRecordsTopicResult(
-            topic.name, [cut(node, topic.name, p) for p in topic.partitions]
-        )
-        for topic in request.topics
-    ]
-    return m.DeleteRecordsResponse(topics=topics)
+    cuts = [(topic.name, [cut(node, topic.name, part) for part in topic.partitions]) for topic in request.topics]
+    return m.DeleteRecordsResponse(topics=[m.DeleteRecordsResponse_DeleteRecordsTopicResult(*rows) for rows in cuts])
 
 
 def cut(node: Any, topic: str, part: Any) -> Any:
@@ -39,7 +34,7 @@ def cut(node: Any, topic: str, part: Any) -> Any:
             raise Refused(Error.POLICY_VIOLATION, "the topic's cleanup.policy does not include delete")
         offset = log.high_watermark if part.offset == HIGH_WATERMARK else part.offset
         log.delete_records(offset)
-        node.replicas.checkpoint_start_offsets()
+        node.replicas.checkpoint()
         answer.low_watermark = log.start_offset
     except Refused as refused:
         answer.error_code = refused.error

@@ -20,9 +20,7 @@ NO_ID = bytes(16)
 
 @api(20, versions=(1, 6))
 def delete_topics(node, connection, request, version):
-    asked = (
-        [(t.name, t.topic_id) for t in request.topics] if version >= 6 else [(n, NO_ID) for n in request.topic_names]
-    )
+    asked = [(topic.name, topic.topic_id) for topic in request.topics] + [(n, NO_ID) for n in request.topic_names]
     if not node.settings["delete.topic.enable"]:
         off = Error.TOPIC_DELETION_DISABLED if version >= 3 else Error.INVALID_REQUEST
         rows = [row_of(name, topic_id, Refused(off, "delete.topic.enable is false")) for name, topic_id in asked]

@@ -57,7 +57,10 @@ def open_context(node: Any, request: Any, by_id: bool, now: float) -> Context:
         return Context(None, False, wanted)
     forgotten = [(t.topic_id if by_id else t.topic, i) for t in request.forgotten_topics_data for i in t.partitions]
     new_id = node.random.randrange(1, 2**31)
-    return node.fetch_sessions.open(request.session_id, request.session_epoch, wanted, forgotten, by_id, now, new_id)
+    sessions = node.fetch_sessions
+    return sessions.open(
+        request.session_id, request.session_epoch, wanted, forgotten, by_id=by_id, now=now, new_id=new_id
+    )
 
 
 def attempt(
@@ -130,18 +133,15 @@ def respond(context: Context, rows: list[Row], by_id: bool) -> Any:
         for wanted, row in rows:
             if row.records:  # served partitions go to the end, so that each gets its turn
                 context.session.partitions.move_to_end((wanted.topic, wanted.index))
-    topics: dict[Any, Any] = {}
+    topics: dict[Any, list[Any]] = {}
     for wanted, row in rows:
-        topic = topics.get(wanted.topic)
-        if topic is None:
-            topic = topics[wanted.topic] = m.FetchResponse_FetchableTopicResponse(partitions=[])
-            if by_id:
-                topic.topic_id = wanted.topic
-            else:
-                topic.topic = wanted.topic
-        topic.partitions.append(row)
+        topics.setdefault(wanted.topic, []).append(row)
         wanted.told = told(row)
-    return m.FetchResponse(session_id=context.session_id, responses=list(topics.values()))
+    name = "topic_id" if by_id else "topic"
+    responses = [
+        m.FetchResponse_FetchableTopicResponse(partitions=parts, **{name: topic}) for topic, parts in topics.items()
+    ]
+    return m.FetchResponse(session_id=context.session_id, responses=responses)
 
 
 def told(row: Any) -> tuple[int, int, int] | None:

@@ -67,14 +67,17 @@ def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
     by_id = asked.topic_id != NO_ID
     if (by_id or asked.name is None) and version < 12:
         raise Refused(Error.INVALID_REQUEST, "asking by topic id needs version 12")
+    if not by_id and asked.name is None:
+        raise Refused(Error.UNKNOWN_TOPIC_ID, "a topic needs a name or an id")
     topic = node.cluster.topic(None if by_id else asked.name, asked.topic_id)
     if topic is not None:
         return topic
     if by_id:
         raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
-    check_name(asked.name)
+    name: str = asked.name
+    check_name(name)
     if may_create and node.settings["auto.create.topics.enable"]:
-        return create_unasked(node, asked.name)
+        return create_unasked(node, name)
     raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
 
 
