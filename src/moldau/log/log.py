@@ -45,6 +45,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 INDEX_ENTRY, TIME_ENTRY = 8, 12
 
 _offset_length_epoch = Struct(">qii")
+new_tuple = tuple.__new__  # three times as fast as calling the named tuple
 
 
 class Log:
@@ -275,7 +276,7 @@ class Log:
             and (pid < 0 or sequence >= 0)
             and timestamp <= now_ms + config.message_timestamp_after_max_ms
             and not self.wants_records
-            and crc32c(view[CRC_START:].toreadonly()) == crc
+            and crc32c(view[CRC_START:]) == crc
         )
         if not fine:
             view, append_time = examine(view, config, now_ms)
@@ -300,7 +301,7 @@ class Log:
             self.epochs.assign(leader_epoch, base)
         if pid >= 0:
             state.apply(pid, epoch, last_sequence, base, last, timestamp, transactional)
-        return Appended(base, last, append_time, self.start_offset, False)
+        return new_tuple(Appended, (base, last, append_time, self.start_offset, False))
 
     def _duplicate(self, sent: Sent) -> Appended:
         return Appended(sent.first_offset, sent.last_offset, sent.timestamp, self.start_offset, True)

@@ -23,6 +23,8 @@ SNAPSHOT = ".snapshot"
 KEPT_BATCHES = 5
 LAST_SEQUENCE = 2**31 - 1
 
+new_tuple = tuple.__new__  # this is done for every batch, and a named tuple takes its time
+
 _head = Struct(">hIi")
 _entry = Struct(">qhiqiqiq")
 _entries_at = 6  # the CRC covers what follows it
@@ -177,7 +179,7 @@ class Producers:
             batches.clear()
         elif len(batches) == KEPT_BATCHES:
             del batches[0]
-        batches.append(Sent(last_sequence, last_offset, last_offset - base_offset, timestamp))
+        batches.append(new_tuple(Sent, (last_sequence, last_offset, last_offset - base_offset, timestamp)))
         known.last_timestamp = timestamp
         if transactional and known.txn_first_offset < 0:
             known.txn_first_offset = base_offset
@@ -292,7 +294,7 @@ def encode_snapshot(producers: Iterable[Producer]) -> bytes:
     """Version 1: version, CRC-32C of what follows it, entries."""
     body = b"".join(_encode(known) for known in producers)
     data = bytearray(_head.pack(1, 0, len(body) // _entry.size) + body)
-    _head.pack_into(data, 0, 1, crc32c(memoryview(data)[_entries_at:].toreadonly()), len(body) // _entry.size)
+    _head.pack_into(data, 0, 1, crc32c(memoryview(data)[_entries_at:]), len(body) // _entry.size)
     return bytes(data)
 
 
