@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -39,22 +39,25 @@ class Run:
     def rows(self, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, list[Sample]]]]:
         """The rows that need their brokers alone, then those that share warm ones."""
         for row in sorted(rows, key=lambda row: row.warm):
-            yield from self.guarded(row)
+            if row.warm and not self.succeeds("the warm-up", self.ensure_warm):
+                return  # no warm row can be measured
+            found: dict[str, list[Sample]] = {}
+            if self.succeeds(row.name, lambda row=row, found=found: self.fill(row, found)):
+                yield row, found
 
-    def guarded(self, row: Row) -> Iterator[tuple[Row, dict[str, list[Sample]]]]:
-        """A row that fails is named at the end and does not stop the others."""
+    def succeeds(self, what: str, step: Callable[[], None]) -> bool:
+        """A row that fails is told and remembered, and does not stop the others."""
         try:
-            if row.warm:
-                self.ensure_warm()
-            yield row, self.samples(row)
+            step()
         except BenchError as error:
-            self.failures.append(f"{row.name}: {error}")
-            self.progress.console.print(f"[red]{row.name} failed:[/] {error}", highlight=False)
+            self.failures.append(what)
+            self.progress.console.print(f"[red]{what} failed:[/] {error}", highlight=False)
+            return False
+        return True
 
-    def samples(self, row: Row) -> dict[str, list[Sample]]:
-        """Runs that alternate between the brokers."""
+    def fill(self, row: Row, found: dict[str, list[Sample]]) -> None:
+        """The samples of a row: runs that alternate between the brokers."""
         brokers = [broker for broker in self.brokers if broker.name in row.brokers]
-        found: dict[str, list[Sample]] = {broker.name: [] for broker in brokers}
         with contextlib.ExitStack() as closing:
             loads = {broker.name: row.samples(broker, self.effort) for broker in brokers}
             for generator in loads.values():
@@ -62,9 +65,8 @@ class Run:
             for number in range(min(row.runs, self.effort.runs)):
                 for name, generator in loads.items():
                     self.show(f"{row.name} · {name} · run {number + 1}")
-                    found[name].append(next(generator))
+                    found.setdefault(name, []).append(next(generator))
                     self.progress.advance(self.task)
-        return found
 
     def ensure_warm(self) -> None:
         """Start and warm what does not run: before the first warm row, and after a broker was lost."""
@@ -151,6 +153,7 @@ def main(
     if keep:
         console.print(f"Written to {PAGE.name}.")
     if failures:
+        console.print(f"[red]Not measured:[/] {', '.join(failures)}.", highlight=False)
         raise typer.Exit(1)
 
 

@@ -70,7 +70,7 @@ class Broker:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True
             )
         try:
-            probe.wait_for_produce(self.port, topic, START_SECONDS)
+            probe.wait_for_produce(self.port, topic, START_SECONDS, lambda: self.alive)
         except BenchError as error:
             self.kill()
             raise BenchError(f"{self.name} did not start: {error} Its log ends: {self.log_tail()}") from None
@@ -82,7 +82,7 @@ class Broker:
                 raise BenchError(f"Port {self.port} is taken; choose others by BENCH_PORT.")
 
     def log_tail(self) -> str:
-        return (self.home / "broker.log").read_text(errors="replace")[-800:].strip()
+        return (self.home / "broker.log").read_text(errors="replace").strip()[-300:]
 
     def stop(self) -> float:
         """Seconds that a clean stop took; killed if it does not come to an end."""

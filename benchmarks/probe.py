@@ -7,6 +7,7 @@ benchmarks owes nothing to the code that is measured.
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 import google_crc32c
 
@@ -84,10 +85,10 @@ def produced(connection: socket.socket, topic: str) -> bool:
     return error == 0
 
 
-def wait_for_produce(port: int, topic: str, seconds: float) -> None:
-    """Returns as soon as the broker has acknowledged a record; asks every few milliseconds."""
+def wait_for_produce(port: int, topic: str, seconds: float, alive: Callable[[], bool] = lambda: True) -> None:
+    """Returns as soon as the broker has acknowledged a record; asks every few milliseconds while it lives."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and alive():
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as connection:
                 connection.settimeout(10)
@@ -97,4 +98,5 @@ def wait_for_produce(port: int, topic: str, seconds: float) -> None:
                     time.sleep(0.005)
         except OSError:
             time.sleep(0.003)
-    raise BenchError(f"No record was acknowledged on port {port} within {seconds:.0f} s.")
+    why = f"within {seconds:.0f} s" if alive() else "before the broker ended"
+    raise BenchError(f"No record was acknowledged on port {port} {why}.")
