@@ -57,3 +57,15 @@ def test_a_fetch_waits_for_data_and_its_time(world):
     assert reader.take() is None
     world.advance(1)
     assert not len(reader.take().responses[0].partitions[0].records)
+
+
+def test_a_snapshot_shortens_the_metadata_log_and_loses_nothing(make_world):
+    world = make_world(metadata_log_max_record_bytes_between_snapshots="2000")
+    ids = [world.create(f"topic{i}", partitions=3) for i in range(20)]
+    world.advance(1000)
+    assert world.node.metadata.log.start_offset == world.node.metadata.snapshot_offset > 20
+    world.create("later")
+    world.restart(clean=False)
+    assert world.node.cluster.topics.keys() == {*(f"topic{i}" for i in range(20)), "later"}
+    assert world.node.cluster.topics["topic7"].id == ids[7]
+    assert "later" in world.node.replicas.by_name

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.features import SUPPORTED
 from moldau.log.answers import Origin
+from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
 from moldau.log.log import Log
+from moldau.log.retention import retain
 from moldau.machines import records as metadata_records
 from moldau.machines.cluster import Cluster, Endpoint
+from moldau.machines.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 TOPIC = metadata_records.TOPIC
 TOPIC_ID = bytes(15) + b"\x01"
 CHUNK = 1 << 20
+SNAPSHOT = ".checkpoint"
+SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"delete"}), retention_ms=-1, max_message_bytes=2**31 - 1, segment_ms=2**63 - 1
@@ -49,6 +54,8 @@ class Metadata:
         self.cluster_id = ""
         self.epoch = 0
         self.producer_ids = ProducerIds()
+        self.snapshot_offset = 0
+        self.bytes_since_snapshot = 0
         self.log: Log
 
     @property
@@ -64,14 +71,42 @@ class Metadata:
             offset = self.replay_from(offset)
 
     def load_snapshot(self) -> int:
-        """Replay the newest snapshot that Kafka left, and say from where the log goes on."""
-        names = [name for name in self.node.disk.listdir(self.log.path) if name.endswith(".checkpoint")]
-        if not names:
+        """Replay the newest snapshot, and say from where the log goes on."""
+        newest = (self.snapshots() or [""])[-1]
+        if not newest:
             return self.log.start_offset
-        newest = max(names)
         for batch in batches(memoryview(self.node.disk.read(f"{self.log.path}/{newest}"))):
             self.replay(batch)
-        return max(int(newest.partition("-")[0]), self.log.start_offset)
+        self.snapshot_offset = int(newest.partition("-")[0])
+        if self.snapshot_offset < self.log.start_offset:
+            raise Damaged(f"{self.log.path} begins at offset {self.log.start_offset}, after its newest snapshot")
+        return self.snapshot_offset
+
+    def write_snapshot(self) -> None:
+        """Write the image as a snapshot that stands for the log so far, and let go of the log before it."""
+        now, end = self.node.clock.wall_ms(), self.log.end_offset
+        values = [Record(0, now, None, metadata_records.encode(record)) for record in image_records(self.cluster)]
+        header = control_record(ControlType.SNAPSHOT_HEADER, codec.encode(m.SnapshotHeaderRecord(0, now), 0), now)
+        footer = control_record(ControlType.SNAPSHOT_FOOTER, codec.encode(m.SnapshotFooterRecord(0), 0), now)
+        parts, offset = [build([header], control=True, partition_leader_epoch=self.epoch)], 1
+        for first in range(0, len(values), SNAPSHOT_BATCH):
+            some = values[first : first + SNAPSHOT_BATCH]
+            parts.append(build(some, base_offset=offset, partition_leader_epoch=self.epoch))
+            offset += len(some)
+        parts.append(build([footer], base_offset=offset, control=True, partition_leader_epoch=self.epoch))
+        name = f"{end:020d}-{self.epoch:010d}{SNAPSHOT}"
+        self.node.disk.write_atomic(f"{self.log.path}/{name}", b"".join(parts))
+        self.snapshot_offset, self.bytes_since_snapshot = end, 0
+        self.log.roll(now)
+        self.log.delete_records(end)
+        retain(self.log, now)
+        for old in self.snapshots():
+            if old != name:
+                self.node.disk.remove(f"{self.log.path}/{old}")
+
+    def snapshots(self) -> list[str]:
+        """Names of the snapshots that are there, the newest last."""
+        return sorted(name for name in self.node.disk.listdir(self.log.path) if name.endswith(SNAPSHOT))
 
     def replay_from(self, offset: int) -> int:
         """Replay one chunk of the log; returns where the next begins."""
@@ -129,7 +164,8 @@ class Metadata:
         batch = build(items, control=control, partition_leader_epoch=self.epoch)
         now = self.node.clock.wall_ms()
         self.log.append(memoryview(batch), leader_epoch=self.epoch, now_ms=now, origin=Origin.COORDINATOR)
-        self.log.flush()
+        self.log.flush(now)
+        self.bytes_since_snapshot += len(batch)
         self.log.advance_high_watermark(self.log.end_offset)
 
     def next_producer_id(self) -> int:

@@ -59,10 +59,18 @@ def expire_producers(node: Node) -> None:
             partition.log.producers.expire(now, partition.log.config.producer_id_expiration_ms)
 
 
+def snapshot_metadata(node: Node) -> None:
+    """Keep the metadata log short: a snapshot when enough has been written since the last one."""
+    metadata = node.metadata
+    if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
+        metadata.write_snapshot()
+
+
 TIMERS = (
     Timer(1000, flush_due),
     Timer(1000, sweep),
     Timer("log.retention.check.interval.ms", retention),
     Timer("log.flush.offset.checkpoint.interval.ms", checkpoint),
+    Timer(1000, snapshot_metadata),
     Timer("producer.id.expiration.check.interval.ms", expire_producers),
 )

@@ -74,7 +74,7 @@ def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
         return topic
     if by_id:
         raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
-    name: str = asked.name
+    name = str(asked.name)
     check_name(name)
     if may_create and node.settings["auto.create.topics.enable"]:
         return create_unasked(node, name)
