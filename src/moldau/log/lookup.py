@@ -12,9 +12,15 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 
 def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset: int) -> Found:
     """The first record, from `start_offset` on, whose timestamp is at least `timestamp`."""
-    segment = next((s for s in segments if s.largest_timestamp >= timestamp), None)
-    if segment is None:
-        return NOT_FOUND
+    for segment in segments:
+        if segment.largest_timestamp >= timestamp:
+            found = _first_in(segment, timestamp, start_offset)
+            if found is not NOT_FOUND:
+                return found
+    return NOT_FOUND
+
+
+def _first_in(segment: Segment, timestamp: int, start_offset: int) -> Found:
     for _, batch in segment.batches(segment.position_for_time(timestamp, start_offset)):
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
             for record in _readable(batch):

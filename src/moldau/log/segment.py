@@ -22,6 +22,7 @@ RECENT = 1024
 LOOK_BYTES = 8192
 CHUNK_BYTES = 1 << 20
 MAX_DELTA = 2**31 - 1
+NOTHING_REMEMBERED = 2**63
 
 _offsets = Struct(">qi11xi")  # base offset, length, last offset delta
 
@@ -70,7 +71,7 @@ class Segment:
         self.first_timestamp = -1
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
-        self._forget_recent(base_offset - 1)
+        self._forget_recent(NOTHING_REMEMBERED)
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r})"
@@ -84,6 +85,7 @@ class Segment:
         self.index.start()
         self.times.start()
         self.txns.clear()
+        self._forget_recent(self.base_offset - 1)
 
     def resume(self) -> int:
         """Open for writing after a clean stop and return the next offset: only what follows the index is walked."""
@@ -99,10 +101,11 @@ class Segment:
         stamp = self.times.last()
         if stamp:
             self.max_timestamp, self.max_timestamp_offset = stamp[0], self.base_offset + stamp[1]
-        self._forget_recent(self.base_offset + last[0] - 1 if last else self.base_offset - 1)
+        self._forget_recent(self.base_offset - 1)
         self.unindexed = 0
-        if last:  # its first batch has its entry already
+        if last:  # the batch there has its entry already
             first = self.batch_at(position)
+            self.recent_after = first.base_offset - 1
             self._note_time(first.last_offset, first.max_timestamp)
             self._remember(first.last_offset, position)
             self.unindexed = first.size
@@ -220,8 +223,7 @@ class Segment:
             self._index_time()
             self.index.seal()
             self.times.seal()
-        self._forget_recent(self.base_offset - 1)
-        self.recent_after = MAX_DELTA + self.base_offset
+        self._forget_recent(NOTHING_REMEMBERED)
 
     def truncate(self, offset: int) -> None:
         """Drop the batches from the one that holds `offset` on. The segment must be open for writing."""
