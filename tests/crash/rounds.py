@@ -33,7 +33,7 @@ class Trial:
         self.context = testing.broker()
         self.broker = self.context.__enter__()
         for topic, configs in TOPICS.items():
-            self.broker.create_topic(topic, partitions=PARTITIONS, configs=configs)
+            self.broker.create_topic(topic, partitions=PARTITIONS, config=configs)
         wire = Wire(self.broker.bootstrap_servers)
         self.producer_id = wire.call(m.InitProducerIdRequest(None, 60_000), 4).producer_id
         wire.close()
