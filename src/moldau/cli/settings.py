@@ -113,7 +113,7 @@ def _print_table(found: Iterable[Row]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console() if sys.stdout.isatty() else Console(width=240)
+    console = Console() if sys.stdout.isatty() else Console(width=1000)  # a line each for grep
     listing = Table(
         "setting", "scope", "type", "default", "allowed", "changes", "documentation", box=None, pad_edge=False
     )

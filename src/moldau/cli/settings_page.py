@@ -17,7 +17,8 @@ Kafka tool (`kafka-configs`, `rpk`, a client's admin functions). `moldau setting
 
 A broker setting is looked up in this order: changed for this broker while it runs, changed for all brokers while they
 run, given at start, default. A topic setting that is not set on the topic comes from the broker setting in the column
-"else". An unknown name is a warning, and so is one that Kafka knows and that has no effect here.
+"else". An unknown name is a warning, and so is one that Kafka knows and that has no effect here. Settings of parts that
+are still to come (groups, transactions, replication, TLS and SASL) are checked and shown already.
 """
 
 SECTIONS = (
@@ -88,5 +89,7 @@ _NAMED = {
     "nonempty": "not empty",
     "replicas": "* or partition:broker pairs",
     "limits": "host:number pairs",
+    "servers": "host:port pairs",
+    "voters": "id@host:port entries",
     "offset-reset": "earliest, latest, by_duration:P…",
 }

@@ -18,7 +18,7 @@ from moldau.settings.entries import (
     Synonym,
     describe,
 )
-from moldau.settings.layers import Endpoint, Settings, base_name, endpoints, without_effect
+from moldau.settings.layers import Endpoint, Settings, endpoints, without_effect
 from moldau.settings.properties import assignment, properties, read_properties
 from moldau.settings.resources import (
     APPEND,
@@ -42,6 +42,7 @@ from moldau.settings.table import (
     QUOTA,
     TOPIC,
     Row,
+    base_name,
     inert_names,
     is_inert,
     rows,

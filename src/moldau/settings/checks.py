@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.settings.table import BROKER, GROUP, rows
+from moldau.settings.table import BROKER, GROUP, base_name, rows
 from moldau.settings.values import SettingError, format_value
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def bounds(name: str) -> tuple[str | None, str | None]:
 
 def check_broker(settings: Settings) -> None:
     """The settings given at start, each by itself and together."""
-    given = [name for name in rows(BROKER) if name in settings.static]
-    for name in given:
-        rows(BROKER)[name].parse(settings.static[name])
+    for name, text in settings.static.items():
+        if row := rows(BROKER).get(base_name(name)):
+            row.parse(text)
     for name, bound in _AT_MOST:
         _at_most(settings[name], name, settings[bound], bound)
     for name, bound in _BELOW:

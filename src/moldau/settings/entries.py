@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from moldau.settings.layers import Settings, base_name
+from moldau.settings.layers import Settings
 from moldau.settings.resources import effective
-from moldau.settings.table import BROKER, CLIENT_METRICS, CLUSTER, GROUP, TOPIC, Row, rows
+from moldau.settings.table import BROKER, CLIENT_METRICS, CLUSTER, GROUP, TOPIC, Row, base_name, rows
 from moldau.settings.values import format_value
 
 # Where a value comes from, as numbered by DescribeConfigs.

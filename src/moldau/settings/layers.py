@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from moldau.settings.checks import check_broker
 from moldau.settings.properties import assignment, properties
-from moldau.settings.table import BROKER, Row, is_inert, rows
+from moldau.settings.table import BROKER, Row, base_name, is_inert, rows
 from moldau.settings.values import SettingError
 
 _UNITS_MS = {"hours": 3_600_000, "minutes": 60_000}
-_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|oauthbearer|gssapi)\.)?(?=.)")
 
 
 class Settings:
@@ -86,12 +85,6 @@ def _in_unit_of(row: Row, name: str, value: Any) -> Any:
     if not row.name.endswith(".ms") or unit == 1:
         return value
     return value * unit if value >= 0 else -1
-
-
-def base_name(name: str) -> str:
-    """The plain name behind `listener.name.NAME.` (and a SASL mechanism)."""
-    match = _LISTENER_PREFIX.match(name)
-    return name[match.end() :] if match else name
 
 
 def without_effect(name: str) -> str | None:

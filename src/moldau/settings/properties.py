@@ -40,16 +40,18 @@ def assignment(text: str) -> tuple[str, str]:
 def _logical_lines(text: str) -> Iterator[str]:
     """Lines without comments, with continuations (an odd number of backslashes at the end) joined."""
     joined, continues = "", False
-    for line in re.split(r"\r\n|\r|\n", text):
+    lines = re.split(r"\r\n|\r|\n", text)
+    for line in lines if lines[-1] else lines[:-1]:
         line = line.lstrip(" \t\f")
-        if not continues and (not line or line[0] in "#!"):
+        if not joined and (not line or line[0] in "#!"):
+            continues = False
             continue
         continues = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         joined += line[:-1] if continues else line
         if not continues:
             yield joined
             joined = ""
-    if joined:
+    if continues:
         yield joined
 
 

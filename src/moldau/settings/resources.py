@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from moldau.settings.checks import check_group, check_topic
-from moldau.settings.layers import Settings, base_name
-from moldau.settings.table import BROKER, CLIENT_METRICS, CLUSTER, GROUP, TOPIC, Row, rows
+from moldau.settings.layers import Settings
+from moldau.settings.table import BROKER, CLIENT_METRICS, CLUSTER, GROUP, TOPIC, Row, base_name, rows
 from moldau.settings.values import SettingError
 
 # What IncrementalAlterConfigs does to a value.

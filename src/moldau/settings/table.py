@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, NamedTuple
 
 from moldau.settings.values import parse
 
 TOPIC, BROKER, CLUSTER, GROUP, CLIENT_METRICS = "topic", "broker", "cluster", "group", "client-metrics"
 QUOTA, IP = "quota", "ip"
+
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|oauthbearer|gssapi)\.)?(?=.)")
 
 
 class Row(NamedTuple):
@@ -53,6 +56,12 @@ def table() -> dict[str, dict[str, Row]]:
 
 def rows(scope: str) -> dict[str, Row]:
     return table()[BROKER if scope == CLUSTER else scope]
+
+
+def base_name(name: str) -> str:
+    """The plain name behind `listener.name.NAME.` (and a SASL mechanism)."""
+    match = _LISTENER_PREFIX.match(name)
+    return name[match.end() :] if match else name
 
 
 def inert_names() -> frozenset[str]:

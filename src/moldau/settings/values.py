@@ -95,17 +95,25 @@ def _objection(row: Row, value: Any) -> str | None:
         return _not_among(valid, value)
     if ".." in valid:
         return _out_of_range(valid, value)
-    if valid == "replicas":
-        pairs_only = all(re.fullmatch(r"\d+:\d+", pair) for pair in value)
-        return None if pairs_only or value == ("*",) else "it must be * or a list of partition:broker pairs"
-    if valid == "limits":
-        pairs_only = all(re.fullmatch(r".+:\d+", pair.strip()) for pair in value.split(",") if pair)
-        return None if pairs_only else "it must be a list of host:number pairs"
     if valid == "offset-reset":
         head, _, span = value.partition(":")
         good = value in ("earliest", "latest") or (head == "by_duration" and _DURATION.fullmatch(span))
         return None if good else "it must be earliest, latest or by_duration:P…, with an ISO 8601 duration"
+    if valid in _ELEMENTS:
+        element, wish = _ELEMENTS[valid]
+        parts = value if isinstance(value, tuple) else [part.strip() for part in value.split(",") if part]
+        good = all(re.fullmatch(element, part) for part in parts) or (valid == "replicas" and value == ("*",))
+        return None if good else f"it must be a list of {wish}"
     return None if value else "it must not be empty"
+
+
+# What the elements of a list look like, and how they are called.
+_ELEMENTS = {
+    "replicas": (r"\d+:\d+", "partition:broker pairs, or *"),
+    "limits": (r".+:\d+", "host:number pairs"),
+    "servers": (r"[^\s,@]+:\d+", "host:port pairs"),
+    "voters": (r"\d+@[^\s,]+:\d+", "id@host:port entries"),
+}
 
 
 def _out_of_range(valid: str, value: float) -> str | None:
