@@ -77,6 +77,8 @@ def open_listeners(settings: Settings) -> list[Listener]:
 
 
 def _told(settings: Settings) -> dict[str, Endpoint]:
+    if "advertised.listeners" not in settings.static:
+        return {}
     names = {endpoint.name for endpoint in endpoints(settings)}
     told = {endpoint.name: endpoint for endpoint in endpoints(settings, "advertised.listeners")}
     for name, endpoint in told.items():

@@ -31,16 +31,16 @@ class Log:
         if self._logger.isEnabledFor(level):
             self._logger.log(level, text, extra={"fields": fields}, exc_info=error)
 
-    def debug(self, text: str, **fields: Any) -> None:
+    def debug(self, text: str, /, **fields: Any) -> None:
         self._write(logging.DEBUG, text, fields)
 
-    def info(self, text: str, **fields: Any) -> None:
+    def info(self, text: str, /, **fields: Any) -> None:
         self._write(logging.INFO, text, fields)
 
-    def warning(self, text: str, **fields: Any) -> None:
+    def warning(self, text: str, /, **fields: Any) -> None:
         self._write(logging.WARNING, text, fields)
 
-    def error(self, text: str, error: BaseException | None = None, **fields: Any) -> None:
+    def error(self, text: str, error: BaseException | None = None, /, **fields: Any) -> None:
         self._write(logging.ERROR, text, fields, error)
 
 

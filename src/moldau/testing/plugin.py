@@ -55,6 +55,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """A failed test shows what its broker wrote."""
     report = yield
     if report.failed:
-        for started in (*item.stash.get(BROKERS, []), *item.session.stash.get(BROKERS, [])):
+        shared = item.session.stash.get(BROKERS, []) if "kafka_shared" in getattr(item, "fixturenames", ()) else []
+        for started in (*item.stash.get(BROKERS, []), *shared):
             report.sections.append((f"broker {started.bootstrap_servers}", started.log[-20_000:]))
     return report
