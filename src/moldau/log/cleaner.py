@@ -220,7 +220,7 @@ class Cleaner:
     def _done(self, cleaning: Cleaning) -> None:
         log, result = cleaning.log, cleaning.result
         assert result is not None
-        self.checkpoints.put(log, max(result.end_offset, cleaning.candidate.first_dirty))
+        self.checkpoints.put(log, result.end_offset)
         for text in result.tally.damaged:
             logger.warning("%s: %s", log.path, text)
         logger.info(

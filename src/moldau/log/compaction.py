@@ -63,6 +63,7 @@ def compact(log: Log, first_dirty: int, upper: int, *, now_ms: int, memory_bytes
     """Clean the log before `upper`, the base offset of a segment; it is dirty from `first_dirty` on."""
     done = Compacted()
     keys = KeyMap(memory_bytes, load)
+    keys.latest = first_dirty - 1  # what is clean needs no second look
     cleanable = [segment for segment in log.segments if segment.base_offset < upper]
     aborted = [entry for segment in log.segments for entry in segment.txns]
     yield from _note_keys(cleanable, keys, Transactions(aborted), first_dirty, upper)
