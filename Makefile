@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 SEED ?=
+# Without compiled modules every start of a broker would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup up test bench conformance simulate crash lint docs clean
 

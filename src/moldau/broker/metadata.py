@@ -17,7 +17,7 @@ from moldau.log.config import LogConfig
 from moldau.log.log import Log
 from moldau.log.retention import retain
 from moldau.machines import records as metadata_records
-from moldau.machines.cluster import Cluster, Endpoint
+from moldau.machines.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
@@ -30,6 +30,7 @@ TOPIC = metadata_records.TOPIC
 TOPIC_ID = bytes(15) + b"\x01"
 CHUNK = 1 << 20
 SNAPSHOT = ".checkpoint"
+MIN_INSYNC = "min.insync.replicas"
 SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
 CONFIG = LogConfig(
@@ -135,7 +136,9 @@ class Metadata:
         now = self.node.clock.wall_ms()
         self.write([control_record(ControlType.LEADER_CHANGE, codec.encode(change, 0), now)], control=True)
         if not self.cluster.features:
-            self.commit(m.FeatureLevelRecord(f.name, f.initial) for f in SUPPORTED if f.initial)
+            # Eligible leader replicas (KIP-966) want min.insync.replicas as a setting of the whole cluster.
+            features = [m.FeatureLevelRecord(feature.name, feature.initial) for feature in SUPPORTED if feature.initial]
+            self.commit([*features, m.ConfigRecord(BROKER, "", MIN_INSYNC, str(self.node.settings[MIN_INSYNC]))])
         self.commit([self.registration(endpoints, log_dirs)])
 
     def registration(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> Any:

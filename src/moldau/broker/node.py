@@ -61,6 +61,7 @@ class Node:
         self.background = background
         self.id: int = settings["node.id"]
         self.apis = load()
+        self.classes: dict[int, type[Any]] = {}
         self.request_counts = dict.fromkeys(self.apis, 0)
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
@@ -78,9 +79,9 @@ class Node:
         """Open the data directories and take part in the cluster; raises StartError with a sentence if it cannot."""
         self.replicas.directories = open_directories(self)
         self.metadata.load(open_metadata_log(self))
+        self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
         self.load_dynamic_settings()
         self.replicas.open_all()
-        self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
@@ -143,13 +144,18 @@ class Node:
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        request = codec.decode(m.request_class(key), version, frame, position)
+        request = codec.decode(self.classes.get(key) or self.request_class(key), version, frame, position)
         outcome = api.handle(self, connection, request, version)
         if outcome.__class__ is Wait:
             connection.wait = outcome
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
+
+    def request_class(self, key: int) -> type[Any]:
+        """Classes are built when they are first needed: a broker that starts needs few of them."""
+        cls = self.classes[key] = m.request_class(key)
+        return cls
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
         """Clients probe with a newer ApiVersions than we know and read the answer in version 0; all else hangs up."""

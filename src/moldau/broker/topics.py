@@ -16,7 +16,7 @@ from moldau.wire.refusal import Refused
 
 def plan_topic(node: Any, new: NewTopic) -> Result[Topic]:
     """Records of a new topic with the broker's defaults filled in; raises Refused."""
-    check_configs(new.configs)
+    check_configs(node, new.configs)
     if not new.assignment:
         partitions = node.settings["num.partitions"] if new.partitions == -1 else new.partitions
         replication = node.settings["default.replication.factor"] if new.replication == -1 else new.replication
@@ -25,10 +25,10 @@ def plan_topic(node: Any, new: NewTopic) -> Result[Topic]:
     return create_topic(node.cluster, new, topic_id, node.random.randrange(1 << 16))
 
 
-def check_configs(configs: Mapping[str, str]) -> None:
+def check_configs(node: Any, configs: Mapping[str, str]) -> None:
     """The settings of a topic, refused with the sentence of the settings table."""
     try:
-        table.validate_topic(configs)
+        table.validate_topic(configs, node.settings)
     except table.SettingError as wrong:
         raise Refused(Error.INVALID_CONFIG, str(wrong)) from None
 

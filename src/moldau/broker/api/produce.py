@@ -6,8 +6,9 @@ librdkafka turns compression off where the lowest version is above 0 (KAFKA-1865
 
 v5 log start offset.  v7 zstd.  v8 error messages and record errors (KIP-467).  v10 current leader (KIP-951).
 v12 transactions without AddPartitionsToTxn (KIP-890).  v13 topic ids (KIP-516).
-Deviates: records inside a batch are not decoded, so a batch with a right checksum whose records do not parse is
-stored as it is; readers and compaction cope with it.
+Deviates: a transactional batch is refused with INVALID_TXN_STATE; transactions are not in this release. Records
+inside a batch are not decoded, so a batch with a right checksum whose records do not parse is stored as it is;
+readers and compaction cope with it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from moldau.log.answers import Appended
 from moldau.machines.topics import INTERNAL_TOPICS
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import CODEC_MASK, MAGIC
+from moldau.wire.records import CODEC_MASK, MAGIC, TRANSACTIONAL
 from moldau.wire.refusal import Refused
 
 ZSTD = 4
@@ -101,6 +102,8 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
             raise Refused(Error.INVALID_RECORD, "only record batches of message format 2 are accepted")
         if version < 7 and records[ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
             raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs a produce request of version 7 or later")
+        if records[ATTRIBUTES_AT] & TRANSACTIONAL:
+            raise Refused(Error.INVALID_TXN_STATE, "transactions are not supported by this release")
     if acks not in ACKS:
         raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if partition.topic in INTERNAL_TOPICS:
