@@ -74,6 +74,7 @@ def test_quotas_that_cannot_be_are_refused(cluster, entity, key, value):
     [
         (U, PERCENTAGE, math.inf),
         (U, RATE, 1.0000001),
+        (U, RATE, 2.0**63),
         ((("ip", "::1"),), CONNECTIONS, 1.0),
         ((("ip", "localhost"),), CONNECTIONS, 1.0),
     ],

@@ -7,7 +7,8 @@ from typing import Any
 
 from moldau import settings as table
 from moldau.machines.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from moldau.machines.configs import check_resource, duplicates, replace
+from moldau.machines.configs import broker_layers, check_resource, duplicates, replace
+from moldau.settings.checks import check_broker
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -49,9 +50,21 @@ def commit(
         overrides = new()
     except table.SettingError as wrong:
         raise refused_setting(wrong) from None
+    if kind == BROKER:
+        check_together(node, name, overrides)
     result = replace(node.cluster, kind, name, overrides, list(touched))
     if not validate_only:
         node.commit(result)
+
+
+def check_together(node: Any, name: str, overrides: dict[str, str]) -> None:
+    """A broker's settings must also go with each other, and with those that it was started with."""
+    mine, everybody = broker_layers(node.cluster, node.id)
+    layers = (overrides, everybody) if name else (mine, overrides)
+    try:
+        check_broker(node.settings.with_dynamic(*layers))
+    except table.SettingError as wrong:
+        raise Refused(Error.INVALID_REQUEST, f"{wrong}.") from None
 
 
 def answer_each(resources: list[Any], alter: Callable[[Any], None], row: Callable[..., Any]) -> list[Any]:

@@ -21,14 +21,14 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 TYPES = (USER, CLIENT_ID, IP)
 EXACT, DEFAULT, ANY = 0, 1, 2
 
-# Key -> the largest whole number it takes; None where fractions count.
-CLIENT_KEYS: Mapping[str, int | None] = {
-    "producer_byte_rate": 2**63 - 1,
-    "consumer_byte_rate": 2**63 - 1,
+# Key -> the largest whole number it takes, as a double has it; None where fractions count.
+CLIENT_KEYS: Mapping[str, float | None] = {
+    "producer_byte_rate": 2.0**63,
+    "consumer_byte_rate": 2.0**63,
     "request_percentage": None,
     "controller_mutation_rate": None,
 }
-IP_KEYS: Mapping[str, int | None] = {"connection_creation_rate": 2**31 - 1}
+IP_KEYS: Mapping[str, float | None] = {"connection_creation_rate": 2.0**31 - 1}
 WHOLE = 1e-6  # how far from a whole number counts as one
 
 
@@ -82,7 +82,7 @@ def record(entity: QuotaEntity, key: str, value: float | None) -> Any:
     return m.ClientQuotaRecord(parts, key, value or 0.0, value is None)
 
 
-def keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
+def keys_of(entity: QuotaEntity) -> Mapping[str, float | None]:
     """The keys that an entity may have; refuses what is no entity."""
     if not entity:
         raise invalid("an entity has at least one part")
@@ -110,14 +110,14 @@ def is_address(name: str | None) -> bool:
         return False
 
 
-def check_value(allowed: Mapping[str, int | None], key: str, value: float) -> None:
+def check_value(allowed: Mapping[str, float | None], key: str, value: float) -> None:
     if key not in allowed:
         raise invalid(f"this entity has no quota '{key}'")
     if not value > 0:
         raise invalid(f"{key} must be more than 0")
     largest = allowed[key]
     if largest is not None and value > largest:
-        raise invalid(f"{key} is at most {largest}")
+        raise invalid(f"{key} is at most {largest:.0f}")
     if largest is not None and value % 1 > WHOLE:
         raise invalid(f"{key} must be a whole number")
 

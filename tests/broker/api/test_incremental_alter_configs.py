@@ -153,6 +153,8 @@ def test_a_broker_setting_takes_effect_for_all_topics(world, topic):
         ("1", ("log.retention.ms", SET, None), Error.INVALID_REQUEST),
         ("1", ("log.retention.ms", 4, "5"), Error.INVALID_REQUEST),
         ("1", ("compression.type", SET, "burn"), Error.INVALID_REQUEST),
+        ("1", ("log.roll.ms", SET, "0"), Error.INVALID_REQUEST),
+        ("", ("max.connections.per.ip", SET, "0"), Error.INVALID_REQUEST),
         ("1", ("log.cleanup.policy", APPEND, "compact"), Error.NONE),
         ("1", ("advertised.listeners", SET, "PLAINTEXT://h:1"), Error.INVALID_REQUEST),
         ("1", ("ssl.keystore.password", SET, "x"), Error.INVALID_REQUEST),
