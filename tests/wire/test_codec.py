@@ -92,6 +92,15 @@ def test_a_struct_of_defaults_is_not_sent_as_a_tagged_field() -> None:
     assert encode(m.FetchResponse(responses=topics), 12) == encode(m.FetchResponse(responses=plain), 12)
 
 
+def test_a_tagged_struct_marks_null_in_its_own_way() -> None:
+    """Kafka's generator writes 0 and 1 there, where a struct in line has -1 and 1."""
+    unset, null = m.ConsumerGroupMemberMetadataValue(), m.ConsumerGroupMemberMetadataValue(classic_member_metadata=None)
+    assert unset.classic_member_metadata == m.ConsumerGroupMemberMetadataValue_ClassicMemberMetadata()
+    assert encode(unset, 0).endswith(b"\x01\x00")
+    assert encode(null, 0).endswith(b"\x01\x01\x00\x01\x00")
+    assert encode(m.DescribeTopicPartitionsRequest(), 0).endswith(b"\xff\x00")
+
+
 @pytest.mark.parametrize("claim", [b"\x80\x80\x80\x80\x80\x01", b"\xff\xff\xff\xff\x7f"], ids=["long", "wide"])
 def test_a_varint_over_32_bits_is_refused(claim: bytes) -> None:
     with pytest.raises(WireError, match="varint"):

@@ -69,7 +69,7 @@ def test_a_name_that_the_table_lacks_is_no_attribute() -> None:
 
 
 def test_a_row_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    head = schema.Head("data", "Odd", "data", -1, (0, 0), None, False)
+    head = schema.Message("data", "Odd", "data", -1, (0, 0), None, False)
     for rows, complaint in (("  a  int32  sometimes\n", "sometimes"), ("  a  []Unheard\n", "Unheard")):
         monkeypatch.setattr(schema, "heads", lambda rows=rows: {"Odd": (head, rows)})
         schema.message.cache_clear()

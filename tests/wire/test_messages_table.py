@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moldau.wire import schema
-from moldau.wire.schema import FIXED, ZERO, Field, Head, Range, Struct
+from moldau.wire.schema import FIXED, NEW, ZERO, Field, Message, Range, Struct
 
 # The table a jar's definitions stand in; requests and responses are told apart by whether clients may send them.
 JARS = {
@@ -85,8 +85,9 @@ def kafka_rows(fields: list[dict[str, Any]], within: Range, shared: dict[str, An
 
 
 def kafka_default(field: dict[str, Any]) -> Any:
-    kind, text = field["type"], field.get("default", "")
-    if text in ("null", None):
+    """What Kafka's generator makes of a default: only the string "null" is null, JSON's own null is no default."""
+    kind, text = field["type"], field.get("default")
+    if text == "null":
         return None
     if kind.startswith("[]"):
         return ()
@@ -95,8 +96,8 @@ def kafka_default(field: dict[str, Any]) -> Any:
     if kind == "bool":
         return str(text).lower() == "true"
     if kind in ZERO or kind in FIXED:
-        return ZERO.get(kind, 0) if text == "" else int(str(text), 0) if kind in FIXED else text
-    return "a new struct"
+        return ZERO.get(kind, 0) if text in (None, "") else int(str(text), 0) if kind in FIXED else text
+    return NEW
 
 
 def rows(fields: tuple[Field, ...]) -> list[dict[str, Any]]:
@@ -117,9 +118,9 @@ def rows(fields: tuple[Field, ...]) -> list[dict[str, Any]]:
 
 
 def our_default(field: Field) -> Any:
-    """As the row says it; None stands for null, for a struct of defaults, and for records that are not there."""
-    if field.struct is not None and not field.is_array:
-        return None if field.nullable else "a new struct"
+    """As the row says it; None stands also for a tagged struct of defaults, and for records that are not there."""
+    if field.struct is not None and not field.is_array and field.nullable is None:
+        return NEW
     return None if field.type == "records" else field.default
 
 
@@ -134,7 +135,7 @@ def kafka_head(definition: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def our_head(head: Head) -> tuple[Any, ...]:
+def our_head(head: Message) -> tuple[Any, ...]:
     return head.kind, head.key, head.versions, head.flexible, head.unstable
 
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, least_size, split
 from moldau.wire.errors import WireError
-from moldau.wire.messages import makes_struct
-from moldau.wire.schema import FIXED, Field, Message, Struct
+from moldau.wire.schema import FIXED, NEW, Field, Message, Struct
 
 Buffer = bytes | bytearray | memoryview
 
@@ -93,7 +91,7 @@ def _struct(s: Source, target: str, owner: Message | Struct) -> None:
 
 
 def _default(s: Source, field: Field) -> str:
-    if makes_struct(field):
+    if field.default is NEW:
         assert field.struct is not None
         return s.name(class_of(field.struct), "C") + "()"
     return repr(field.default)
@@ -107,7 +105,7 @@ def _value(s: Source, target: str, field: Field, kind: str) -> None:
     elif field.struct is None:
         _measured(s, target, field, kind, _text if kind == "string" else _bytes)
     elif field.nullable_at(s.version) and not field.is_array:
-        _optional_struct(s, target, field.struct)
+        _optional_struct(s, target, field, field.struct)
     elif "." in target:
         inner = s.variable()
         _struct(s, inner, field.struct)
@@ -116,11 +114,12 @@ def _value(s: Source, target: str, field: Field, kind: str) -> None:
         _struct(s, target, field.struct)
 
 
-def _optional_struct(s: Source, target: str, owner: Struct) -> None:
+def _optional_struct(s: Source, target: str, field: Field, owner: Struct) -> None:
+    """A struct that may be null opens with a mark: null is -1 in line (KIP-893), but 0 in a tagged field."""
     mark, inner = s.variable(), s.variable()
     s.run.append(("b", mark))
     _flush(s)
-    with s.under(f"if {mark} < 0:"):
+    with s.under(f"if {mark} {'< 0' if field.tag is None else '== 0'}:"):
         s.line(f"{target} = None")
     with s.under("else:"):
         _struct(s, inner, owner)
@@ -128,15 +127,14 @@ def _optional_struct(s: Source, target: str, owner: Struct) -> None:
         s.line(f"{target} = {inner}")
 
 
-@dataclass(slots=True, frozen=True)
-class Length:
+class Length(NamedTuple):
     """A length in a variable: `none` is what the variable holds for a length of zero, less than that means null."""
 
     variable: str
     none: int
 
     @property
-    def count(self) -> str:
+    def size(self) -> str:
         return f"{self.variable} - 1" if self.none else self.variable
 
 
@@ -166,18 +164,16 @@ def _long_length(s: Source, field: Field, kind: str, n: Length) -> None:
             s.line(f"if {n.variable} > {LONGEST_STRING + 1}: refuse({field.name!r}, 'too long for a string')")
         elif kind.startswith("[]"):
             least = least_size(kind[2:], field, s.version, s.flexible)
-            s.line(
-                f"if ({n.count}) * {least} > size - pos: refuse({field.name!r}, 'more elements than bytes for them')"
-            )
+            s.line(f"if ({n.size}) * {least} > size - pos: refuse({field.name!r}, 'more elements than bytes for them')")
 
 
 def _text(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
-    _span(s, field, n.count)
+    _span(s, field, n.size)
     s.line(f"{target} = str(data[pos:end], 'utf-8'); pos = end")
 
 
 def _bytes(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
-    _span(s, field, n.count)
+    _span(s, field, n.size)
     s.line(f"{target} = {'view[pos:end]' if kind == 'records' else 'bytes(data[pos:end])'}; pos = end")
 
 
@@ -189,12 +185,12 @@ def _span(s: Source, field: Field, size: str) -> None:
 def _array(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
     item = kind[2:]
     if item == "uuid":
-        _span(s, field, f"({n.count}) * 16")
+        _span(s, field, f"({n.size}) * 16")
         s.line(f"{target} = [bytes(data[i:i + 16]) for i in range(pos, end, 16)]; pos = end")
     elif item in FIXED:
         code = FIXED[item]
         width = struct.calcsize(">" + code)
-        s.line(f"{target} = list(unpack('>%d{code}' % ({n.count}), data, pos)); pos += ({n.count}) * {width}")
+        s.line(f"{target} = list(unpack('>%d{code}' % ({n.size}), data, pos)); pos += ({n.size}) * {width}")
     else:
         _elements(s, target, field, item, n)
 

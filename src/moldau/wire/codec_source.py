@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from struct import Struct as Packer
 from typing import Any
 
@@ -18,18 +17,20 @@ from moldau.wire.schema import FIXED, Field, Message, Struct
 LONGEST_STRING = 0x7FFF
 
 
-@dataclass(slots=True)
 class Source:
     """Lines of one function `f`, the objects that they name, and the run that is not yet written out."""
 
-    signature: str
-    scope: dict[str, Any]
-    version: int
-    flexible: bool
-    lines: list[str] = field(default_factory=list[str])
-    run: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    depth: int = 1
-    variables: int = 0
+    __slots__ = ("depth", "flexible", "lines", "run", "scope", "signature", "variables", "version")
+
+    def __init__(self, signature: str, scope: dict[str, Any], version: int, flexible: bool) -> None:
+        self.signature = signature
+        self.scope = scope
+        self.version = version
+        self.flexible = flexible
+        self.lines: list[str] = []
+        self.run: list[tuple[str, str]] = []  # struct codes, and what each is read into or written from
+        self.depth = 1
+        self.variables = 0
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)

@@ -11,8 +11,7 @@ from typing import Any
 
 from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, split
 from moldau.wire.errors import WireError
-from moldau.wire.messages import makes_struct
-from moldau.wire.schema import FIXED, Field, Message, Struct
+from moldau.wire.schema import FIXED, NEW, Field, Message, Struct
 
 BYTE = tuple(bytes((i,)) for i in range(256))
 
@@ -79,9 +78,9 @@ def _struct(s: Source, source: str, owner: Message | Struct) -> None:
 def _differs(s: Source, source: str, field: Field) -> str:
     """An expression: does the field hold anything but its default?"""
     value = f"{source}.{field.name}"
-    if field.struct is not None and not field.is_array and field.nullable is None:
-        default = s.name(class_of(field.struct)(), "D")
-        return f"{value} != {default}" if makes_struct(field) else f"({value} is not None and {value} != {default})"
+    if field.struct is not None and not field.is_array and (field.default is NEW or field.nullable is None):
+        other = f"{value} != {s.name(class_of(field.struct)(), 'D')}"
+        return other if field.default is NEW else f"({value} is not None and {other})"
     if field.default is None:
         return f"{value} is not None"
     if field.is_array:
@@ -95,7 +94,7 @@ def _value(s: Source, source: str, field: Field, kind: str) -> None:
     elif kind.startswith("[]") or field.struct is None:
         _measured(s, source, field, kind)
     elif field.nullable_at(s.version) and not field.is_array:
-        _optional_struct(s, source, field.struct)
+        _optional_struct(s, source, field, field.struct)
     elif "." in source:
         inner = s.variable()
         s.line(f"{inner} = {source}")
@@ -104,12 +103,12 @@ def _value(s: Source, source: str, field: Field, kind: str) -> None:
         _struct(s, source, field.struct)
 
 
-def _optional_struct(s: Source, source: str, owner: Struct) -> None:
+def _optional_struct(s: Source, source: str, field: Field, owner: Struct) -> None:
     _flush(s)
     inner = s.variable()
     s.line(f"{inner} = {source}")
     with s.under(f"if {inner} is None:"):
-        s.line("put(b'\\xff')")
+        s.line("put(b'\\xff')" if field.tag is None else "put(b'\\x00')")
     with s.under("else:"):
         s.line("put(b'\\x01')")
         _struct(s, inner, owner)

@@ -4,7 +4,7 @@
 name them where they are used and do not import them at start-up. One class covers all versions of its message.
 
 Defaults are Kafka's. Arrays default to `()`; a struct that travels as a tagged field defaults to None, which stands
-for the struct with all its own defaults: it is not sent. Any other struct that may not be null is made anew.
+for the struct with all its own defaults: it is not sent. Any other struct is made anew, unless its row says null.
 `messages.pyi` tells type checkers of all the classes; `python -m moldau.wire.stubs` writes it.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from moldau.wire import schema
-from moldau.wire.schema import Field, Message, Struct
+from moldau.wire.schema import NEW, Field, Message, Struct
 
 
 def names() -> list[str]:
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> type[Any]:
 
 def _build(spec: Message) -> type[Any]:
     """Make the classes of a message and of its structs, and leave them in this module."""
-    scope: dict[str, Any] = {"__name__": __name__, "_same": _same, "_show": _show}
+    scope: dict[str, Any] = {"__name__": __name__, "_same": _same, "_show": _show, "NEW": NEW}
     owners: list[Message | Struct] = [*spec.structs, spec]
     exec("\n".join(_source(owner) for owner in owners), scope)
     for owner in owners:
@@ -64,7 +64,7 @@ def _build(spec: Message) -> type[Any]:
 
 def _source(owner: Message | Struct) -> str:
     names = [f.name for f in owner.fields]
-    parameters = "".join(f", {f.name}={f.default!r}" for f in owner.fields)
+    parameters = "".join(f", {f.name}={'NEW' if f.default is NEW else repr(f.default)}" for f in owner.fields)
     body = [f"self.{f.name} = {_initial(f)}" for f in owner.fields] or ["pass"]
     return "\n".join(
         [
@@ -79,22 +79,17 @@ def _source(owner: Message | Struct) -> str:
 
 
 def _initial(field: Field) -> str:
-    if makes_struct(field):
-        assert field.struct is not None
-        return f"{field.struct.name}() if {field.name} is None else {field.name}"
-    return field.name
-
-
-def makes_struct(field: Field) -> bool:
-    """Whether a field that nobody set holds a new struct: one that is always on the wire and never null."""
-    return field.struct is not None and not field.is_array and field.tag is None and field.nullable is None
+    if field.default is not NEW:
+        return field.name
+    assert field.struct is not None
+    return f"{field.struct.name}() if {field.name} is NEW else {field.name}"
 
 
 def _dress(cls: type[Any], owner: Message | Struct) -> type[Any]:
     """Make a dataclass of a class that has its methods already, which is several times cheaper than all of it."""
     cls = dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
     for declared, field in zip(fields(cls), owner.fields, strict=True):
-        if makes_struct(field):
+        if field.default is NEW:
             assert field.struct is not None
             declared.default_factory = globals()[field.struct.name]
         else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from moldau.wire.schema import Field, Message, Struct
+from moldau.wire.schema import Message, Struct
 
 Records = Any  # decoded as a memoryview; to be encoded, anything with a length
 
@@ -13,7 +13,6 @@ def message(name: str) -> type[Any]: ...
 def request_class(key: int) -> type[Any]: ...
 def response_class(key: int) -> type[Any]: ...
 def record_class(topic: str, kind: str, number: int) -> type[Any]: ...
-def makes_struct(field: Field) -> bool: ...
 
 @dataclass(slots=True)
 class ProduceRequest_PartitionProduceData:

@@ -1,4 +1,5 @@
 """The message table: text rows under `tables/`, read into Message, Struct and Field when they are asked for.
+(Tuples with names: a dataclass takes a millisecond to make, and a broker starts in few.)
 
 Only the head lines are indexed at first use; a block is parsed when its message is first wanted.
 tables/clients.txt opens with an explanation of the rows.
@@ -8,9 +9,8 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 TABLES = ("clients", "cluster", "data", *TOPICS)
@@ -28,13 +28,13 @@ FIXED = {
 }
 ZERO: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": bytes(16)}
 
+NEW: Final = "a new struct"  # the default of a struct that is always sent, or could be null but is not
 SCALARS = {*FIXED, "string", "bytes", "records"}
 
 Range = tuple[int, int]  # first and last version, both included
 
 
-@dataclass(slots=True, frozen=True)
-class Field:
+class Field(NamedTuple):
     """One row. `type` is a FIXED key, string, bytes, records, or a struct's name, with `[]` before it if an array."""
 
     name: str
@@ -63,19 +63,17 @@ class Field:
         return self.nullable is not None and self.nullable[0] <= version <= self.nullable[1]
 
 
-@dataclass(slots=True, frozen=True)
-class Struct:
+class Struct(NamedTuple):
     """Fields under a name; `name` is that of its class in `messages`."""
 
     name: str
     fields: tuple[Field, ...]
 
 
-@dataclass(slots=True, frozen=True)
-class Head:
-    """The head line of a block: what can be known of a message without parsing its rows.
+class Message(NamedTuple):
+    """A block. `kind` is Kafka's word for it; `table` is the file it stands in, for a record the name of its topic.
 
-    `kind` is Kafka's word for it; `table` is the file it stands in, for a record the name of its topic.
+    `structs` are all the structs in it, inner ones first. As `heads` gives it, it has no fields and structs yet.
     """
 
     table: str
@@ -85,17 +83,11 @@ class Head:
     versions: Range
     flexible: int | None
     unstable: bool
+    fields: tuple[Field, ...] = ()
+    structs: tuple[Struct, ...] = ()
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible is not None and version >= self.flexible
-
-
-@dataclass(slots=True, frozen=True)
-class Message(Head):
-    """A message of the table; `structs` are all the structs in it, inner ones first."""
-
-    fields: tuple[Field, ...]
-    structs: tuple[Struct, ...]
 
 
 HEAD = re.compile(
@@ -113,9 +105,9 @@ ROW = re.compile(
 
 
 @cache
-def heads() -> dict[str, tuple[Head, str]]:
+def heads() -> dict[str, tuple[Message, str]]:
     """Each message's head and the text of its rows, not yet parsed."""
-    index: dict[str, tuple[Head, str]] = {}
+    index: dict[str, tuple[Message, str]] = {}
     for table in TABLES:
         text = (pkgutil.get_data(__package__ or "", f"tables/{table}.txt") or b"").decode()
         found = list(HEAD.finditer(text))
@@ -126,20 +118,20 @@ def heads() -> dict[str, tuple[Head, str]]:
 
 
 @cache
-def by_key() -> dict[tuple[str, int], Head]:
+def by_key() -> dict[tuple[str, int], Message]:
     """Requests and responses by kind and API key."""
     return {(head.kind, head.key): head for head, _ in heads().values() if head.kind in ("request", "response")}
 
 
 @cache
-def records(topic: str) -> dict[tuple[str, int], Head]:
+def records(topic: str) -> dict[tuple[str, int], Message]:
     """The records of an internal topic by kind (metadata, coordinator-key, coordinator-value) and number."""
     return {(head.kind, head.key): head for head, _ in heads().values() if head.table == topic}
 
 
-def _head(table: str, m: re.Match[str]) -> Head:
+def _head(table: str, m: re.Match[str]) -> Message:
     low = int(m["low"])
-    return Head(
+    return Message(
         table=table,
         name=m["name"],
         kind=m["kind"],
@@ -162,8 +154,7 @@ def message(name: str) -> Message:
         structs[rows[i]["type"]] = Struct(f"{name}_{rows[i]['type']}", fields)
         i = after
     fields, _ = _fields(name, rows, i, head.versions, structs)
-    known = (head.table, head.name, head.kind, head.key, head.versions, head.flexible, head.unstable)
-    return Message(*known, fields, tuple(structs.values()))
+    return head._replace(fields=fields, structs=tuple(structs.values()))
 
 
 def _row(name: str, line: str) -> re.Match[str]:
@@ -209,21 +200,24 @@ def _field(row: re.Match[str], versions: Range, struct: Struct | None) -> Field:
         versions=versions,
         nullable=_range(row, "null_", versions) if row["null"] else None,
         tag=None if row["tag"] is None else int(row["tag"]),
-        default=_default(row["type"], row["default"], struct is not None, row["null"] is not None),
+        default=_default(row, struct is not None),
         ignorable=row["ignorable"] is not None,
         inflexible=row["inflexible"] is not None,
         struct=struct,
     )
 
 
-def _default(kind: str, text: str | None, is_struct: bool, nullable: bool) -> Any:
-    """The value of a field that nobody set. A struct's is None, and `messages` says what that means."""
-    if text == "null" or (is_struct and not kind.startswith("[]")):
+def _default(row: re.Match[str], is_struct: bool) -> Any:
+    """The value of a field that nobody set. None stands for null, and for a tagged struct that is not sent."""
+    kind, text = row["type"], row["default"]
+    if text == "null":
         return None
     if kind.startswith("[]"):
         return ()
+    if is_struct:
+        return None if row["tag"] is not None and not row["null"] else NEW
     if kind == "records":
-        return None if nullable else b""
+        return None if row["null"] else b""
     if text is None:
         return ZERO.get(kind, 0)
     if kind == "bool":

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from moldau.wire import schema
-from moldau.wire.messages import makes_struct
 from moldau.wire.schema import Field, Message, Struct
 
 TYPES = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "bytes", "records": "Records"}
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from moldau.wire.schema import Field, Message, Struct
+from moldau.wire.schema import Message, Struct
 
 Records = Any  # decoded as a memoryview; to be encoded, anything with a length
 
@@ -28,7 +27,6 @@ def message(name: str) -> type[Any]: ...
 def request_class(key: int) -> type[Any]: ...
 def response_class(key: int) -> type[Any]: ...
 def record_class(topic: str, kind: str, number: int) -> type[Any]: ...
-def makes_struct(field: Field) -> bool: ...
 '''
 
 
@@ -50,7 +48,7 @@ def _class(owner: Message | Struct) -> Iterator[str]:
 def _type(field: Field) -> str:
     item = field.struct.name if field.struct is not None else TYPES.get(field.item, "int")
     kind = f"Sequence[{item}]" if field.is_array else item
-    optional = field.nullable is not None or (field.default is None and not makes_struct(field))
+    optional = field.nullable is not None or field.default is None
     return f"{kind} | None" if optional and kind != "Records" else kind
 
 
