@@ -23,6 +23,18 @@ def values_of(answer):
     return [bytes(record.value) for batch in batches(data) for record in records(batch)]
 
 
+def read_all(world, topic_id):
+    """A fetch ends with its segment; go on to the end."""
+    found, offset = [], 0
+    while True:
+        part = world.call(fetch_request(topic_id, offset)).responses[0].partitions[0]
+        for batch in batches(part.records):
+            found += [bytes(record.value) for record in records(batch)]
+            offset = batch.next_offset
+        if offset >= part.high_watermark:
+            return found
+
+
 def test_what_is_produced_is_fetched(world):
     topic_id = world.create("t")
     assert produce(world, topic_id, [b"a", b"b"]).base_offset == 0
@@ -69,3 +81,19 @@ def test_a_snapshot_shortens_the_metadata_log_and_loses_nothing(make_world):
     assert world.node.cluster.topics.keys() == {*(f"topic{i}" for i in range(20)), "later"}
     assert world.node.cluster.topics["topic7"].id == ids[7]
     assert "later" in world.node.replicas.by_name
+
+
+def test_a_compacted_topic_keeps_the_last_value_of_each_key(make_world):
+    world = make_world(log_cleaner_backoff_ms="1000")
+    topic_id = world.create("t", cleanup_policy="compact", segment_ms="1000", min_cleanable_dirty_ratio="0.01")
+    for i in range(30):
+        items = [Record(0, world.clock.wall_ms(), b"key%d" % (i % 3), b"value%d" % i)]
+        data = m.ProduceRequest_PartitionProduceData(0, bytes(build(items)))
+        topic = m.ProduceRequest_TopicProduceData(topic_id=topic_id, partition_data=[data])
+        world.call(m.ProduceRequest(None, -1, 1000, [topic]))
+        world.advance(600)
+    for _ in range(20):
+        world.advance(1000)
+    kept = read_all(world, topic_id)
+    assert kept[-3:] == [b"value27", b"value28", b"value29"]
+    assert len(kept) < 10

@@ -24,6 +24,7 @@ from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.storage import id_bytes, open_directories, open_metadata_log
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
+from moldau.log.cleaner import Cleaner
 from moldau.log.disk import Disk
 from moldau.machines.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.result import Result
@@ -68,6 +69,7 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work: deque[Iterator[None]] = deque()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
+        self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
 
@@ -89,6 +91,7 @@ class Node:
     def stop(self) -> None:
         """Answer who waits, and close every log, so that the next start needs no recovery."""
         self.waits.expire(inf)
+        self.cleaner.cancel()
         for directory in self.replicas.directories:
             directory.close()
 

@@ -98,6 +98,7 @@ class Replicas:
         partitions = self.by_id.pop(topic.id, {})
         self.by_name.pop(topic.name, None)
         for partition in partitions.values():
+            self.node.cleaner.forget(partition.log)
             self.home_of(partition).delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
             self.node.signal(partition)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.broker import logs
+from moldau.broker.compacting import compact_next
 from moldau.log.retention import retain
 from moldau.wire.refusal import Refused
 
@@ -66,11 +67,18 @@ def snapshot_metadata(node: Node) -> None:
         metadata.write_snapshot()
 
 
+def compact(node: Node) -> None:
+    """Look for a log that wants compaction, unless one is being compacted."""
+    if node.settings["log.cleaner.enable"] and not node.work:
+        node.work.append(compact_next(node))
+
+
 TIMERS = (
     Timer(1000, flush_due),
     Timer(1000, sweep),
     Timer("log.retention.check.interval.ms", retention),
     Timer("log.flush.offset.checkpoint.interval.ms", checkpoint),
+    Timer("log.cleaner.backoff.ms", compact),
     Timer(1000, snapshot_metadata),
     Timer("producer.id.expiration.check.interval.ms", expire_producers),
 )
