@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.log.config import LogConfig
-from moldau.log.disk import Disk, Files, OsDisk
+from moldau.log.disk import Disk, Files, OsDisk, OsFile
 from moldau.log.log import Log, Origin
 from moldau.wire.records import Record, batches, build, end_txn_marker, records
 
@@ -13,19 +13,41 @@ TOPIC_ID = bytes(range(16))
 PLAIN = LogConfig()
 
 
+class Hasty(OsDisk):
+    """The operating system's disk without waiting for it: the page cache is all that a dead process needs."""
+
+    def sync_dir(self, path: str) -> None:
+        pass
+
+    def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        super().write_atomic(path, data, sync=False)
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        opened = super().open(path, create=create)
+        fd, opened.fd = opened.fd, -1
+        return HastyFile(fd)
+
+
+class HastyFile(OsFile):
+    __slots__ = ()
+
+    def sync(self) -> None:
+        pass
+
+
 def config(**settings: Any) -> LogConfig:
     return LogConfig.of({name.replace("_", "."): value for name, value in settings.items()})
 
 
 def create(folder: Path, config: LogConfig = PLAIN, disk: Disk | None = None) -> Log:
-    files = Files(disk or OsDisk())
+    files = Files(disk or Hasty())
     return Log.create(files, f"{folder}/t-0", "t", 0, config, topic_id=TOPIC_ID, now_ms=NOW)
 
 
 def reopen(folder: Path, config: LogConfig = PLAIN, disk: Disk | None = None, **state: Any) -> Log:
     """Open what is in the folder, by default as after a crash of the process."""
     state = {"now_ms": NOW, "lost_writes": False, **state}
-    return Log.open(Files(disk or OsDisk()), f"{folder}/t-0", "t", 0, config, **state)
+    return Log.open(Files(disk or Hasty()), f"{folder}/t-0", "t", 0, config, **state)
 
 
 def batch(*values: bytes | None, key: bytes | None = b"k", timestamp: int = NOW, **fields: Any) -> memoryview:

@@ -9,7 +9,7 @@ Time is always an argument. Nothing here waits for the disk but `flush`, `close`
 
 import errno
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 
 from moldau.log import lookup, reading
@@ -45,7 +45,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 INDEX_ENTRY, TIME_ENTRY = 8, 12
 
 _offset_length_epoch = Struct(">qii")
-new_tuple = tuple.__new__  # three times as fast as calling the named tuple
+# three times as fast as calling the named tuple
+new_appended: Callable[[type[Appended], tuple[int, int, int, int, bool]], Appended]
+new_appended = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 class Log:
@@ -301,7 +303,7 @@ class Log:
             self.epochs.assign(leader_epoch, base)
         if pid >= 0:
             state.apply(pid, epoch, last_sequence, base, last, timestamp, transactional)
-        return new_tuple(Appended, (base, last, append_time, self.start_offset, False))
+        return new_appended(Appended, (base, last, append_time, self.start_offset, False))
 
     def _duplicate(self, sent: Sent) -> Appended:
         return Appended(sent.first_offset, sent.last_offset, sent.timestamp, self.start_offset, True)
@@ -543,9 +545,9 @@ class Log:
             self.truncate_fully(offset, now_ms)
             return
         try:
-            self.recovery_point = min(self.recovery_point, offset)
             self.active = self.segments.cut(offset)
             self.end_offset = self._end_after_cut(self.active, offset)
+            self.recovery_point = min(self.recovery_point, self.end_offset)
             self._restore_producers(now_ms)
         except OSError as error:
             raise self.fail(f"{self.path} cannot be truncated: {error}") from error

@@ -7,7 +7,7 @@ beside each segment under the segment's base offset; recovery reads the newest o
 A producer that is not known here may begin with any sequence: its records have been deleted, or it has expired.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -23,7 +23,6 @@ SNAPSHOT = ".snapshot"
 KEPT_BATCHES = 5
 LAST_SEQUENCE = 2**31 - 1
 
-new_tuple = tuple.__new__  # this is done for every batch, and a named tuple takes its time
 
 _head = Struct(">hIi")
 _entry = Struct(">qhiqiqiq")
@@ -45,6 +44,11 @@ class Sent(NamedTuple):
     @property
     def first_offset(self) -> int:
         return self.last_offset - self.offset_delta
+
+
+# three times as fast as calling the named tuple
+new_sent: Callable[[type[Sent], tuple[int, int, int, int]], Sent]
+new_sent = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 class Producer:
@@ -179,7 +183,7 @@ class Producers:
             batches.clear()
         elif len(batches) == KEPT_BATCHES:
             del batches[0]
-        batches.append(new_tuple(Sent, (last_sequence, last_offset, last_offset - base_offset, timestamp)))
+        batches.append(new_sent(Sent, (last_sequence, last_offset, last_offset - base_offset, timestamp)))
         known.last_timestamp = timestamp
         if transactional and known.txn_first_offset < 0:
             known.txn_first_offset = base_offset

@@ -181,7 +181,7 @@ def _cut(loading: Loading, at: int, position: int) -> None:
         raise Damaged(
             f"{where}, but was synced up to offset {loading.recovery_point}. Restore the file from a replica or a copy."
         )
-    if not loading.lost_writes and (any(s.look() for s in later) or _valid_batch_behind(loading, segment, position)):
+    if not loading.lost_writes and (any(s.look() for s in later) or _valid_batch_from(segment, position)):
         raise Damaged(
             f"{where}, and valid records follow. To give up all records from offset {loading.end_offset} on, "
             f"cut the file to {position} bytes and remove the later segments of this partition."
@@ -201,28 +201,28 @@ def _cut(loading: Loading, at: int, position: int) -> None:
     del loading.segments[at + 1 :]
 
 
-def _valid_batch_behind(loading: Loading, segment: Segment, position: int) -> bool:
-    """Whether a later batch with a right CRC begins anywhere behind a broken one."""
+def _valid_batch_from(segment: Segment, position: int) -> bool:
+    """Whether a batch with a right CRC begins anywhere from `position` on."""
     file = segment.open_file()
     while position < segment.size:
         data = file.pread(CHUNK_BYTES, position)
-        at = data.find(b"\x02", MAGIC_AT + 1)
+        at = data.find(b"\x02", MAGIC_AT)
         while at >= 0:
-            if _is_valid_at(segment, position + at - MAGIC_AT, loading.end_offset):
+            if _is_valid_at(segment, position + at - MAGIC_AT):
                 return True
             at = data.find(b"\x02", at + 1)
         position += len(data) - MAGIC_AT if len(data) == CHUNK_BYTES else len(data)
     return False
 
 
-def _is_valid_at(segment: Segment, position: int, next_offset: int) -> bool:
+def _is_valid_at(segment: Segment, position: int) -> bool:
     """A header that could be one, and a CRC that fits: the chance of that in other bytes is nil."""
     file = segment.open_file()
     try:
         head = Batch(file.pread(HEADER_SIZE, position))
         plausible = (
             head.size <= segment.size - position
-            and next_offset <= head.base_offset <= segment.base_offset + MAX_DELTA
+            and segment.base_offset <= head.base_offset <= segment.base_offset + MAX_DELTA
             and 0 <= head.attributes < 128
             and 0 <= head.count <= head.last_offset_delta + 1
         )
