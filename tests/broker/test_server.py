@@ -19,10 +19,11 @@ import pytest
 import uvloop
 
 from moldau.broker.connection import Connection
-from moldau.broker.server import Limits, Server
+from moldau.broker.server import Server
 from moldau.broker.transport import HELD_LIMIT, SENDFILE_FROM, SHARED_SIZE
 from moldau.broker.wait import Wait
 from moldau.log.disk import OsDisk, Span
+from moldau.settings import Settings
 from moldau.wire.errors import WireError
 
 MEGABYTE = 1 << 20
@@ -38,6 +39,7 @@ class EchoNode:
     """Answers a frame with itself. The first eight bytes may ask for something else."""
 
     file: Any = None
+    settings: Settings = field(default_factory=Settings.load)
     connections: dict[int, Connection] = field(default_factory=dict)
     received: list[int] = field(default_factory=list)
     largest: int = 0
@@ -158,10 +160,11 @@ class Client:
 
 
 @contextmanager
-def running(node: EchoNode | None = None, loop: str = "uvloop", **limits: int) -> Iterator[Running]:
+def running(node: EchoNode | None = None, loop: str = "uvloop", **limits: str) -> Iterator[Running]:
     node = node or EchoNode()
+    node.settings = Settings.load({name.replace("_", "."): value for name, value in limits.items()})
     event_loop = uvloop.new_event_loop() if loop == "uvloop" else asyncio.new_event_loop()
-    server = Server(node, Clock(), event_loop, Limits(**limits))
+    server = Server(node, Clock(), event_loop)
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         port = listening.getsockname()[1]
         server.listen(listening, SimpleNamespace(name="PLAINTEXT"))
@@ -370,7 +373,7 @@ def test_a_claimed_length_allocates_nothing(rim: Running) -> None:
 
 
 def test_the_frame_limit_is_a_setting() -> None:
-    with running(max_frame=1000) as rim, rim.connect() as client:
+    with running(socket_request_max_bytes="1000") as rim, rim.connect() as client:
         client.send(frame(1, 1000))
         assert client.read() == frame(1, 1000)
         client.send(frame(1, 1001))
@@ -386,7 +389,12 @@ def test_the_node_may_hang_up_after_its_answer(rim: Running) -> None:
 
 
 def test_idle_connections_are_closed_and_busy_ones_stay() -> None:
-    with running(idle_ms=300) as rim, rim.connect() as idle, rim.connect() as half, rim.connect() as parked:
+    with (
+        running(connections_max_idle_ms="300") as rim,
+        rim.connect() as idle,
+        rim.connect() as half,
+        rim.connect() as parked,
+    ):
         half.sock.sendall(b"\x00\x00\x01")
         parked.send(b"park____")
         with rim.connect() as busy:
@@ -402,7 +410,7 @@ def test_idle_connections_are_closed_and_busy_ones_stay() -> None:
 
 
 def test_more_connections_than_allowed_wait_for_their_turn() -> None:
-    with running(max_connections=2) as rim:
+    with running(max_connections="2") as rim:
         first, second, third = rim.connect(), rim.connect(), rim.connect()
         for client in (first, second):
             client.send(frame(1))
@@ -416,7 +424,7 @@ def test_more_connections_than_allowed_wait_for_their_turn() -> None:
 
 
 def test_one_address_gets_no_more_connections_than_allowed() -> None:
-    with running(max_connections_per_ip=1) as rim, rim.connect() as first:
+    with running(max_connections_per_ip="1") as rim, rim.connect() as first:
         first.send(frame(1))
         assert first.read() == frame(1)
         with rim.connect() as second:
@@ -426,6 +434,15 @@ def test_one_address_gets_no_more_connections_than_allowed() -> None:
         with rim.connect() as third:
             third.send(frame(3))
             assert third.read() == frame(3)
+
+
+def test_an_address_may_have_a_limit_of_its_own() -> None:
+    limits = {"max_connections_per_ip": "1", "max_connections_per_ip_overrides": "127.0.0.1:2,10.0.0.1:7"}
+    with running(**limits) as rim, rim.connect() as first, rim.connect() as second, rim.connect() as third:
+        for client in (first, second):
+            client.send(frame(1))
+            assert client.read() == frame(1)
+        assert third.is_closed()
 
 
 def test_a_fault_of_the_node_closes_one_connection(caplog: pytest.LogCaptureFixture) -> None:

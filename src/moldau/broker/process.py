@@ -162,14 +162,14 @@ def build(
     """The node, started, and the server in front of it; and what ends the thread behind it."""
     from moldau.broker.background import Worker
     from moldau.broker.node import Node
-    from moldau.broker.server import Server, limits_of
+    from moldau.broker.server import Server
     from moldau.broker.storage import StartError
     from moldau.log.disk import OsDisk
 
     clock = SystemClock()
     worker = Worker(lambda call: server.post(call))
     node = Node(settings, OsDisk(), clock, SystemRandom(), worker)
-    server = Server(node, clock, loop, limits_of(settings))
+    server = Server(node, clock, loop)
     try:
         node.start([endpoint(listener) for listener in opened])
     except StartError as error:

@@ -7,7 +7,7 @@ import errno
 import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from moldau.broker.transport import SHARED_SIZE, Channel
 
 if TYPE_CHECKING:
     from moldau.broker.listeners import Listener
-    from moldau.settings import Settings
 
 log = logs.get(__name__)
 
@@ -31,43 +30,27 @@ SPARE_SIZE = 4 * 1024 * 1024
 SWEEPS = 8
 """How often idle connections are looked for within the time that they may be idle."""
 STOP_S = 5.0
+BUFFERS = (
+    ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+    ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+)
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The settings that bound the rim, with Kafka's defaults."""
-
-    max_frame: int = 100 * 1024 * 1024
-    max_connections: int = 2**31 - 1
-    max_connections_per_ip: int = 2**31 - 1
-    idle_ms: int = 600_000
-    backlog: int = 50
-    send_buffer: int = -1
-    receive_buffer: int = -1
-
-
-def limits_of(settings: Settings) -> Limits:
-    """The bounds that the settings set."""
-    return Limits(
-        max_frame=settings["socket.request.max.bytes"],
-        max_connections=settings["max.connections"],
-        max_connections_per_ip=settings["max.connections.per.ip"],
-        idle_ms=settings["connections.max.idle.ms"],
-        backlog=settings["socket.listen.backlog.size"],
-        send_buffer=settings["socket.send.buffer.bytes"],
-        receive_buffer=settings["socket.receive.buffer.bytes"],
-    )
+@cache
+def _by_address(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: address -> most connections."""
+    pairs = (pair.rpartition(":") for pair in text.split(",") if pair)
+    return {host.strip(): int(number) for host, _, number in pairs}
 
 
 class Server:
     """Serves one node on its listeners. All its methods run on the loop's thread."""
 
-    def __init__(self, node: Any, clock: Any, loop: asyncio.AbstractEventLoop, limits: Limits | None = None) -> None:
+    def __init__(self, node: Any, clock: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.node = node
         self.loop = loop
-        self.limits = limits or Limits()
-        self.max_frame = self.limits.max_frame
+        self.max_frame: int = node.settings["socket.request.max.bytes"]
         self.counters = Counters()
         self.buffer = memoryview(bytearray(SHARED_SIZE))
         self.spare: list[bytearray] = []
@@ -89,10 +72,12 @@ class Server:
 
     def listen(self, sock: socket.socket, listener: Listener) -> None:
         """Take over a bound socket."""
+        settings = self.node.settings
         sock.setblocking(False)
-        if self.limits.receive_buffer > 0:  # inherited by the connections
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer)
-        sock.listen(self.limits.backlog)
+        for name, option in BUFFERS:
+            if settings[name] > 0:  # inherited by the connections
+                sock.setsockopt(socket.SOL_SOCKET, option, settings[name])
+        sock.listen(settings["socket.listen.backlog.size"])
         self._sockets[sock] = listener
 
     def start(self) -> None:
@@ -113,9 +98,9 @@ class Server:
 
     def _accept(self, listening: socket.socket, listener: Listener) -> None:
         for _ in range(ACCEPTS):
-            if len(self.channels) >= self.limits.max_connections:
+            if len(self.channels) >= self.node.settings["max.connections"]:
                 # As Kafka does: who comes now waits in the backlog until a connection ends.
-                self._refused("max.connections", "no more connections", limit=self.limits.max_connections)
+                self._refused("max.connections", "no more connections are accepted")
                 self._set_accepting(False)
                 return
             try:
@@ -140,7 +125,9 @@ class Server:
 
     def _admit(self, sock: socket.socket, address: tuple[Any, ...], listener: Listener) -> None:
         host = address[0]
-        if self._per_ip[host] >= self.limits.max_connections_per_ip:
+        settings = self.node.settings
+        limits = _by_address(settings["max.connections.per.ip.overrides"])
+        if self._per_ip[host] >= (limits[host] if host in limits else settings["max.connections.per.ip"]):
             self._refused("max.connections.per.ip", "too many connections", peer=host)
             sock.close()
             return
@@ -148,8 +135,6 @@ class Server:
         self.counters.accepted += 1
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.limits.send_buffer > 0:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer)
         peer = f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
         connection = Connection(next(self._ids), listener.name, peer)
         channel = Channel(self, sock, connection, host)
@@ -255,8 +240,9 @@ class Server:
         for channel in [c for c in self.channels.values() if c.active <= oldest and c.connection.wait is None]:
             self.counters.refused["connections.max.idle.ms"] += 1
             channel.close("idle for connections.max.idle.ms")
-        if self.limits.idle_ms >= 0:
-            self._timers["sweep"] = self.loop.call_later(self.limits.idle_ms / 1000 / SWEEPS, self._sweep)
+        idle_ms = self.node.settings["connections.max.idle.ms"]
+        if idle_ms >= 0:
+            self._timers["sweep"] = self.loop.call_later(idle_ms / 1000 / SWEEPS, self._sweep)
 
     # The end.
 
