@@ -317,3 +317,9 @@ def test_a_scan_of_garbage_is_a_wire_error() -> None:
     for body in (b"\x01", b"\xff" * 12, b"\x0c\0\0\0"):
         with pytest.raises(WireError):
             Scan().extend(body, 1, 0)
+
+
+def test_a_transaction_that_ended_before_the_walk_does_not_hide_the_next_one() -> None:
+    filter_ = filter_of(key_map({}), aborted=[ABORTED, Aborted(7, 20, 23, 23)])
+    assert left_of(filter_, data(20)) is None
+    assert len(values(left_of(filter_, data(24)))) == 3

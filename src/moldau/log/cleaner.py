@@ -68,7 +68,7 @@ def candidate(log: Log, checkpoint: int | None, now_ms: int) -> Candidate:
     segments = log.segments.items
     first_dirty = first_dirty_offset(log, checkpoint)
     dirty_slot = log.segments.slot_of(first_dirty)
-    young = _first_young(segments[dirty_slot:-1], now_ms - log.config.min_compaction_lag_ms)
+    young = _first_young(segments[dirty_slot:-1], now_ms, log.config.min_compaction_lag_ms)
     limit = min(log.last_stable_offset, active.base_offset, young.base_offset if young else FOREVER)
     upper_slot = log.segments.slot_of(max(limit, first_dirty))
     return Candidate(
@@ -81,8 +81,11 @@ def candidate(log: Log, checkpoint: int | None, now_ms: int) -> Candidate:
     )
 
 
-def _first_young(segments: Iterable[Segment], youngest_ms: int) -> Segment | None:
-    return next((segment for segment in segments if segment.largest_timestamp > youngest_ms), None)
+def _first_young(segments: Iterable[Segment], now_ms: int, lag_ms: int) -> Segment | None:
+    """Without a lag no record is too young, not even one from the future."""
+    if lag_ms <= 0:
+        return None
+    return next((segment for segment in segments if segment.largest_timestamp > now_ms - lag_ms), None)
 
 
 def _overdue_ms(segments: Iterable[Segment], oldest_ms: int) -> int:

@@ -46,7 +46,11 @@ LastOfProducer = tuple[int | None, int]  # the offset of its last data, if it ha
 
 
 class Transactions:
-    """Which transactions a walk through the log is in, and which of them still have data."""
+    """Which transactions a walk through the log is in, and which of them still have data.
+
+    The marker that ends a transaction may be missing: it was damaged, or lies before the walk's first offset. So an
+    aborted transaction is over where its index entry says so, too.
+    """
 
     __slots__ = ("aborted", "coming", "committed", "kept")
 
@@ -64,7 +68,7 @@ class Transactions:
         if not batch.attributes & TRANSACTIONAL:
             return False
         known = self.aborted.get(batch.producer_id)
-        if known is None or known[0].last_offset < batch.base_offset:  # the latter if its marker was damaged
+        if known is None or known[0].last_offset < batch.base_offset:
             self.committed.add(batch.producer_id)
             return False
         self.aborted[batch.producer_id] = (known[0], True)
@@ -87,7 +91,9 @@ class Transactions:
     def _begin_until(self, offset: int) -> None:
         while self.coming and self.coming[0][0] <= offset:
             entry = heappop(self.coming)[1]
-            self.aborted.setdefault(entry.producer_id, (entry, False))
+            known = self.aborted.get(entry.producer_id)
+            if known is None or known[0].last_offset < entry.first_offset:
+                self.aborted[entry.producer_id] = (entry, False)
 
 
 @dataclass(slots=True)
