@@ -28,10 +28,12 @@ def describe_configs(node, connection, request, version):
     if any(resource.resource_type not in CHECKS for resource in request.resources):
         problem = Refused(Error.INVALID_REQUEST, "The request names a resource type that does not exist.")
         return m.DescribeConfigsResponse(results=[refusal(resource, problem) for resource in request.resources])
-    return m.DescribeConfigsResponse(results=[describe(node, resource, request) for resource in request.resources])
+    rows: dict[Any, list[Any]] = {}
+    return m.DescribeConfigsResponse(results=[describe(node, one, request, rows) for one in request.resources])
 
 
-def describe(node: Any, resource: Any, request: Any) -> Any:
+def describe(node: Any, resource: Any, request: Any, known: dict[Any, list[Any]]) -> Any:
+    """One resource. Most topics are alike, so their rows are worked out once: tools ask for thousands of topics."""
     kind, name = resource.resource_type, resource.resource_name
     names = resource.configuration_keys
     try:
@@ -41,9 +43,12 @@ def describe(node: Any, resource: Any, request: Any) -> Any:
     if kind == BROKER_LOGGER:
         rows = [logger_row(*pair) for pair in levels().items() if not names or pair[0] in names]
     else:
-        own = node.cluster.config(kind, name)
-        entries = table.describe(scope_of(kind, name), node.settings, own, names)
-        rows = [row_of(entry, request.include_synonyms, request.include_documentation) for entry in entries]
+        own, scope = node.cluster.config(kind, name), scope_of(kind, name)
+        key = scope, frozenset(own.items()), frozenset(names or ())
+        if key not in known:
+            entries = table.describe(scope, node.settings, own, names)
+            known[key] = [row_of(entry, request.include_synonyms, request.include_documentation) for entry in entries]
+        rows = known[key]
     return m.DescribeConfigsResponse_DescribeConfigsResult(resource_type=kind, resource_name=name, configs=rows)
 
 

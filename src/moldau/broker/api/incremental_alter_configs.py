@@ -2,7 +2,9 @@
 
 Of one resource all changes are made, or none. Log levels are changed at once and are not kept (KIP-412).
 v1 is flexible.
-Deviates: an operation that does not exist gets INVALID_REQUEST; Kafka answers UNKNOWN_SERVER_ERROR for a topic.
+Deviates: an operation that does not exist gets INVALID_REQUEST; Kafka answers UNKNOWN_SERVER_ERROR for a topic. An
+illegal topic name is refused before the changes are looked at. How fast thread pools may grow is not checked, since
+there are none.
 """
 
 from __future__ import annotations
