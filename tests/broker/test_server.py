@@ -452,8 +452,13 @@ def test_a_fault_of_the_node_closes_one_connection(caplog: pytest.LogCaptureFixt
                 raise ZeroDivisionError("ours")
             EchoNode.receive(self, connection, frame)
 
-    with running(Faulty()) as rim, rim.connect() as client, rim.connect() as other:
-        client.send(b"fault___")
+    with running(Faulty()) as rim, rim.connect() as client, rim.connect() as other, rim.connect() as third:
+        for one in (client, third):
+            one.send(b"park____", b"fault___" if one is client else frame(3))
+        rim.eventually(lambda: sum(c.wait is not None for c in rim.node.connections.values()) == 2)
+        other.send(b"wake____")
+        assert other.read() == b"woke"
+        assert [third.read(), third.read()] == [b"awake", frame(3)]
         assert client.is_closed()
         other.send(frame(1))
         assert other.read() == frame(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import cache
 from itertools import count
@@ -54,7 +54,7 @@ class Server:
         self.counters = Counters()
         self.buffer = memoryview(bytearray(SHARED_SIZE))
         self.spare: list[bytearray] = []
-        self.ready: list[Channel] = []
+        self.ready: deque[Channel] = deque()
         self.sweeps = 0
         self.channels: dict[int, Channel] = {}
         self._clock = clock
@@ -135,6 +135,7 @@ class Server:
         self.counters.accepted += 1
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
         connection = Connection(next(self._ids), listener.name, peer)
         channel = Channel(self, sock, connection, host)
@@ -175,12 +176,9 @@ class Server:
 
     def settle(self) -> None:
         """Go on with the connections that the node called ready."""
-        ready = self.ready
-        while ready:
-            batch = ready[:]
-            ready.clear()
-            for channel in batch:
-                channel.go_on()
+        # One by one: should a fault of ours end this, the others are still there for the next event.
+        while self.ready:
+            self.ready.popleft().go_on()
 
     def turn_later(self, channel: Channel) -> None:
         """This connection has more frames; first the others get their turn."""
@@ -191,9 +189,8 @@ class Server:
             self._turns.append(channel)
 
     def _take_turns(self) -> None:
-        turns, self._turns = self._turns, []
-        for channel in turns:
-            channel.go_on()
+        self.ready.extend(self._turns)
+        self._turns.clear()
         self.settle()
 
     def recycle(self, view: memoryview) -> None:
@@ -240,6 +237,7 @@ class Server:
         for channel in [c for c in self.channels.values() if c.active <= oldest and c.connection.wait is None]:
             self.counters.refused["connections.max.idle.ms"] += 1
             channel.close("idle for connections.max.idle.ms")
+        self.settle()
         idle_ms = self.node.settings["connections.max.idle.ms"]
         if idle_ms >= 0:
             self._timers["sweep"] = self.loop.call_later(idle_ms / 1000 / SWEEPS, self._sweep)

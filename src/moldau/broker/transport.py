@@ -128,6 +128,11 @@ class Channel:
 
     def readable(self) -> None:
         """The socket has bytes, or its end."""
+        self._read()
+        if self._server.ready:
+            self._server.settle()
+
+    def _read(self) -> None:
         server = self._server
         held, large = self._held, self._large
         have = len(held)
@@ -158,8 +163,6 @@ class Channel:
             self._hold(server.buffer[: have + count])
         else:
             self._serve(have + count)
-        if server.ready:
-            server.settle()
 
     def _is_held_up(self) -> bool:
         return self._blocked or self.connection.wait is not None or self.connection.closing is not None
