@@ -19,6 +19,9 @@ class Hasty(OsDisk):
     def sync_dir(self, path: str) -> None:
         pass
 
+    def sync_all(self, path: str) -> None:
+        pass
+
     def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
         super().write_atomic(path, data, sync=False)
 

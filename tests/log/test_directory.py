@@ -168,6 +168,26 @@ def test_strays_are_set_aside_and_kept(tmp_path: Path) -> None:
     assert opened(tmp_path).found == {("a-b.c", 1), ("a-b.c", 2)}
 
 
+def test_many_partitions_are_synced_together(tmp_path: Path) -> None:
+    class Counted(OsDisk):
+        calls: list[str]
+
+        def sync_all(self, path: str) -> None:
+            self.calls.append(path)
+            super().sync_all(path)
+
+    disk = Counted()
+    disk.calls = []
+    directory = opened(tmp_path, disk)
+    for partition in range(20):
+        append(directory.create("t", partition, PLAIN, topic_id=TOPIC_ID, now_ms=NOW), batch(b"x"))
+    directory.close()
+    assert disk.calls == [str(tmp_path)]
+    again = opened(tmp_path)
+    assert again.clean
+    assert set(map(len, load_all(again).values())) == {1}
+
+
 def test_meta_properties_say_whom_a_directory_belongs_to(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     assert directory.read_meta() is None

@@ -52,8 +52,8 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
         raise Damaged(f"{path} has a line that is not epoch and offset") from error
 
 
-def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]]) -> None:
-    _write(disk, path, [f"{epoch} {start}" for epoch, start in entries], sync=True)
+def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]], *, sync: bool = True) -> None:
+    _write(disk, path, [f"{epoch} {start}" for epoch, start in entries], sync=sync)
 
 
 def encode_id(value: bytes) -> str:

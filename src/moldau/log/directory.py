@@ -31,6 +31,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 DELETE, STRAY = "-delete", "-stray"
 LONGEST_NAME = 255
+SYNC_TOGETHER = 16  # with more partitions to close, the whole volume is synced at once
 
 _partition_name = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})")
 
@@ -252,12 +253,15 @@ class Directory:
     def close(self, *, clean: bool = True) -> None:
         """Close all partitions and let go of the lock. Only if each of them could be synced is the stop a clean one."""
         sound = clean and self.offline is None and (self.clean or self.found <= self.logs.keys())
+        together = sum(log.written for log in self.logs.values()) > SYNC_TOGETHER
         for log in self.logs.values():
             sound = sound and log.offline is None
             try:
-                log.close(clean=clean)
+                log.close(clean=clean, sync=not together)
             except Refused:
                 sound = False
+        if clean and together:
+            sound = self._sync_all() and sound
         if clean:
             self.checkpoint()
         if sound and self.offline is None:
@@ -266,6 +270,13 @@ class Directory:
             except OSError as error:
                 logger.warning("%s could not be marked as cleanly closed: %s", self.path, error)
         self.release_lock()
+
+    def _sync_all(self) -> bool:
+        try:
+            self.files.disk.sync_all(self.path)
+        except OSError as error:
+            self.fail(f"{self.path} cannot be synced: {error}")
+        return self.offline is None
 
     def __iter__(self) -> Iterator[Log]:
         return iter(self.logs.values())

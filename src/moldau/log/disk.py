@@ -37,6 +37,7 @@ class Disk(Protocol):
     def remove(self, path: str) -> None: ...
     def rmdir(self, path: str) -> None: ...
     def sync_dir(self, path: str) -> None: ...
+    def sync_all(self, path: str) -> None: ...
     def lock(self, path: str) -> Callable[[], None]: ...
     def space(self, path: str) -> tuple[int, int]: ...
     def boot_id(self) -> str: ...
@@ -142,6 +143,20 @@ class OsDisk:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_all(self, path: str) -> None:
+        """Sync everything on the volume of `path`: cheaper than file by file when there are many."""
+        import ctypes  # 10 ms that only a large stop pays
+
+        library = ctypes.CDLL(None, use_errno=True)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if not hasattr(library, "syncfs"):
+                os.sync()
+            elif library.syncfs(fd):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
         finally:
             os.close(fd)
 

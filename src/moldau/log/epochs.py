@@ -78,7 +78,7 @@ class LeaderEpochs:
     def clear(self) -> None:
         self._set([])
 
-    def write(self) -> None:
+    def write(self, *, sync: bool = True) -> None:
         if self.dirty:
-            write_epochs(self.disk, self.path, self.entries)
+            write_epochs(self.disk, self.path, self.entries, sync=sync)
             self.dirty = False

@@ -145,6 +145,7 @@ class Log:
             log.fail(str(error))
         except OSError as error:
             log.fail(f"{path} cannot be opened: {error}")
+        log.segments.release()
         return log
 
     def _settled_names(self) -> list[str]:
@@ -461,19 +462,27 @@ class Log:
                 raise self.fail(f"{self.path} cannot be synced: {error}") from error
             flush.complete()
 
-    def close(self, *, clean: bool = True) -> None:
-        """Let go of the files. After a clean close all is synced, and the next start need not look at it."""
+    def close(self, *, clean: bool = True, sync: bool = True) -> None:
+        """Let go of the files. After a clean close the next start need not look at them.
+
+        Without `sync` the caller must sync the whole disk before it calls the stop a clean one.
+        """
         if clean and self.active is not None and self.written:
             try:
                 self._take_snapshot()
-                self.flush()
+                self.epochs.write(sync=sync)
                 self.active.seal()
-                for file in self.active.written_files():
-                    file.sync()
-                self.files.disk.sync_dir(self.path)
+                if sync:
+                    self._sync([*self.segments.unsynced, self.active])
+                self.recovery_point = self.end_offset
             except OSError as error:
                 raise self.fail(f"{self.path} cannot be closed: {error}") from error
         self.shut(f"{self.path} is closed")
+
+    def _sync(self, segments: Sequence[Segment]) -> None:
+        for file in [file for segment in segments for file in segment.written_files()]:
+            file.sync()
+        self.files.disk.sync_dir(self.path)
 
     def delete(self) -> None:
         """Remove the partition's folder and everything in it."""
