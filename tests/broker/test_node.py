@@ -1,5 +1,6 @@
 """The node as a whole: requests in, responses out, over restarts."""
 
+from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.records import Record, batches, build, records
 
@@ -52,6 +53,12 @@ def test_data_topics_and_settings_survive_a_restart_clean_or_not(world):
         assert world.node.cluster.config(2, "t") == {"retention.ms": "123456"}
         assert values_of(world.call(fetch_request(topic_id))) == [b"a"]
         assert world.node.replicas.by_name["t"][0].log.config.retention_ms == 123456
+
+
+def test_bytes_behind_a_request_are_ignored(world):
+    frame = frames.request_frame(m.MetadataRequest(None, False), 13, 1, "librdkafka")
+    world.node.receive(world.client.connection, memoryview(bytearray(frame[4:] + b"\1\0\0")))
+    assert world.client.connection.out
 
 
 def test_a_fetch_waits_for_data_and_its_time(world):

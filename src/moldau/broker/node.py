@@ -147,7 +147,9 @@ class Node:
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        request = codec.decode(self.classes.get(key) or self.request_class(key), version, frame, position)
+        cls = self.classes.get(key) or self.request_class(key)
+        # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
+        request, _ = codec.decode_from(cls, version, frame, position)
         outcome = api.handle(self, connection, request, version)
         if outcome.__class__ is Wait:
             connection.wait = outcome
