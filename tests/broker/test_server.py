@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from moldau.broker.background import Inline, Worker
 from moldau.broker.connection import Connection
 from moldau.broker.server import Server
 from moldau.broker.transport import HELD_LIMIT, SENDFILE_FROM, SHARED_SIZE
@@ -34,12 +35,13 @@ class Clock:
         return time.monotonic() * 1000
 
 
-@dataclass(slots=True)
+@dataclass
 class EchoNode:
     """Answers a frame with itself. The first eight bytes may ask for something else."""
 
     file: Any = None
     settings: Settings = field(default_factory=Settings.load)
+    background: Inline | Worker = field(default_factory=Inline)
     connections: dict[int, Connection] = field(default_factory=dict)
     received: list[int] = field(default_factory=list)
     largest: int = 0
@@ -483,6 +485,16 @@ def test_stopping_answers_what_waits_and_writes_what_is_left() -> None:
     reader.join(20)
     late.sock.close()
     sender.join(20)
+
+
+def test_stopping_waits_for_the_work_beside_the_node() -> None:
+    events: list[str] = []
+    with running() as rim:
+        rim.node.background = Worker(lambda call: rim.server.post(call))
+        rim.node.stop = lambda: events.append("stopped")  # type: ignore[method-assign]
+        rim.call(lambda: rim.node.background.submit(lambda: time.sleep(0.2), lambda _: events.append("synced")))
+    rim.node.background.close()
+    assert events == ["synced", "stopped"]
 
 
 def test_work_of_another_thread_reaches_the_connections(rim: Running) -> None:

@@ -19,6 +19,11 @@ Done = Callable[[Any], None]
 class Background(Protocol):
     """Where the node submits its jobs. `done` gets the result, or the exception that the work raised."""
 
+    @property
+    def pending(self) -> int:
+        """Jobs whose `done` has not been called yet."""
+        ...
+
     def submit(self, work: Work, done: Done) -> None: ...
 
     def close(self) -> None: ...
@@ -36,6 +41,7 @@ class Inline:
     """Runs each job at once, on the caller's thread."""
 
     __slots__ = ()
+    pending = 0
 
     def submit(self, work: Work, done: Done) -> None:
         done(outcome(work))
@@ -47,9 +53,10 @@ class Inline:
 class Worker:
     """One thread, started by the first job. `post` brings a call to the node's thread."""
 
-    __slots__ = ("_jobs", "_post", "_thread")
+    __slots__ = ("_jobs", "_post", "_thread", "pending")
 
     def __init__(self, post: Callable[[Callable[[], None]], object]) -> None:
+        self.pending = 0
         self._post = post
         self._jobs: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
         self._thread: Thread | None = None
@@ -58,6 +65,7 @@ class Worker:
         if self._thread is None:
             self._thread = Thread(target=self._run, name="moldau-background", daemon=True)
             self._thread.start()
+        self.pending += 1
         self._jobs.put((work, done))
 
     def close(self) -> None:
@@ -70,4 +78,8 @@ class Worker:
         while (job := self._jobs.get()) is not None:
             work, done = job
             result = outcome(work)
-            self._post(lambda done=done, result=result: done(result))
+            self._post(lambda done=done, result=result: self._report(done, result))
+
+    def _report(self, done: Done, result: Any) -> None:
+        self.pending -= 1
+        done(result)

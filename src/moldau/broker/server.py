@@ -29,7 +29,7 @@ SPARE_BUFFERS = 4
 SPARE_SIZE = 4 * 1024 * 1024
 SWEEPS = 8
 """How often idle connections are looked for within the time that they may be idle."""
-STOP_S = 5.0
+STOP_MS = 5000.0
 BUFFERS = (
     ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
@@ -255,14 +255,20 @@ class Server:
             timer.cancel()
         for channel in self.channels.values():
             channel.connection.closing = reason
+        # Its work is on files that stop() closes.
+        await self._until(lambda: not self.node.background.pending)
         self.node.stop()
         self.settle()
         for channel in list(self.channels.values()):
             if channel.connection.wait is not None:
                 channel.close(reason)
             channel.flush()
-        until = self.loop.time() + STOP_S
-        while self.channels and self.loop.time() < until:
-            await asyncio.sleep(0.005)
+        await self._until(lambda: not self.channels)
         for channel in list(self.channels.values()):
             channel.close(reason)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        # By the node's clock: the loop's own stands still while stop() syncs files.
+        deadline_ms = self._clock.monotonic_ms() + STOP_MS
+        while not condition() and self._clock.monotonic_ms() < deadline_ms:
+            await asyncio.sleep(0.002)
