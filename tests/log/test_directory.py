@@ -78,6 +78,21 @@ def test_a_restart_of_the_machine_is_noticed(tmp_path: Path) -> None:
     assert opened(tmp_path, Restarted()).lost_writes
 
 
+def test_the_mark_of_a_clean_stop_is_gone_for_good_before_anything_is_written(tmp_path: Path) -> None:
+    class Recorded(OsDisk):
+        synced: list[str]
+
+        def sync_dir(self, path: str) -> None:
+            assert not (tmp_path / ".kafka_cleanshutdown").exists()
+            self.synced.append(path)
+
+    filled(tmp_path).close()
+    disk = Recorded()
+    disk.synced = []
+    opened(tmp_path, disk)
+    assert disk.synced == [str(tmp_path)]
+
+
 def test_a_second_broker_is_refused_with_a_sentence(tmp_path: Path) -> None:
     first = filled(tmp_path)
     with pytest.raises(InUse, match="in use by another broker"):

@@ -32,7 +32,7 @@ def test_floor_finds_the_last_entry_that_is_not_larger(keys: list[int], wanted: 
 def test_entries_are_written_when_asked_and_read_back_from_the_file(tmp_path: Path) -> None:
     index = filled(tmp_path, [(3, 0), (8, 5000)])
     assert not (tmp_path / "i").exists()
-    index.seal()
+    index.write()
     assert (tmp_path / "i").read_bytes() == OFFSET_ENTRY.pack(3, 0) + OFFSET_ENTRY.pack(8, 5000)
     again = Index(FILES, str(tmp_path / "i"), OFFSET_ENTRY)
     again.load(writable=False)
@@ -52,7 +52,7 @@ def test_truncation_reaches_the_file(tmp_path: Path) -> None:
     index.append(11, 14000)
     index.truncate(1)
     index.append(5, 5000)
-    index.seal()
+    index.write()
     assert (tmp_path / "i").read_bytes() == OFFSET_ENTRY.pack(3, 0) + OFFSET_ENTRY.pack(5, 5000)
 
 

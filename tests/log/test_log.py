@@ -476,6 +476,101 @@ def test_a_broken_disk_takes_the_partition_offline(tmp_path: Path) -> None:
     assert contents(reopen(tmp_path)) == [(0, b"v0")]
 
 
+@pytest.mark.parametrize("kind", [".snapshot", ".index", ".timeindex", ".log"])
+def test_a_disk_that_is_full_when_a_segment_is_rolled_leaves_the_old_one(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = create(tmp_path, config(segment_bytes=400))
+    for i in range(5):
+        append(log, sequenced(i))
+    full = True
+    opened, atomic = type(log.files.disk).open, type(log.files.disk).write_atomic
+
+    def refuse(path: str) -> None:
+        if full and path.endswith(kind):
+            raise OSError(errno.ENOSPC, "no room", path)
+
+    monkeypatch.setattr(
+        type(log.files.disk), "open", lambda d, p, create=False: (refuse(p), opened(d, p, create=create))[1]
+    )
+    monkeypatch.setattr(
+        type(log.files.disk),
+        "write_atomic",
+        lambda d, p, data, sync=True: (refuse(p), atomic(d, p, data, sync=sync))[1],
+    )
+    for _ in range(2):
+        assert refused(log, sequenced(5)).error is Error.KAFKA_STORAGE_ERROR
+        assert log.offline is None
+    full = False
+    for i in range(5, 12):
+        append(log, sequenced(i))
+    expected = [(i, b"v%d" % i) for i in range(12)]
+    assert contents(log) == expected
+    log.shut("crashed")
+    assert contents(reopen(tmp_path)) == expected
+
+
+class Recorded(OsDisk):
+    """A disk that remembers what was synced."""
+
+    __slots__ = ("synced",)
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        synced, opened = self.synced, super().open(path, create=create)
+
+        class Watched(OsFile):
+            __slots__ = ()
+
+            def sync(self) -> None:
+                synced.append(path.rpartition("/")[2])
+
+        fd, opened.fd = opened.fd, -1
+        return Watched(fd)
+
+    def sync_dir(self, path: str) -> None:
+        self.synced.append(f"{path.rpartition('/')[2]}/")
+
+
+def test_a_flush_syncs_all_that_the_records_need(tmp_path: Path) -> None:
+    disk = Recorded()
+    log = create(tmp_path / "data", disk=disk)
+    append(log, batch(b"a"))
+    log.flush(NOW)
+    zero, one = f"{0:020d}", f"{1:020d}"
+    assert set(disk.synced) == {f"{zero}.log", "partition.metadata", "t-0/", "data/"}
+    disk.synced.clear()
+    append(log, batch(b"b"))
+    log.flush(NOW)
+    assert disk.synced == [f"{zero}.log"]
+    log.truncate_to(1)
+    log.roll(NOW)
+    append(log, sequenced(0, transactional=True))
+    end(log, False)
+    disk.synced.clear()
+    log.flush(NOW)
+    sealed = {f"{zero}{kind}" for kind in (".log", ".index", ".timeindex")}
+    assert set(disk.synced) == {*sealed, f"{one}.log", f"{one}.txnindex", "t-0/"}
+
+
+def test_a_segment_that_begins_during_a_flush_is_synced_by_the_next(tmp_path: Path) -> None:
+    disk = Recorded()
+    log = create(tmp_path / "data", disk=disk)
+    append(log, batch(b"a"))
+    flush = log.prepare_flush(NOW)
+    assert flush is not None
+    log.roll(NOW)
+    append(log, batch(b"b"))
+    flush.sync()
+    flush.complete()
+    disk.synced.clear()
+    log.flush(NOW)
+    assert "t-0/" in disk.synced
+    assert f"{1:020d}.log" in disk.synced
+
+
 def test_new_settings_are_obeyed_at_once(tmp_path: Path) -> None:
     log = create(tmp_path)
     append(log, batch(b"x" * 100))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from moldau.log.checkpoints import Damaged, Partition, read_offsets, read_properties, write_offsets, write_properties
 from moldau.log.config import LogConfig
-from moldau.log.disk import Files, remove_if_there, remove_tree
+from moldau.log.disk import NO_ROOM, Files, remove_tree
 from moldau.log.log import Log
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -78,6 +78,7 @@ class Directory:
         self.files = files
         self.path = path.rstrip("/") or "/"
         self.id = ""
+        self.id = ""  # directory.id, for its owner to set
         self.offline: str | None = None
         self.clean = False
         self.lost_writes = True
@@ -96,7 +97,9 @@ class Directory:
             disk.mkdir(self.path)
             self.release_lock = disk.lock(self._at(LOCK))
             self.clean = disk.exists(self._at(CLEAN_SHUTDOWN))
-            remove_if_there(disk, self._at(CLEAN_SHUTDOWN))
+            if self.clean:  # a crash must not bring it back
+                disk.remove(self._at(CLEAN_SHUTDOWN))
+                disk.sync_dir(self.path)
             self._compare_boot()
             self.recovery_points = self._read(RECOVERY_POINTS)
             self.start_offsets = self._read(START_OFFSETS)
@@ -242,7 +245,10 @@ class Directory:
                 if offsets != self._known(name):
                     write_offsets(self.files.disk, self._at(name), offsets)
         except OSError as error:
-            self.fail(f"The checkpoints of {self.path} cannot be written: {error}")
+            if error.errno in NO_ROOM:
+                logger.warning("The disk of %s is full; its checkpoints wait", self.path)
+            else:
+                self.fail(f"The checkpoints of {self.path} cannot be written: {error}")
             return
         self.recovery_points, self.start_offsets, self.high_watermarks = points, starts, marks
 

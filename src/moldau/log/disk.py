@@ -5,12 +5,14 @@ tear them, rot bits or run out of space. `OsDisk` is the real thing. A file stay
 renaming or removing it does not disturb a reader, and the descriptor is closed with the last reference.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable
 from typing import Protocol
 
 Data = bytes | bytearray | memoryview
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class File(Protocol):

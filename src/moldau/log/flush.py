@@ -14,15 +14,15 @@ class Flushed(Protocol):
 class Flush:
     """What must reach the disk so that the recovery point may move to `offset`."""
 
-    __slots__ = ("disk", "files", "folder", "log", "now_ms", "offset")
+    __slots__ = ("disk", "files", "folders", "log", "now_ms", "offset")
 
     def __init__(
-        self, log: Flushed, disk: Disk, files: list[File], folder: str | None, offset: int, now_ms: int
+        self, log: Flushed, disk: Disk, files: list[File], folders: list[str], offset: int, now_ms: int
     ) -> None:
         self.log = log
         self.disk = disk
         self.files = files
-        self.folder = folder
+        self.folders = folders
         self.offset = offset
         self.now_ms = now_ms
 
@@ -30,8 +30,8 @@ class Flush:
         """Wait for the disk; OSError when it fails, and then the log must be told with `log.fail`."""
         for file in self.files:
             file.sync()
-        if self.folder:
-            self.disk.sync_dir(self.folder)
+        for folder in self.folders:
+            self.disk.sync_dir(folder)
 
     def complete(self) -> None:
         """Call this on the loop when `sync` is done."""

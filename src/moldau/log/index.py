@@ -102,12 +102,6 @@ class Index:
                 file.truncate(self.count * size)
         return file
 
-    def seal(self) -> File:
-        """Write all and keep nothing in memory."""
-        file = self.write()
-        self.data = None
-        return file
-
 
 class Aborted(NamedTuple):
     """An aborted transaction: its data lies in [first_offset, last_offset], the marker at last_offset."""
@@ -124,13 +118,14 @@ ABORTED_ENTRY = struct.Struct(">hqqqq")
 class AbortedTransactions:
     """The transaction index of a segment. The file is only there when a transaction was aborted."""
 
-    __slots__ = ("entries", "file", "files", "path")
+    __slots__ = ("dirty", "entries", "file", "files", "path")
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
         self.path = path
         self.file: File | None = None
         self.entries: list[Aborted] | None = None
+        self.dirty = False
 
     def __iter__(self) -> Iterator[Aborted]:
         if self.entries is None:
@@ -147,6 +142,7 @@ class AbortedTransactions:
         file = self.file or self.files.open(self, create=True)
         file.pwrite(ABORTED_ENTRY.pack(0, *aborted), len(entries) * ABORTED_ENTRY.size)
         self.entries = [*entries, aborted]
+        self.dirty = True
 
     def truncate(self, offset: int) -> None:
         """Forget the transactions whose marker is at or after `offset`."""
@@ -159,7 +155,8 @@ class AbortedTransactions:
         self.files.release(self)
         remove_if_there(self.files.disk, self.path)
         self.entries = []
+        self.dirty = False
 
-    def write(self) -> File | None:
-        """The file to sync, if there is one."""
-        return self.file
+    def written_file(self) -> File | None:
+        """The file to sync, if anything was written."""
+        return (self.file or self.files.open(self)) if self.dirty else None

@@ -7,7 +7,6 @@ offline: `offline` says why, and every use is refused with KAFKA_STORAGE_ERROR.
 Time is always an argument. Nothing here waits for the disk but `flush`, `close` and a truncation.
 """
 
-import errno
 import logging
 from collections.abc import Callable, Sequence
 from struct import Struct
@@ -17,7 +16,7 @@ from moldau.log.answers import NOT_FOUND, Appended, Found, Isolation, Origin, Re
 from moldau.log.batchwise import append_batches
 from moldau.log.checkpoints import Damaged, read_topic_id, write_topic_id
 from moldau.log.config import LogConfig
-from moldau.log.disk import Files, remove_tree
+from moldau.log.disk import NO_ROOM, Files, remove_tree
 from moldau.log.epochs import LeaderEpochs
 from moldau.log.flush import Flush
 from moldau.log.producers import Producers, Sent
@@ -41,8 +40,8 @@ __all__ = ["Appended", "Flush", "Found", "Isolation", "Log", "Origin", "Read", "
 logger = logging.getLogger(__name__)
 
 PLAIN_ATTRIBUTES = 0x17  # a codec, and whether it is transactional
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 INDEX_ENTRY, TIME_ENTRY = 8, 12
+METADATA = "partition.metadata"
 
 _offset_length_epoch = Struct(">qii")
 # three times as fast as calling the named tuple
@@ -63,6 +62,7 @@ class Log:
         "jitter_ms",
         "last_flush_ms",
         "new_files",
+        "newborn",
         "offline",
         "partition",
         "path",
@@ -92,7 +92,7 @@ class Log:
         self.stored_topic_id: bytes | None = None
         self.last_flush_ms = self.rolled_ms = now_ms
         self.jitter_ms = 0
-        self.new_files = self.written = False
+        self.new_files = self.newborn = self.written = False
         self.configure(config)
 
     def __repr__(self) -> str:
@@ -104,10 +104,10 @@ class Log:
     ) -> "Log":
         """A new partition. OSError when its folder cannot be made."""
         files.disk.mkdir(path)
-        write_topic_id(files.disk, f"{path}/partition.metadata", topic_id)
+        write_topic_id(files.disk, f"{path}/{METADATA}", topic_id)
         log = cls(files, path, topic, partition, config, now_ms)
         log.stored_topic_id = topic_id
-        log.new_files = True
+        log.newborn = True
         return log
 
     @classmethod
@@ -181,7 +181,8 @@ class Log:
         else:
             recover(loading)
             self.written = self.new_files = True
-            self.segments.unsynced = segments[:-1]
+            ends = [segment.base_offset for segment in segments[1:]]
+            self.segments.unsynced = [s for s, end in zip(segments, ends, strict=False) if end > self.recovery_point]
         self.end_offset = state.end_offset = loading.end_offset
         self.recovery_point = loading.recovery_point
         self.segments.set(segments)
@@ -225,8 +226,12 @@ class Log:
 
     @property
     def topic_id(self) -> bytes | None:
+        """None when nobody has written it, or when a crash has taken it."""
         if self.stored_topic_id is None:
-            self.stored_topic_id = read_topic_id(self.files.disk, f"{self.path}/partition.metadata")
+            try:
+                self.stored_topic_id = read_topic_id(self.files.disk, f"{self.path}/{METADATA}")
+            except Damaged as error:
+                logger.warning("%s", error)
         return self.stored_topic_id
 
     @property
@@ -342,7 +347,6 @@ class Log:
         if active.base_offset == self.end_offset:
             return active
         self._take_snapshot()
-        self.segments.seal()
         return self._start_segment(self.end_offset, now_ms)
 
     def _start_segment(self, base_offset: int, now_ms: int) -> Segment:
@@ -440,18 +444,20 @@ class Log:
         try:
             self.epochs.write()
             files = [file for segment in self.segments.unsynced for file in segment.written_files()]
-            files.append(self.active.open_file())
+            files += self.active.dirty_files()
+            if self.newborn:
+                files.append(self.files.disk.open(f"{self.path}/{METADATA}"))
         except OSError as error:
             raise self.write_failed(error) from error
-        folder = self.path if self.new_files else None
-        return Flush(self, self.files.disk, files, folder, self.end_offset, now_ms)
+        folders = self._changed_folders() if self.newborn or self.new_files or self.active.txns.dirty else []
+        self.newborn = self.new_files = False
+        return Flush(self, self.files.disk, files, folders, self.end_offset, now_ms)
 
     def flushed(self, flush: Flush) -> None:
         """`flush` is on the disk."""
         self.recovery_point = max(self.recovery_point, min(flush.offset, self.end_offset))
         self.last_flush_ms = flush.now_ms
         self.segments.unsynced = [s for s in self.segments.unsynced if s.base_offset >= flush.offset]
-        self.new_files = False
 
     def flush(self, now_ms: int | None = None) -> None:
         """Sync everything now."""
@@ -480,9 +486,12 @@ class Log:
         self.shut(f"{self.path} is closed")
 
     def _sync(self, segments: Sequence[Segment]) -> None:
-        for file in [file for segment in segments for file in segment.written_files()]:
-            file.sync()
-        self.files.disk.sync_dir(self.path)
+        files = [file for segment in segments for file in segment.written_files()]
+        files += [self.files.disk.open(f"{self.path}/{METADATA}")] if self.newborn else []
+        Flush(self, self.files.disk, files, self._changed_folders(), self.end_offset, self.last_flush_ms).sync()
+
+    def _changed_folders(self) -> list[str]:
+        return [self.path, self.path.rpartition("/")[0]] if self.newborn else [self.path]
 
     def delete(self) -> None:
         """Remove the partition's folder and everything in it."""

@@ -110,7 +110,7 @@ def recover(loading: Loading) -> None:
 def _nothing_unsynced(loading: Loading, segment: Segment) -> bool:
     """The last segment ends exactly at the recovery point: all of it was synced, and there is nothing to check."""
     try:
-        end = segment.resume()
+        end = segment.rebuild() if loading.lost_writes else segment.resume()
     except Damaged:
         return False
     if end != loading.recovery_point:
@@ -193,10 +193,10 @@ def _cut(loading: Loading, at: int, position: int) -> None:
         loading.end_offset,
         f", and {len(later)} later segments" if later else "",
     )
-    segment.open_file().truncate(position)
-    segment.size = position
-    for dropped in later:
+    for dropped in reversed(later):
         dropped.remove()
+    segment.cut(position)
+    segment.files.disk.sync_dir(segment.folder)
     loading.producers.drop_snapshots([o for o in loading.producers.snapshots if o > loading.end_offset])
     del loading.segments[at + 1 :]
 

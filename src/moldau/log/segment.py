@@ -221,8 +221,9 @@ class Segment:
         """No more will be appended: the largest timestamp goes into the time index, the index files are complete."""
         if self.index.data is not None:
             self._index_time()
-            self.index.seal()
-            self.times.seal()
+            self.index.write()
+            self.times.write()
+            self.index.data = self.times.data = None
         self._forget_recent(NOTHING_REMEMBERED)
 
     def truncate(self, offset: int) -> None:
@@ -234,9 +235,15 @@ class Segment:
         self.index.truncate(kept)
         self.times.truncate(self.times.floor(last, 1) + 1)
         self.txns.truncate(offset)
-        self.open_file().truncate(position)
-        self.size = position
+        self.cut(position)
         self._recall_after_truncation()
+
+    def cut(self, position: int) -> None:
+        """End the file here, for good: what stood behind must not come back behind later batches after a crash."""
+        file = self.open_file()
+        file.truncate(position)
+        file.sync()
+        self.size = position
 
     def _recall_after_truncation(self) -> None:
         self.max_timestamp, self.max_timestamp_offset, self.first_timestamp = -1, self.base_offset, -1
@@ -357,7 +364,11 @@ class Segment:
         for part in (self, self.index, self.times, self.txns):
             self.files.release(part)
 
+    def dirty_files(self) -> list[File]:
+        """What must be synced while the segment is written: recovery makes its other indexes anew."""
+        txns = self.txns.written_file()
+        return [self.open_file(), txns] if txns else [self.open_file()]
+
     def written_files(self) -> list[File]:
         """What must be synced so that a sealed segment survives the machine."""
-        files = [self.open_file(), self.index.write(), self.times.write(), self.txns.write()]
-        return [file for file in files if file]
+        return [*self.dirty_files(), self.index.write(), self.times.write()]

@@ -40,16 +40,15 @@ class Segments:
         return Segment(self.files, self.folder, base_offset, interval=self.interval)
 
     def start(self, base_offset: int) -> Segment:
-        """Add a new, empty segment."""
+        """Add a new, empty segment and seal the one before it. If that fails, the old one is as it was."""
         segment = self.made(base_offset)
         segment.start()
+        if self.items:
+            self.items[-1].seal()
+            self.unsynced.append(self.items[-1])
         self.items.append(segment)
         self.bases.append(base_offset)
         return segment
-
-    def seal(self) -> None:
-        self.items[-1].seal()
-        self.unsynced.append(self.items[-1])
 
     def slot_of(self, offset: int) -> int:
         """The place of the segment that holds `offset`; the first one for smaller offsets."""
@@ -100,6 +99,7 @@ class Segments:
         active = self.items[-1]
         active.reopen()
         active.truncate(offset)
+        self.files.disk.sync_dir(self.folder)
         return active
 
     def clear(self) -> None:
