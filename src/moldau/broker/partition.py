@@ -40,6 +40,10 @@ class Partition:
         if placement.leader == self.node_id and self.log.offline is None and len(placement.isr) == 1:
             self.log.advance_high_watermark(self.log.end_offset)
 
+    def begin_epoch(self) -> None:
+        """Let the log know of this leader's epoch: until the first append it begins at the log's end."""
+        self.log.leader_epochs.assign_if_newer(self.placement.leader_epoch, self.log.end_offset)
+
     def append(self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
         """Append as the leader. With no other replica in sync, what is written is committed."""
         log, placement = self.log, self.placement

@@ -107,6 +107,7 @@ def fill(row: Any, partition: Any, wanted: Wanted, max_bytes: int, min_one: bool
     """Read the partition's log into its row."""
     log = partition.log
     if wanted.last_fetched_epoch >= 0:
+        partition.begin_epoch()
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
         if epoch < 0:
             raise Refused(Error.OFFSET_OUT_OF_RANGE, "the last fetched epoch is older than the log")

@@ -12,16 +12,16 @@ from collections import Counter
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.log.answers import Isolation
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -3, -4, -5, -6
 # The version in which a special time came to be; older requests that use it are refused.
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 NO_REPLICA = -1
 DEBUGGING_REPLICA = -2
-COMMITTED = 1
 
 
 @api(2, versions=(1, 11))
@@ -56,22 +56,16 @@ def look_up(node: Any, topic: str, part: Any, request: Any, version: int) -> Any
     error = partition.leader_error(part.current_leader_epoch)
     if error:
         raise Refused(error, "the leader epoch does not fit")
-    log = partition.log
-    if part.timestamp == LATEST:
-        end = latest(log, request)
-        found = (end, -1, partition.placement.leader_epoch)
-    else:
-        found = log.offset_for_time(part.timestamp)
-        if found is not None and part.timestamp >= 0 and found[0] >= latest(log, request):
-            found = None  # what the client may not read yet is not found
-    answer = m.ListOffsetsResponse_ListOffsetsPartitionResponse(part.partition_index)
-    if found is not None:
-        answer.offset, answer.timestamp, answer.leader_epoch = found
+    partition.begin_epoch()
+    found = partition.log.offset_for_time(part.timestamp, isolation(request))
+    answer = m.ListOffsetsResponse_ListOffsetsPartitionResponse(part.partition_index, 0, found.timestamp, found.offset)
+    if version >= 4:
+        answer.leader_epoch = found.leader_epoch
     return answer
 
 
-def latest(log: Any, request: Any) -> int:
-    """The end of what the asker may see."""
+def isolation(request: Any) -> Isolation:
+    """How far the asker may see."""
     if request.replica_id not in (NO_REPLICA, DEBUGGING_REPLICA):
-        return log.end_offset
-    return log.last_stable_offset if request.isolation_level == COMMITTED else log.high_watermark
+        return Isolation.LOG_END
+    return Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK

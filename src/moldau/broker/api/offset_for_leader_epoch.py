@@ -31,6 +31,7 @@ def end_of(node: Any, topic: str, part: Any) -> Any:
         partition = node.replicas.leader(topic, part.partition)
         answer.error_code = partition.leader_error(part.current_leader_epoch)
         if answer.error_code == Error.NONE:
+            partition.begin_epoch()
             answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(part.leader_epoch)
     except Refused as refused:
         answer.error_code = refused.error
