@@ -39,7 +39,7 @@ def decode_from(cls: type[T], version: int, data: Buffer, pos: int) -> tuple[T, 
 
 
 def encode(message: Any, version: int) -> bytes:
-    """The bytes of a message. WireError if something is set that the version cannot carry."""
+    """The bytes of a message. Unwritable if something is set that the version cannot carry."""
     chunks = encode_parts(message, version)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, split
-from moldau.wire.errors import WireError
+from moldau.wire.errors import Unwritable
 from moldau.wire.schema import FIXED, NEW, Field, Message, Struct
 
 BYTE = tuple(bytes((i,)) for i in range(256))
@@ -30,11 +30,11 @@ def uvarint(value: int) -> bytes:
 def lacks(value: Any, version: int, names: tuple[str, ...]) -> None:
     default = type(value)()
     unsaid = [name for name in names if getattr(value, name) != getattr(default, name)]
-    raise WireError(f"{type(value).__name__} v{version} cannot carry {', '.join(unsaid)}")
+    raise Unwritable(f"{type(value).__name__} v{version} cannot carry {', '.join(unsaid)}")
 
 
 def refuse_long(name: str) -> None:
-    raise WireError(f"{name}: too long for a string")
+    raise Unwritable(f"{name}: too long for a string")
 
 
 SCOPE: dict[str, Any] = {

@@ -9,7 +9,11 @@ FINAL = False
 
 
 class WireError(Exception):
-    """Bytes from a peer that do not decode, or a message that its version cannot carry."""
+    """Bytes from a peer that do not decode: the peer's fault."""
+
+
+class Unwritable(ValueError):
+    """A message that its version cannot carry: the writer's fault."""
 
 
 class UnsupportedRequest(WireError):
