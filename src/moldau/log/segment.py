@@ -321,6 +321,8 @@ class Segment:
 
     def offset_behind(self, position: int) -> int | None:
         """The last offset of an indexed batch at or behind `position`, if there is one: a bound that needs no walk."""
+        if position >= self.look():
+            return None
         self.look_into_indexes()
         slot = self.index.floor(position - 1, 1) + 1
         return self.base_offset + self.index.at(slot)[0] if slot < self.index.count else None
