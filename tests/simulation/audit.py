@@ -1,0 +1,176 @@
+"""The audit after each start: everything is read, over the protocol and without a network, and compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.connection import Connection
+from moldau.wire import codec, frames
+from moldau.wire import messages as m
+from moldau.wire.errors import Error, WireError
+from tests.simulation.ledger import Ledger, Seen
+from tests.simulation.properties import Property
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+FETCH_VERSION = 12
+FLUSH_SLACK_MS = 1600
+"""The timer that looks for due flushes runs each second, and a sync takes its time."""
+
+
+class Auditor:
+    """Calls the node directly."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.connection = Connection(0, peer="auditor")
+
+    def call(self, request: Any, version: int) -> Any:
+        connection = self.connection
+        frame = frames.request_frame(request, version, 7, "auditor")
+        self.world.node.receive(connection, memoryview(bytearray(frame))[4:])
+        assert connection.wait is None and connection.closing is None, "the auditor does not wait"
+        data = b"".join(part if isinstance(part, bytes) else bytes(part.read()) for part in connection.out)
+        connection.out.clear()
+        key = request.SCHEMA.key
+        _, position = frames.response_header(key, version, data[4:])
+        return codec.decode(m.response_class(key), version, memoryview(data)[4:], position)
+
+    def fetch(self, ledger: Ledger, offset: int) -> Any:
+        wanted = m.FetchRequest_FetchPartition(
+            partition=ledger.index, fetch_offset=offset, partition_max_bytes=self.world.random.choice((1, 500, 1 << 20))
+        )
+        topics = [m.FetchRequest_FetchTopic(topic=ledger.topic.name, partitions=[wanted])]
+        answer = self.call(m.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 22, topics=topics), FETCH_VERSION)
+        return answer.responses[0].partitions[0]
+
+    def earliest(self, ledger: Ledger) -> Any:
+        part = m.ListOffsetsRequest_ListOffsetsPartition(partition_index=ledger.index, timestamp=-2)
+        topics = [m.ListOffsetsRequest_ListOffsetsTopic(ledger.topic.name, [part])]
+        return self.call(m.ListOffsetsRequest(-1, 0, topics), 5).topics[0].partitions[0]
+
+    def read_all(self, ledger: Ledger) -> tuple[int, int, list[Seen]] | None:
+        """Log start, high watermark and all batches; None if the partition is offline, as it may be."""
+        first = self.earliest(ledger)
+        if first.error_code:
+            self.world.check_refusal(ledger, Error(first.error_code))
+            return None
+        start = offset = first.offset
+        seen: list[Seen] = []
+        while True:
+            part = self.fetch(ledger, offset)
+            if part.error_code:
+                self.world.check_refusal(ledger, Error(part.error_code))
+                return None
+            high = part.high_watermark
+            if offset >= high:
+                return start, high, seen
+            found = ledger.read(part.records, self.world.clock.wall_ms())
+            if not found:
+                if ledger.topic.compacted:
+                    return start, high, seen  # compaction may have taken the last records
+                raise ledger.broken(Property.READABLE, f"nothing at offset {offset}, high watermark {high}")
+            seen += found
+            offset = found[-1].last_offset + 1
+
+    def audit(self, ledger: Ledger) -> None:
+        """Read a partition from its start to its end, and hold it against the ledger."""
+        try:
+            read = self.read_all(ledger)
+        except WireError:
+            self.world.counts["rot noticed by the CRC"] += 1
+            return
+        if read is None:
+            return
+        start, high, seen = read
+        self.world.events.note(f"audit {ledger} {start}..{high}, {sum(len(s.names) for s in seen)} records")
+        check_bounds(self.world, ledger, start, high)
+        if ledger.topic.compacted:
+            check_last_values(ledger, start, seen)
+        else:
+            check_gaps(ledger, start, high, seen)
+        check_start(self.world, ledger, start, seen)
+        check_order(ledger, seen)
+        ledger.start = max(ledger.start, start)
+        ledger.high = max(ledger.high, high)
+        ledger.unsure = False
+
+
+def check_bounds(world: World, ledger: Ledger, start: int, high: int) -> None:
+    if not ledger.unsure:
+        if high < ledger.high:
+            which = Property.PROCESS_CRASH_LOSES_NOTHING if ledger.acked > high else Property.NEVER_BACK
+            raise ledger.broken(which, f"ends at {high}; promised or read to {ledger.high}, acked {ledger.acked}")
+        if start < ledger.start:
+            raise ledger.broken(Property.NEVER_BACK, f"begins at {start}, after {ledger.start}")
+        return
+    if high < ledger.safe:
+        raise ledger.broken(Property.SYNCED_SURVIVES, f"ends at {high}, {ledger.safe} records were promised for good")
+    due = world.power_lost_ms - ledger.topic.flush_ms - FLUSH_SLACK_MS
+    flushed = max((end for when, end in ledger.acks if when < due), default=0)
+    if high < flushed and not ledger.faulty:
+        raise ledger.broken(Property.FLUSH_MS, f"ends at {high}, flush.ms should have kept {flushed} records")
+    ledger.start = min(start, ledger.start)  # names that were removed may be back
+    for session in ledger.lose_from(high):
+        session.lossy = True
+
+
+def check_gaps(ledger: Ledger, start: int, high: int, seen: list[Seen]) -> None:
+    offset = seen[0].base_offset if seen else high
+    if offset > start or (not seen and start != high):
+        raise ledger.broken(Property.NO_GAP, f"begins at {start}, but the first batch at {offset}")
+    for batch in seen:
+        if batch.base_offset != offset:
+            raise ledger.broken(Property.NO_GAP, f"offset {offset} is followed by {batch.base_offset}")
+        offset = batch.last_offset + 1
+
+
+def check_last_values(ledger: Ledger, start: int, seen: list[Seen]) -> None:
+    """Of the records that are known, the newest of each key is there; a tombstone may have gone in time."""
+    there = {offset for batch in seen for offset in batch.offsets}
+    newest: dict[bytes, int] = {}
+    for offset in sorted(ledger.known):
+        sent, at = ledger.sent[ledger.known[offset]]
+        newest[sent.items[at].key or b""] = offset
+    for key, offset in newest.items():
+        sent, at = ledger.sent[ledger.known[offset]]
+        if offset not in there and offset >= start and sent.items[at].value is not None:
+            raise ledger.broken(Property.LAST_VALUE, f"{key!r} at {offset} is gone")
+    offsets = [offset for batch in seen for offset in batch.offsets]
+    if offsets != sorted(set(offsets)):
+        raise ledger.broken(Property.NO_GAP, f"offsets do not ascend: {offsets}")
+
+
+def check_start(world: World, ledger: Ledger, start: int, seen: list[Seen]) -> None:
+    """Whatever lies before the start of the log was deleted for a reason."""
+    topic = ledger.topic
+    if start <= ledger.cut_to:
+        return
+    kept = sum(batch.size for batch in seen)
+    now = world.clock.wall_ms()
+    for offset in range(max(ledger.cut_to, 0), start):
+        name = ledger.known.get(offset)
+        if name is None:
+            continue
+        sent, at = ledger.sent[name]
+        age = now - (sent.sent_ms if topic.append_time else sent.items[at].timestamp)
+        if age <= topic.shortest_retention_ms and kept < topic.smallest_retention_bytes:
+            raise ledger.broken(Property.RETENTION, f"{name!r} at {offset} is gone, {age} ms old; the log has {kept} B")
+
+
+def check_order(ledger: Ledger, seen: list[Seen]) -> None:
+    """Of each session: first occurrences ascend; with idempotence they follow each other without a gap."""
+    last: dict[int, int] = {}
+    met: set[bytes] = set()
+    whole = not ledger.start and not ledger.topic.compacted
+    for name in (name for batch in seen for name in batch.names):
+        sent, at = ledger.sent[name]
+        number, session = sent.number + at, sent.session
+        before = last.get(id(session), number - 1)
+        backwards = number <= before and (session.idempotent or (whole and session.answered and name not in met))
+        skipped = number > before + 1 and session.idempotent and not ledger.topic.compacted
+        if backwards or skipped:
+            raise ledger.broken(Property.IN_ORDER, f"{name!r} follows record {before} of its session")
+        last[id(session)] = max(number, before)
+        met.add(name)

@@ -1,0 +1,52 @@
+"""The node's background thread: its jobs run one after the other, some time later, and report some time after that."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.background import outcome
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class SlowThread:
+    """A job is lost with its process; between submission, work and report the node goes on."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self.busy = False
+        self.gone = False
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        self.jobs.append((work, done))
+        self.begin()
+
+    def begin(self) -> None:
+        if self.jobs and not self.busy:
+            self.busy = True
+            self.world.events.after(self.world.delay(), self.run)
+
+    def run(self) -> None:
+        if self.gone:
+            return
+        work, done = self.jobs.popleft()
+        result = outcome(work)
+        self.busy = False
+        self.world.counts["background jobs"] += 1
+        self.world.events.after(self.world.delay() * 0.5, lambda: self.report(done, result))
+        self.begin()
+
+    def report(self, done: Callable[[Any], None], result: Any) -> None:
+        if not self.gone:
+            done(result)
+            self.world.settle()
+
+    def finish(self) -> None:
+        """A clean stop waits for what was submitted; there is nobody left to report to."""
+        self.gone = True
+        while self.jobs:
+            outcome(self.jobs.popleft()[0])
