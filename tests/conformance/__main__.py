@@ -72,7 +72,8 @@ def run_librdkafka(given: argparse.Namespace, bootstrap: str, work: Path) -> Sco
     if found.path is None:
         return Score(librdkafka.SUITE, left_out=f"{found.reason}; {needs.table()[found.tool].had_by}")
     using = librdkafka.runner(found.path, bootstrap, work, () if given.full else librdkafka.QUICK)
-    return judged(librdkafka.SUITE, librdkafka.run(using, given.test, given.everything, given.jobs, tell))
+    outcomes = librdkafka.run(using, given.test, given.everything, given.jobs, tell)
+    return judged(librdkafka.SUITE, outcomes, quick=not given.full)
 
 
 def run_franz_go(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:

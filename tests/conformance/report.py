@@ -13,11 +13,12 @@ ABOUT = {
     "librdkafka": "librdkafka's own test suite in its quick mode, the tests that need a broker.",
     "franz-go": "franz-go's kgo tests that need a broker, with 10,000 records a chain.",
 }
-SHOWN = (Verdict.FAILED, Verdict.WAITS, Verdict.KNOWN, Verdict.SKIPPED)
+SHOWN = (Verdict.FAILED, Verdict.WAITS, Verdict.KNOWN, Verdict.EMPTY, Verdict.SKIPPED)
 HEADINGS = {
     Verdict.FAILED: "Failed",
     Verdict.WAITS: "Wait for a part that is not built yet",
     Verdict.KNOWN: "Fail with Apache Kafka on one node too",
+    Verdict.EMPTY: "Pass without asking the broker anything, here and with Apache Kafka",
     Verdict.SKIPPED: "Skipped",
 }
 
@@ -32,12 +33,12 @@ def lines(scores: Sequence[Score]) -> Iterator[str]:
     yield "Public suites and real clients against `moldau broker`, one node. `make conformance` runs them and writes"
     yield "this page; `tests/conformance/expected.toml` names what waits and why; any other failure fails the command."
     yield ""
-    yield "| suite | passed | failed | waits | fails with Kafka too | skipped | Apache Kafka 4.3.1, one node |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| suite | passed | failed | waits | fails with Kafka too | empty | skipped | Apache Kafka 4.3.1, one node |"
+    yield "|---|---|---|---|---|---|---|---|"
     for score in scores:
         kafka = Expected.of(score.suite).apache_kafka
         if score.left_out:
-            yield f"| {score.suite} | left out: {score.left_out} | | | | | {kafka} |"
+            yield f"| {score.suite} | left out: {score.left_out} | | | | | | {kafka} |"
         else:
             counts = " | ".join(str(len(score.of(verdict))) for verdict in (Verdict.PASSED, *SHOWN))
             yield f"| {score.suite} | {counts} | {kafka} |"

@@ -52,8 +52,13 @@ def test_only_failures_that_nothing_explains_stay_failures() -> None:
     assert expected.judge(Outcome("1_x", Verdict.PASSED)).verdict is Verdict.PASSED
 
 
+def test_a_pass_that_asked_the_broker_nothing_is_not_counted_as_one() -> None:
+    expected = Expected(empty={"4": "quick mode"})
+    assert expected.judge(Outcome("4_x", Verdict.PASSED)) == Outcome("4_x", Verdict.EMPTY, "quick mode")
+
+
 def test_the_page_names_what_was_left_out() -> None:
     done = Score("librdkafka", (Outcome("0001_a", Verdict.PASSED), Outcome("0002_b", Verdict.WAITS, "groups")))
     page = report.page([done, Score("franz-go", left_out="no Go here")])
-    assert "| librdkafka | 1 | 0 | 1 | 0 | 0 |" in page
+    assert "| librdkafka | 1 | 0 | 1 | 0 | 0 | 0 |" in page
     assert "| groups | `0002_b` |" in page and "left out: no Go here" in page
