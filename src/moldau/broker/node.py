@@ -15,8 +15,9 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
-from moldau.broker.api import load
+from moldau.broker.api import Handler, load
 from moldau.broker.api.api_versions import known_keys
+from moldau.broker.api.produce_one import produce_one
 from moldau.broker.connection import Connection
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.metadata import Metadata
@@ -33,7 +34,9 @@ from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
 
-API_VERSIONS = 18
+Route = tuple[Handler, type[Any]]
+
+PRODUCE, API_VERSIONS = 0, 18
 SLICE_MS = 2.0  # how long background work may hold the node at a time
 IDLE_TICK_MS = 1000.0
 
@@ -62,7 +65,7 @@ class Node:
         self.background = background
         self.id: int = settings["node.id"]
         self.apis = load()
-        self.classes: dict[int, type[Any]] = {}
+        self.routes: dict[tuple[int, int], Route] = {}
         self.request_counts = dict.fromkeys(self.apis, 0)
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
@@ -141,26 +144,32 @@ class Node:
         except frames.UnsupportedRequest as unsupported:
             self.answer_unsupported(connection, unsupported)
             return
-        api = self.apis.get(key)
-        if api is None or not api.low <= version <= api.high:
+        route = self.routes.get((key, version)) or self.route(key, version)
+        if route is None:
             self.answer_unsupported(connection, frames.UnsupportedRequest(key, version, correlation_id, client_id))
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        cls = self.classes.get(key) or self.request_class(key)
+        if key == PRODUCE and (quick := produce_one(self, frame, position, version, correlation_id)) is not None:
+            connection.out.append(quick)
+            return
+        handle, cls = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
         request, _ = codec.decode_from(cls, version, frame, position)
-        outcome = api.handle(self, connection, request, version)
+        outcome = handle(self, connection, request, version)
         if outcome.__class__ is Wait:
             connection.wait = outcome
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
 
-    def request_class(self, key: int) -> type[Any]:
-        """Classes are built when they are first needed: a broker that starts needs few of them."""
-        cls = self.classes[key] = m.request_class(key)
-        return cls
+    def route(self, key: int, version: int) -> Route | None:
+        """Who answers a request, if anybody. Classes are built when first needed: a start needs few of them."""
+        api = self.apis.get(key)
+        if api is None or not api.low <= version <= api.high:
+            return None
+        route = self.routes[key, version] = (api.handle, m.request_class(key))
+        return route
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
         """Clients probe with a newer ApiVersions than we know and read the answer in version 0; all else hangs up."""

@@ -38,6 +38,7 @@ class Waits:
     def park(self, wait: Wait, release: Callable[[Any], None]) -> None:
         """Remember a request until it has an answer for `release`."""
         wait.release = release
+        wait.watches = tuple(dict.fromkeys(wait.watches))  # a request may name a partition twice
         self.serial += 1
         self.live += 1
         heapq.heappush(self.deadlines, (wait.deadline_ms, self.serial, wait))

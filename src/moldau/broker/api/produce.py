@@ -78,8 +78,8 @@ def produce(node, connection, request, version):
         connection.closing = "a produce request with acks=0 failed" if failed else connection.closing
         return None
     response = m.ProduceResponse(topics)
-    if not unsynced:
-        return response
+    if (ready := when_synced(response, unsynced, expired=False)) is not None:
+        return ready
     deadline = node.clock.monotonic_ms() + request.timeout_ms
     return Wait(deadline, partial(when_synced, response, unsynced), tuple(p.log for p, _ in unsynced))
 
