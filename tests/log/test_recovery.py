@@ -308,3 +308,21 @@ def test_offsets_that_go_back_are_damage(tmp_path: Path) -> None:
     again = reopen(tmp_path, SMALL)
     assert again.offline is not None
     assert "valid records follow" in again.offline
+
+
+def test_a_segment_that_lost_its_end_with_the_machine_is_the_last_one(tmp_path: Path) -> None:
+    log = three_segments(tmp_path)
+    position = log.segments.items[1].locate(17)
+    assert position is not None
+    with segment(tmp_path, 10).open("r+b") as file:
+        file.truncate(position[0])
+    again = reopen(tmp_path, SMALL, lost_writes=True)
+    assert contents(again) == values(17)
+    assert again.end_offset == 17
+    assert append(again, sequenced(17)) == 17
+
+
+def test_one_batch_behind_the_recovery_point_can_be_read_at_once(tmp_path: Path) -> None:
+    append(create(tmp_path, SMALL), sequenced(0))
+    for lost_writes in (False, True):
+        assert contents(reopen(tmp_path, SMALL, lost_writes=lost_writes, recovery_point=0)) == values(1)

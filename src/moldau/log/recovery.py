@@ -98,7 +98,7 @@ def recover(loading: Loading) -> None:
         if segment.base_offset > loading.start_offset:
             loading.producers.take_snapshot()
         cut = _scan(loading, segment)
-        if cut < segment.size:
+        if cut < segment.size or _gap_behind(loading, at):
             _cut(loading, at, cut)
             break
         if at < len(segments) - 1:
@@ -151,9 +151,7 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
 
 def _scan(loading: Loading, segment: Segment) -> int:
     """Check and index a segment; return the position where it stops being sound, which is its size if it never does."""
-    segment.look()
-    segment.index.start()
-    segment.times.start()
+    segment.start_over()
     segment.txns.clear()
     next_offset = segment.base_offset
     position = 0
@@ -173,14 +171,22 @@ def _scan(loading: Loading, segment: Segment) -> int:
     return position
 
 
+def _gap_behind(loading: Loading, at: int) -> bool:
+    """Whether the end of this segment was never written, although the next one was.
+
+    Only a machine that lost writes does that, and only behind the recovery point. Compaction leaves such gaps too.
+    """
+    following = [segment.base_offset for segment in loading.segments[at + 1 : at + 2]]
+    gap = any(base > max(loading.end_offset, loading.recovery_point) for base in following)
+    return gap and loading.lost_writes and not loading.config.compacted
+
+
 def _cut(loading: Loading, at: int, position: int) -> None:
     """The log ends at `position` of this segment, if it may."""
     segment, later = loading.segments[at], loading.segments[at + 1 :]
     where = f"{segment.path} is damaged at position {position} (offset {loading.end_offset})"
     if loading.end_offset < loading.recovery_point:
-        raise Damaged(
-            f"{where}, but was synced up to offset {loading.recovery_point}. Restore the file from a replica or a copy."
-        )
+        raise Damaged(_synced_but_gone(loading, where))
     if not loading.lost_writes and (any(s.look() for s in later) or _valid_batch_from(segment, position)):
         raise Damaged(
             f"{where}, and valid records follow. To give up all records from offset {loading.end_offset} on, "

@@ -112,14 +112,18 @@ class Segment:
             position += first.size
         return self._note_rest(position, self.recent_last[-1] + 1 if last else self.base_offset)
 
-    def rebuild(self) -> int:
-        """Make offset and time index anew from the batches, and return the next offset."""
+    def start_over(self) -> None:
+        """Forget the batches, so that each of them can be noted anew."""
         self.look()
         self.index.start()
         self.times.start()
         self.unindexed = 0
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
         self._forget_recent(self.base_offset - 1)
+
+    def rebuild(self) -> int:
+        """Make offset and time index anew from the batches, and return the next offset."""
+        self.start_over()
         return self._note_rest(0, self.base_offset)
 
     def _note_rest(self, position: int, next_offset: int) -> int:
