@@ -31,6 +31,11 @@ def moldau_command(home: Path, port: int, settings: dict[str, str]) -> list[str]
     return [str(Path(sys.executable).with_name("moldau")), "broker", *where, *chosen]
 
 
+def environment() -> dict[str, str]:
+    """An installed package has its byte code; a checkout may write it, whatever the shell says."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 @dataclass(slots=True)
 class Broker:
     """One broker, on its own port and folder; it may be started many times."""
@@ -67,7 +72,13 @@ class Broker:
             begin = time.monotonic()
             # A session of its own, so that Ctrl-C reaches the benchmarks first and they stop it in order.
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=PROJECT,
+                env=environment(),
+                start_new_session=True,
             )
         try:
             probe.wait_for_produce(self.port, topic, START_SECONDS, lambda: self.alive)
