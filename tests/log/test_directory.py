@@ -156,6 +156,29 @@ def test_a_deleted_partition_is_renamed_and_removed_later(tmp_path: Path) -> Non
     assert append(again, batch(b"x")) == 0
 
 
+def test_a_new_partition_does_not_inherit_offsets_of_a_deleted_one(tmp_path: Path) -> None:
+    directory = filled(tmp_path)
+    log = directory.logs["a-b.c", 2]
+    log.flush()
+    log.delete_records(3)
+    directory.checkpoint()
+    directory.delete(log, "0" * 32, now_ms=NOW)
+    append(directory.create("a-b.c", 2, PLAIN, topic_id=bytes(16), now_ms=NOW), batch(b"x"))
+    directory.release_lock()
+    assert load_all(opened(tmp_path))[2] == [(0, b"x")]
+
+
+def test_a_truncation_is_not_taken_for_a_loss(tmp_path: Path) -> None:
+    directory = filled(tmp_path)
+    log = directory.logs["a-b.c", 2]
+    append(log, batch(b"x"))
+    log.flush()
+    directory.checkpoint()
+    log.truncate_to(3)
+    directory.release_lock()
+    assert load_all(opened(tmp_path)) == VALUES
+
+
 def test_a_deletion_is_finished_by_the_next_start(tmp_path: Path) -> None:
     directory = filled(tmp_path)
     directory.delete(directory.logs["a-b.c", 1], "0" * 32, now_ms=NOW)

@@ -71,6 +71,7 @@ class Directory:
         "path",
         "recovery_points",
         "release_lock",
+        "stale",
         "start_offsets",
     )
 
@@ -85,6 +86,7 @@ class Directory:
         self.logs: dict[Partition, Log] = {}
         self.found: set[Partition] = set()
         self.condemned: list[tuple[int, str]] = []
+        self.stale: set[Partition] = set()  # gone, but not yet from the checkpoints
         self.recovery_points: dict[Partition, int] = {}
         self.start_offsets: dict[Partition, int] = {}
         self.high_watermarks: dict[Partition, int] = {}
@@ -94,7 +96,7 @@ class Directory:
         """Lock the directory and read its checkpoints. InUse if another broker has it; any failure means offline."""
         disk = self.files.disk
         try:
-            disk.mkdir(self.path)
+            self._make()
             self.release_lock = disk.lock(self._at(LOCK))
             self.clean = disk.exists(self._at(CLEAN_SHUTDOWN))
             if self.clean:  # a crash must not bring it back
@@ -111,6 +113,16 @@ class Directory:
             ) from None
         except OSError as error:
             self.fail(f"The data directory {self.path} cannot be used: {error}")
+
+    def _make(self) -> None:
+        """Make the directory if need be, so that it survives the machine."""
+        disk, path, parents = self.files.disk, self.path, list[str]()
+        while path and not disk.exists(path):
+            path = path.rpartition("/")[0]
+            parents.append(path)
+        disk.mkdir(self.path)
+        for parent in parents:
+            disk.sync_dir(parent)
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"
@@ -177,6 +189,7 @@ class Directory:
             clean=self.clean,
             lost_writes=self.lost_writes,
         )
+        log.checkpoint = self.checkpoint
         self.logs[key] = log
         return log
 
@@ -185,10 +198,13 @@ class Directory:
         if self.offline is not None:
             raise Refused(Error.KAFKA_STORAGE_ERROR, self.offline)
         path = self._at(f"{topic}-{partition}")
+        if (topic, partition) in self.stale:  # the offsets of its namesake must not become its own
+            self.checkpoint()
         try:
             log = Log.create(self.files, path, topic, partition, config, topic_id=topic_id, now_ms=now_ms)
         except OSError as error:
             raise Refused(Error.KAFKA_STORAGE_ERROR, f"{path} cannot be made: {error}") from error
+        log.checkpoint = self.checkpoint
         self.logs[topic, partition] = log
         return log
 
@@ -209,6 +225,7 @@ class Directory:
         target = self._at(topic[: LONGEST_NAME - len(tail)] + tail)
         for table in (self.recovery_points, self.start_offsets, self.high_watermarks):
             table.pop(key, None)
+        self.stale.add(key)
         self.found.discard(key)
         try:
             self.files.disk.rename(self._at(f"{topic}-{partition}"), target)
@@ -242,7 +259,7 @@ class Directory:
         starts = {key: offset for key, offset in starts.items() if offset}
         try:
             for name, offsets in ((RECOVERY_POINTS, points), (START_OFFSETS, starts), (HIGH_WATERMARKS, marks)):
-                if offsets != self._known(name):
+                if self.stale or offsets != self._known(name):
                     write_offsets(self.files.disk, self._at(name), offsets)
         except OSError as error:
             if error.errno in NO_ROOM:
@@ -251,6 +268,7 @@ class Directory:
                 self.fail(f"The checkpoints of {self.path} cannot be written: {error}")
             return
         self.recovery_points, self.start_offsets, self.high_watermarks = points, starts, marks
+        self.stale.clear()
 
     def _known(self, name: str) -> dict[Partition, int]:
         tables = {RECOVERY_POINTS: self.recovery_points, START_OFFSETS: self.start_offsets}

@@ -142,7 +142,8 @@ class OsDisk:
         os.rmdir(path)
 
     def sync_dir(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        """Make the names in a folder certain; the empty path is the root."""
+        fd = os.open(path or "/", os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:

@@ -14,7 +14,7 @@ class Flushed(Protocol):
 class Flush:
     """What must reach the disk so that the recovery point may move to `offset`."""
 
-    __slots__ = ("disk", "files", "folders", "log", "now_ms", "offset")
+    __slots__ = ("disk", "files", "folders", "log", "names", "now_ms", "offset")
 
     def __init__(
         self, log: Flushed, disk: Disk, files: list[File], folders: list[str], offset: int, now_ms: int
@@ -23,6 +23,7 @@ class Flush:
         self.disk = disk
         self.files = files
         self.folders = folders
+        self.names = 0  # the log's `names_made` when this was prepared
         self.offset = offset
         self.now_ms = now_ms
 

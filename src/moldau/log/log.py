@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from struct import Struct
 
-from moldau.log import lookup, reading
+from moldau.log import lookup, reading, truncation
 from moldau.log.answers import NOT_FOUND, Appended, Found, Isolation, Origin, Read
 from moldau.log.batchwise import append_batches
 from moldau.log.checkpoints import Damaged, read_topic_id, write_topic_id
@@ -54,6 +54,7 @@ class Log:
 
     __slots__ = (
         "active",
+        "checkpoint",
         "config",
         "end_offset",
         "epochs",
@@ -61,7 +62,8 @@ class Log:
         "high_watermark",
         "jitter_ms",
         "last_flush_ms",
-        "new_files",
+        "names_made",
+        "names_synced",
         "newborn",
         "offline",
         "partition",
@@ -92,7 +94,11 @@ class Log:
         self.stored_topic_id: bytes | None = None
         self.last_flush_ms = self.rolled_ms = now_ms
         self.jitter_ms = 0
-        self.new_files = self.newborn = self.written = False
+        self.newborn = self.written = False
+        self.names_made = self.names_synced = (
+            0  # how many files were made, and how many of them the folder's sync covers
+        )
+        self.checkpoint: Callable[[], object] = lambda: None  # its directory writes the recovery points
         self.configure(config)
 
     def __repr__(self) -> str:
@@ -124,7 +130,7 @@ class Log:
         recovery_point: int | None = None,
         high_watermark: int = 0,
         clean: bool = False,
-        lost_writes: bool = True,
+        lost_writes: bool = False,
     ) -> "Log":
         """Open what is there. `clean`: the directory was closed, and `recovery_point` is where this log ended.
 
@@ -180,7 +186,8 @@ class Log:
                 replay_producers(loading)
         else:
             recover(loading)
-            self.written = self.new_files = True
+            self.written = True
+            self.names_made += 1
             ends = [segment.base_offset for segment in segments[1:]]
             self.segments.unsynced = [s for s, end in zip(segments, ends, strict=False) if end > self.recovery_point]
         self.end_offset = state.end_offset = loading.end_offset
@@ -351,7 +358,8 @@ class Log:
 
     def _start_segment(self, base_offset: int, now_ms: int) -> Segment:
         self.active = self.segments.start(base_offset)
-        self.new_files = self.written = True
+        self.written = True
+        self.names_made += 1
         self.rolled_ms = now_ms
         # spreads the rolls of partitions that began together, and is the same wherever the segment is opened
         spread = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -449,15 +457,18 @@ class Log:
                 files.append(self.files.disk.open(f"{self.path}/{METADATA}"))
         except OSError as error:
             raise self.write_failed(error) from error
-        folders = self._changed_folders() if self.newborn or self.new_files or self.active.txns.dirty else []
-        self.newborn = self.new_files = False
-        return Flush(self, self.files.disk, files, folders, self.end_offset, now_ms)
+        folders = self._changed_folders() if self.names_made > self.names_synced or self.active.txns.dirty else []
+        flush = Flush(self, self.files.disk, files, folders, self.end_offset, now_ms)
+        flush.names = self.names_made
+        return flush
 
     def flushed(self, flush: Flush) -> None:
         """`flush` is on the disk."""
         self.recovery_point = max(self.recovery_point, min(flush.offset, self.end_offset))
         self.last_flush_ms = flush.now_ms
         self.segments.unsynced = [s for s in self.segments.unsynced if s.base_offset >= flush.offset]
+        self.names_synced = max(self.names_synced, flush.names)
+        self.newborn = False
 
     def flush(self, now_ms: int | None = None) -> None:
         """Sync everything now."""
@@ -557,42 +568,18 @@ class Log:
         """Drop all records from `offset` on: the leader has others there."""
         self.wake()
         now_ms = self.last_flush_ms if now_ms is None else now_ms
-        if offset >= self.end_offset:
-            return
         if offset < self.segments.bases[0]:
             self.truncate_fully(offset, now_ms)
-            return
-        try:
-            self.active = self.segments.cut(offset)
-            self.end_offset = self._end_after_cut(self.active, offset)
-            self.recovery_point = min(self.recovery_point, self.end_offset)
-            self._restore_producers(now_ms)
-        except OSError as error:
-            raise self.fail(f"{self.path} cannot be truncated: {error}") from error
-        self.written = True
-        self.epochs.truncate_end(self.end_offset)
-        self.start_offset = min(self.start_offset, self.end_offset)
-        self.high_watermark = min(self.high_watermark, self.end_offset)
-
-    def _end_after_cut(self, active: Segment, offset: int) -> int:
-        """A batch is dropped as a whole, so that the log may end before `offset`."""
-        return active.recent_last[-1] + 1 if active.recent_last else min(offset, active.base_offset)
-
-    def _restore_producers(self, now_ms: int) -> None:
-        items, state = self.segments.items, self.producer_state
-        loading = Loading(self.config, self.epochs, state, items, self.start_offset, self.end_offset, now_ms, False)
-        loading.end_offset = self.end_offset
-        replay_producers(loading)
+        elif offset < self.end_offset:
+            try:
+                truncation.truncate_to(self, offset, now_ms)
+            except OSError as error:
+                raise self.fail(f"{self.path} cannot be truncated: {error}") from error
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Drop everything and begin anew, empty, at `offset`."""
         try:
-            self.segments.clear()
-            self.start_offset = self.end_offset = self.recovery_point = self.high_watermark = offset
-            self.epochs.clear()
-            self.producer_state.clear()
-            self.producer_state.drop_snapshots(list(self.producer_state.snapshots))
-            self.producer_state.end_offset = offset
+            truncation.truncate_fully(self, offset)
             self._start_segment(offset, now_ms)
         except OSError as error:
             raise self.fail(f"{self.path} cannot be truncated: {error}") from error

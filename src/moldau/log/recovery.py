@@ -103,8 +103,9 @@ def recover(loading: Loading) -> None:
             break
         if at < len(segments) - 1:
             segment.seal()
+    if loading.end_offset < loading.recovery_point:
+        raise Damaged(_synced_but_gone(loading, f"{segments[-1].path} ends at offset {loading.end_offset}"))
     loading.epochs.truncate_end(loading.end_offset)
-    loading.recovery_point = min(loading.recovery_point, loading.end_offset)
 
 
 def _nothing_unsynced(loading: Loading, segment: Segment) -> bool:
@@ -179,6 +180,13 @@ def _gap_behind(loading: Loading, at: int) -> bool:
     following = [segment.base_offset for segment in loading.segments[at + 1 : at + 2]]
     gap = any(base > max(loading.end_offset, loading.recovery_point) for base in following)
     return gap and loading.lost_writes and not loading.config.compacted
+
+
+def _synced_but_gone(loading: Loading, where: str) -> str:
+    return (
+        f"{where}, but was synced up to offset {loading.recovery_point}. Restore the file from a replica or a copy, "
+        "or take the partition's line out of recovery-point-offset-checkpoint to go on with what is left."
+    )
 
 
 def _cut(loading: Loading, at: int, position: int) -> None:
