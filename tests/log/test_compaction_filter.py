@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from moldau.log.compaction_filter import Filter, LastOfProducer, Tally, Transactions
-from moldau.log.compaction_keys import DIGEST_BYTES, ENTRY_BYTES, KeyMap, Scan, digest
+from moldau.log.compaction_keys import DIGEST_BYTES, ENTRY_BYTES, KeyMap, Scan, digest, places
 from moldau.log.index import Aborted
 from moldau.wire import records as r
 from moldau.wire.compression import Compression
@@ -22,7 +22,8 @@ def batch(items: Sequence[Record], base: int = 0, **fields: int | bool | None) -
 
 def key_map(newest: dict[bytes, int], latest: int = 1000) -> KeyMap:
     found = KeyMap(1 << 20)
-    found.offsets = {digest(key): offset for key, offset in newest.items()}
+    for key, offset in newest.items():
+        found.add(scan_of(batch([Record(0, T, key, b"")], offset)), 0)
     found.latest = latest
     return found
 
@@ -296,7 +297,8 @@ def test_a_scan_finds_keys_offsets_places_and_tombstones() -> None:
     assert found.keys == [item.key for item in items]
     assert found.offsets == [3, 200, 90_000]
     assert found.nulls == [0]
-    assert found.starts[-1] == len(given.body())
+    assert found.end == len(given.body())
+    assert places(given.body(), 3)[-1] == found.end
 
 
 def test_the_key_map_is_full_when_its_memory_is_used() -> None:
@@ -310,7 +312,8 @@ def test_the_key_map_is_full_when_its_memory_is_used() -> None:
 def test_the_key_map_skips_old_offsets_and_missing_keys() -> None:
     keys = KeyMap(1 << 20)
     keys.add(scan_of(batch([Record(0, T, b"a", b""), Record(0, T, None, b""), Record(0, T, b"b", b"")], 10)), 11)
-    assert keys.offsets == {b"b": 12}
+    assert keys.newest([b"a", b"b"]) == [-1, 12]
+    assert len(keys) == 1
 
 
 def test_a_scan_of_garbage_is_a_wire_error() -> None:

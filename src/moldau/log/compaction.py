@@ -67,7 +67,7 @@ def compact(log: Log, first_dirty: int, upper: int, *, now_ms: int, memory_bytes
     cleanable = [segment for segment in log.segments if segment.base_offset < upper]
     aborted = [entry for segment in log.segments for entry in segment.txns]
     yield from _note_keys(cleanable, keys, Transactions(aborted), first_dirty, upper)
-    done.end_offset, done.keys = keys.latest + 1, len(keys.offsets)
+    done.end_offset, done.keys = keys.latest + 1, len(keys)
     transactions = Transactions(aborted)
     affected = [segment for segment in cleanable if segment.base_offset < done.end_offset]
     for group in grouped(affected, log.config, upper):

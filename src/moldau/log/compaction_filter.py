@@ -19,7 +19,7 @@ from itertools import compress as choose
 from itertools import pairwise
 from operator import le
 
-from moldau.log.compaction_keys import KeyMap, Scan, shifted, timestamp_at
+from moldau.log.compaction_keys import KeyMap, Scan, newest_timestamp, places, shifted
 from moldau.log.index import Aborted, AbortedTransactions
 from moldau.wire.compression import compress
 from moldau.wire.errors import WireError
@@ -140,10 +140,7 @@ class Filter:
         if kind is None:
             return batch.view if self._stays_empty(batch) else None
         if superfluous and horizon is None:
-            body = batch.body()
-            found = Scan()
-            found.extend(body, batch.count, batch.base_offset)
-            return rewrite(batch, body, found, range(batch.count), self.now_ms + self.delete_retention_ms)
+            return rewrite(batch, batch.body(), range(batch.count), self.now_ms + self.delete_retention_ms)
         return batch.view
 
     def _data(self, batch: Batch) -> Steps:
@@ -161,7 +158,7 @@ class Filter:
         horizon = self._new_horizon(batch, found, survivors)
         if horizon is None and len(survivors) == len(found.keys):
             return batch.view
-        return rewrite(batch, body, found, survivors, horizon)
+        return rewrite(batch, body, survivors, horizon)
 
     def _survivors(self, batch: Batch, found: Scan) -> list[int] | range:
         """Which records stay, by their place in the batch."""
@@ -232,18 +229,21 @@ def scan(batch: Batch, body: bytes) -> Generator[None, None, Scan]:
         left -= some
         if left:
             yield
-    if found.starts[-1] != len(body):
-        raise WireError(f"{len(body) - found.starts[-1]} bytes behind the last record")
+    if found.end != len(body):
+        raise WireError(f"{len(body) - found.end} bytes behind the last record")
     if found.offsets and not batch.base_offset <= min(found.offsets) <= max(found.offsets) <= batch.last_offset:
         raise WireError("a record has an offset outside of its batch")  # it could outlive all newer ones
     return found
 
 
-def rewrite(batch: Batch, body: bytes, found: Scan, kept: list[int] | range, horizon: int | None) -> bytearray:
+def rewrite(batch: Batch, body: bytes, kept: list[int] | range, horizon: int | None) -> bytearray:
     """The batch with some of its records, and with a delete horizon if a new one is given."""
-    starts = found.starts
-    largest = max(timestamp_at(body, starts[place])[0] for place in kept) + batch.base_timestamp
+    starts = places(body, batch.count)
     base_timestamp, attributes = batch.base_timestamp, batch.attributes
+    newest = batch.max_timestamp
+    if not attributes & LOG_APPEND_TIME:
+        backwards = [starts[place] for place in reversed(kept)]  # the newest record is often the last
+        newest = base_timestamp + newest_timestamp(body, backwards, newest - base_timestamp)
     if horizon is None:
         view = memoryview(body)
         data = b"".join([view[start:end] for start, end in runs(starts, kept)])
@@ -256,7 +256,7 @@ def rewrite(batch: Batch, body: bytes, found: Scan, kept: list[int] | range, hor
         attributes,
         batch.last_offset_delta,
         base_timestamp,
-        batch.max_timestamp if attributes & LOG_APPEND_TIME else largest,
+        newest,
         batch.producer_id,
         batch.producer_epoch,
         batch.base_sequence,

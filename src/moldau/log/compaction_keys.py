@@ -7,7 +7,7 @@ has a value. Damage behind the key goes unnoticed, and is copied as it is.
 import hashlib
 from collections.abc import Iterable
 from functools import partial
-from itertools import repeat
+from typing import cast
 
 from moldau.wire.errors import WireError
 from moldau.wire.records import varint, varlong, zigzag
@@ -18,19 +18,21 @@ ENTRY_BYTES = 160
 DIGEST_BYTES = 20
 """Longer keys are held as digests of this size; shorter ones are held as they are, and cannot be taken for a digest."""
 
+SHARDS = 256  # a power of two
+
 _digest = partial(hashlib.sha1, usedforsecurity=False)
 
 
 class Scan:
-    """The records of a batch, column by column. `starts` has one place more than there are records: the end."""
+    """The records of a batch, column by column, as far as they have been scanned."""
 
-    __slots__ = ("keys", "nulls", "offsets", "starts")
+    __slots__ = ("end", "keys", "nulls", "offsets")
 
     def __init__(self) -> None:
         self.keys: list[bytes | None] = []
         self.offsets: list[int] = []
-        self.starts: list[int] = [0]
         self.nulls: list[int] = []  # which records have no value
+        self.end = 0
 
     def extend(self, data: bytes, count: int, base_offset: int) -> None:
         """Scan the next `count` records; WireError where they do not parse."""
@@ -41,8 +43,8 @@ class Scan:
 
     # See `records._records`: varints of one or two bytes are decoded in place for speed.
     def _extend(self, data: bytes, count: int, base_offset: int) -> None:
-        add_key, add_offset, add_start = self.keys.append, self.offsets.append, self.starts.append
-        at, total = self.starts[-1], len(data)
+        keys, add_key, add_offset = self.keys, self.keys.append, self.offsets.append
+        at, total = self.end, len(data)
         for _ in range(count):
             n = data[at]
             at += 1
@@ -58,29 +60,70 @@ class Scan:
             at += 1
             while data[at] > 127:  # the timestamp, which only matters if the batch is written anew
                 at += 1
-            at += 1
-            n = data[at]
-            at += 1
+            n = data[at + 1]
+            at += 2
             if n > 127:
-                n, at = varint(data, at - 1)
-            add_offset(base_offset + ((n >> 1) ^ -(n & 1)))
+                if (high := data[at]) < 128:
+                    n += (high << 7) - 128
+                    at += 1
+                else:
+                    n, at = varint(data, at - 1)
+            if n & 1:
+                raise WireError("a record with an offset before its batch")
+            add_offset(base_offset + (n >> 1))
             n = data[at]
             at += 1
             if n > 127:
                 n, at = varint(data, at - 1)
             add_key(None if n & 1 else data[at : (at := at + (n >> 1))])
             if data[at] & 1:
-                self.nulls.append(len(self.keys) - 1)
+                self.nulls.append(len(keys) - 1)
             if at >= end:
                 raise WireError("a key ends after its record")
-            add_start(at := end)
+            at = end
+        self.end = at
+
+
+def places(data: bytes, count: int) -> list[int]:
+    """Where each record begins, and where the last one ends. The records must have been scanned."""
+    found, at = [0], 0
+    for _ in range(count):
+        n = data[at]
+        at += 1
+        if n > 127:
+            if (high := data[at]) < 128:
+                n += (high << 7) - 128
+                at += 1
+            else:
+                n, at = varint(data, at - 1)
+        at += n >> 1
+        found.append(at)
+    return found
 
 
 def timestamp_at(data: bytes, start: int) -> tuple[int, int, int]:
     """Timestamp delta of the record at `start`, and where its fields and the one behind the timestamp begin."""
-    _, fields = varint(data, start)
-    n, behind = varlong(data, fields + 1)
+    fields = start + 1
+    while data[fields - 1] > 127:
+        fields += 1
+    n = data[fields + 1]
+    behind = fields + 2
+    if n > 127:
+        n, behind = varlong(data, behind - 1)
     return (n >> 1) ^ -(n & 1), fields, behind
+
+
+def newest_timestamp(data: bytes, starts: Iterable[int], most: int) -> int:
+    """The largest timestamp delta of the records at these places, which is `most` if one of them has that."""
+    found: int | None = None
+    for start in starts:
+        delta = timestamp_at(data, start)[0]
+        if delta == most:
+            return most
+        if found is None or delta > found:
+            found = delta
+    assert found is not None
+    return found
 
 
 def shifted(data: bytes, start: int, end: int, shift: int) -> bytes:
@@ -100,28 +143,39 @@ def digests(keys: list[bytes]) -> Iterable[bytes]:
 
 
 class KeyMap:
-    """The newest offset of each key up to `latest`. It is full when its share of memory is used up."""
+    """The newest offset of each key up to `latest`. It is full when its share of memory is used up.
 
-    __slots__ = ("capacity", "latest", "offsets")
+    It is many small dicts: a large one would stop everything for tens of milliseconds whenever it grows.
+    """
+
+    __slots__ = ("capacity", "latest", "most", "shards")
 
     def __init__(self, memory_bytes: int, load_factor: float = 0.9) -> None:
         self.capacity = int(memory_bytes * load_factor) // ENTRY_BYTES
-        self.offsets: dict[bytes, int] = {}
+        self.shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
         self.latest = -1
+        self.most = 0  # there are at most so many keys
+
+    def __len__(self) -> int:
+        return sum(map(len, self.shards))
 
     @property
     def is_full(self) -> bool:
-        return len(self.offsets) >= self.capacity
+        if self.most >= self.capacity:
+            self.most = len(self)
+        return self.most >= self.capacity
 
     def add(self, found: Scan, first_offset: int) -> None:
         """Enter the keys of a batch; records before `first_offset` and those without a key do not count."""
-        keys, offsets = found.keys, found.offsets
+        keys, offsets, shards = found.keys, found.offsets, self.shards
         if None in keys or (offsets and offsets[0] < first_offset):
             pairs = [(k, o) for k, o in zip(keys, offsets, strict=True) if k is not None and o >= first_offset]
-            self.offsets.update((digest(key), offset) for key, offset in pairs)
-        else:
-            self.offsets.update(zip(digests(keys), offsets, strict=True))  # pyright: ignore[reportArgumentType]
+            keys, offsets = [key for key, _ in pairs], [offset for _, offset in pairs]
+        self.most += len(keys)
+        for key, offset in zip(digests(cast(list[bytes], keys)), offsets, strict=True):
+            shards[hash(key) & SHARDS - 1][key] = offset
 
     def newest(self, keys: list[bytes]) -> list[int]:
         """For each key its newest offset, -1 for one that was not entered."""
-        return list(map(self.offsets.get, digests(keys), repeat(-1)))
+        shards = self.shards
+        return [shards[hash(key) & SHARDS - 1].get(key, -1) for key in digests(keys)]
