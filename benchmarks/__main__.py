@@ -111,16 +111,16 @@ def count_runs(rows: Sequence[Row], effort: Effort, names: Sequence[str]) -> int
 
 def measure(rows: Sequence[Row], names: Sequence[str], effort: Effort, keep: bool) -> list[str]:
     """Run, show, and keep each row as soon as it is done; the failures come back."""
-    machine = report.facts()
-    results, _ = report.load_results() if keep else ({}, {})
+    kept = report.load()
     fresh: Results = {}
     columns = (TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with brokers(names) as made, Progress(*columns, console=console) as progress:
         run = Run(made, effort, progress, progress.add_task("", total=count_runs(rows, effort, names)))
         for row, samples in run.rows(rows):
-            fresh[row.name] = results[row.name] = samples
+            fresh[row.name] = samples
             if keep:
-                report.save(results, machine)
+                kept.add(row, samples)
+                report.save(kept)
     console.print(report.terminal_table(fresh))
     return run.failures
 

@@ -19,6 +19,18 @@ from benchmarks.workloads import Sample
 
 Results = dict[str, dict[str, list[Sample]]]  # by row, by broker
 
+
+class Kept(NamedTuple):
+    """What outlives a run. A row that is measured alone may be of another commit than the others."""
+
+    results: Results
+    commits: dict[str, str]
+
+    def add(self, row: Row, samples: dict[str, list[Sample]]) -> None:
+        self.results[row.name] = samples
+        self.commits[row.name] = said("git", "rev-parse", "--short", "HEAD")
+
+
 METHOD = """\
 `make bench` makes this page; `python -m benchmarks --only NAME` measures some rows again and keeps the others.
 
@@ -124,25 +136,31 @@ def facts() -> dict[str, str]:
     return {
         "machine": f"{os.cpu_count()} cores, {field_of('/proc/cpuinfo', 'model name')}, {memory_gb:.0f} GB",
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "file system": said("stat", "-f", "-c", "%T", str(CACHE)),
+        "file system": said("findmnt", "-no", "FSTYPE", "-T", str(CACHE)),
         "Python": platform.python_version(),
         "Java": said("java", "-version"),
         "Apache Kafka": kafka.VERSION,
         "librdkafka": client.version(),
-        "Moldau": f"commit {said('git', 'rev-parse', '--short', 'HEAD')}",
         "date": time.strftime("%Y-%m-%d"),
-        "load average before": " ".join(f"{each:.2f}" for each in os.getloadavg()),
     }
 
 
-def page(results: Results, machine: dict[str, str]) -> str:
-    where = "\n".join(f"| {name} | {value} |" for name, value in machine.items())
+def commits(kept: Kept) -> str:
+    """The commit that was measured; where there were several, which rows belong to which."""
+    rows: dict[str, list[str]] = {}
+    for row, commit in kept.commits.items():
+        rows.setdefault(commit, []).append(row)
+    return next(iter(rows)) if len(rows) == 1 else "; ".join(f"{commit}: {', '.join(rows[commit])}" for commit in rows)
+
+
+def page(kept: Kept) -> str:
+    where = "\n".join(f"| {name} | {value} |" for name, value in (facts() | {"Moldau": commits(kept)}).items())
     remarks = REMARKS.read_text().strip() if REMARKS.exists() else ""
     parts = [
         "# Benchmarks: Moldau beside Apache Kafka",
         f"| | |\n|---|---|\n{where}",
         "## Figures",
-        markdown_table(results),
+        markdown_table(kept.results),
         "The ratio is Moldau : Kafka; an aim is what we would like, a bound is what we promise.",
         f"## Method\n\n{METHOD.format(kafka=kafka.VERSION).strip()}",
         remarks,
@@ -150,16 +168,13 @@ def page(results: Results, machine: dict[str, str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def load_results() -> tuple[Results, dict[str, str]]:
-    """Of earlier full runs, with the machine they ran on."""
-    if not RESULTS.exists():
-        return {}, {}
-    kept = json.loads(RESULTS.read_text())
-    return kept["rows"], kept["machine"]
+def load() -> Kept:
+    """Of earlier runs."""
+    return Kept(**json.loads(RESULTS.read_text())) if RESULTS.exists() else Kept({}, {})
 
 
-def save(results: Results, machine: dict[str, str]) -> None:
+def save(kept: Kept) -> None:
     """Keep the figures and write the page."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps({"machine": machine, "rows": results}, indent=1))
-    PAGE.write_text(page(results, machine))
+    RESULTS.write_text(json.dumps(kept._asdict(), indent=1))
+    PAGE.write_text(page(kept))
