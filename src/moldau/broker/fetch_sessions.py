@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from random import Random
 
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -62,8 +63,9 @@ class Context:
 class FetchSessions:
     """The cache of sessions."""
 
-    def __init__(self, slots: int, idle_ms: float = 120_000) -> None:
+    def __init__(self, slots: int, random: Random, idle_ms: float = 120_000) -> None:
         self.slots = slots
+        self.random = random
         self.idle_ms = idle_ms
         self.sessions: OrderedDict[int, Session] = OrderedDict()
         self.evicted = 0
@@ -77,12 +79,11 @@ class FetchSessions:
         *,
         by_id: bool,
         now: float,
-        new_id: int,
     ) -> Context:
         """What one request means; raises Refused where it names a session that is not there, or an old epoch."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self.sessions.pop(session_id, None)
-            session = self.admit(wanted, by_id, now, new_id) if epoch == INITIAL_EPOCH and wanted else None
+            session = self.admit(wanted, by_id, now) if epoch == INITIAL_EPOCH else None
             return Context(session, False, wanted)
         session = self.sessions.get(session_id)
         if session is None:
@@ -111,10 +112,11 @@ class FetchSessions:
         self.sessions.move_to_end(session.id)
         return Context(session, True, list(session.partitions.values()))
 
-    def admit(self, wanted: list[Wanted], by_id: bool, now: float, new_id: int) -> Session | None:
+    def admit(self, wanted: list[Wanted], by_id: bool, now: float) -> Session | None:
         """Make a session if there is room, or if the one that was idle longest may go."""
         if len(self.sessions) >= self.slots and not self.evict(len(wanted), now):
             return None
+        new_id = self.random.randrange(1, 2**31)
         session = Session(new_id, 1, now, now, by_id, OrderedDict(((w.topic, w.index), w) for w in wanted))
         self.sessions[new_id] = session
         return session

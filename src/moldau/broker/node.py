@@ -71,7 +71,7 @@ class Node:
         self.waits = Waits()
         self.timers: list[tuple[float, int]] = []
         self.work: deque[Iterator[None]] = deque()
-        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
+        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)

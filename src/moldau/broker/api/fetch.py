@@ -41,26 +41,18 @@ def fetch(node, connection, request, version):
 
 def open_context(node: Any, request: Any, by_id: bool, now: float) -> Context:
     """Turn the request's rows into what is wanted, folded into a session if there is one."""
-    wanted = [
-        Wanted(
-            t.topic_id if by_id else t.topic,
-            p.partition,
-            p.fetch_offset,
-            p.partition_max_bytes,
-            p.current_leader_epoch,
-            p.last_fetched_epoch,
-        )
-        for t in request.topics
-        for p in t.partitions
-    ]
+    wanted = []
+    for topic in request.topics:
+        name = topic.topic_id if by_id else topic.topic
+        for p in topic.partitions:
+            epochs = p.current_leader_epoch, p.last_fetched_epoch
+            wanted.append(Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs))
+    if len(wanted) > 1:  # of a partition that is named twice, the last counts
+        wanted = list({(one.topic, one.index): one for one in wanted}.values())
     if request.session_epoch == -1 and not request.session_id:
         return Context(None, False, wanted)
     forgotten = [(t.topic_id if by_id else t.topic, i) for t in request.forgotten_topics_data for i in t.partitions]
-    new_id = node.random.randrange(1, 2**31)
-    sessions = node.fetch_sessions
-    return sessions.open(
-        request.session_id, request.session_epoch, wanted, forgotten, by_id=by_id, now=now, new_id=new_id
-    )
+    return node.fetch_sessions.open(request.session_id, request.session_epoch, wanted, forgotten, by_id=by_id, now=now)
 
 
 def attempt(
@@ -86,45 +78,47 @@ def attempt(
 
 def read(known: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
     """What one partition has for the client, or why it has nothing."""
-    row = m.FetchResponse_PartitionData(wanted.index, records=b"")
-    try:
-        partitions = known.get(wanted.topic)
-        if partitions is None and by_id:
-            raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
-        partition = partitions.get(wanted.index) if partitions else None
-        if partition is None:
-            raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
-        error = partition.leader_error(wanted.leader_epoch)
-        if error:
-            raise Refused(error, "the leader epoch does not fit")
-        fill(row, partition, wanted, max_bytes, min_one, isolation)
-    except Refused as refused:
-        row.error_code, row.high_watermark = refused.error, -1
+    row = m.FetchResponse_PartitionData(wanted.index, Error.NONE, -1, aborted_transactions=None, records=b"")
+    partitions = known.get(wanted.topic)
+    partition = partitions.get(wanted.index) if partitions else None
+    if partition is None:
+        unknown_id = by_id and partitions is None
+        row.error_code = Error.UNKNOWN_TOPIC_ID if unknown_id else Error.UNKNOWN_TOPIC_OR_PARTITION
+        row.aborted_transactions = ()
+        return row
+    row.error_code = partition.leader_error(wanted.leader_epoch)
+    if row.error_code == Error.NONE:
+        try:
+            fill(row, partition, wanted, max_bytes, min_one, isolation)
+        except Refused as refused:
+            row.error_code = refused.error
     return row
 
 
 def fill(row: Any, partition: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation) -> None:
-    """Read the partition's log into its row."""
+    """Read the partition's log into its row, or say where the client's history leaves the log's."""
     log = partition.log
-    if wanted.last_fetched_epoch >= 0:
-        partition.begin_epoch()
-        epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-        if epoch < 0:
-            raise Refused(Error.OFFSET_OUT_OF_RANGE, "the last fetched epoch is older than the log")
-        if epoch < wanted.last_fetched_epoch or end_offset < wanted.offset:
-            row.diverging_epoch = m.FetchResponse_EpochEndOffset(epoch, end_offset)
-            row.high_watermark, row.last_stable_offset = log.high_watermark, log.last_stable_offset
-            row.log_start_offset = log.start_offset
-            return
-    found = log.read(wanted.offset, min(max_bytes, wanted.max_bytes), min_one=min_one, isolation=isolation)
-    if found.span is not None:
-        row.records = found.span
+    if wanted.last_fetched_epoch >= 0 and (fork := find_fork(partition, wanted)) is not None:
+        row.diverging_epoch = fork
+    else:
+        found = log.read(wanted.offset, min(max_bytes, wanted.max_bytes), min_one=min_one, isolation=isolation)
+        if found.span is not None:
+            row.records = found.span
+        if isolation is Isolation.COMMITTED:
+            row.aborted_transactions = [m.FetchResponse_AbortedTransaction(*pair) for pair in found.aborted or ()]
     row.high_watermark, row.last_stable_offset = log.high_watermark, log.last_stable_offset
     row.log_start_offset = log.start_offset
-    if isolation is Isolation.COMMITTED:
-        row.aborted_transactions = [m.FetchResponse_AbortedTransaction(*pair) for pair in found.aborted or ()]
-    else:
-        row.aborted_transactions = None
+
+
+def find_fork(partition: Any, wanted: Wanted) -> Any:
+    """Where the epoch that the client last fetched ended, if that is before the offset it asks for (KIP-595)."""
+    partition.begin_epoch()
+    epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if epoch < 0:
+        raise Refused(Error.OFFSET_OUT_OF_RANGE, "the last fetched epoch is not in the log")
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.offset:
+        return m.FetchResponse_EpochEndOffset(epoch, end_offset)
+    return None
 
 
 def respond(context: Context, rows: list[Row], by_id: bool) -> Any:

@@ -7,8 +7,11 @@ librdkafka turns compression off where the lowest version is above 0 (KAFKA-1865
 v5 log start offset.  v7 zstd.  v8 error messages and record errors (KIP-467).  v10 current leader (KIP-951).
 v12 transactions without AddPartitionsToTxn (KIP-890).  v13 topic ids (KIP-516).
 Deviates: a transactional batch is refused with INVALID_TXN_STATE; transactions are not in this release. Records
-inside a batch are not decoded, so a batch with a right checksum whose records do not parse is stored as it is;
-readers and compaction cope with it.
+inside a batch are not decoded, so these checks of Kafka's LogValidator are left out unless the topic's settings demand
+decoding: that there are as many records as the header says, that their offset deltas count up from 0, that compressed
+data decompresses, that each record's timestamp is within bounds (the batch's largest is checked). Such a batch with
+a right checksum is stored as it is; readers and compaction cope with it. An unknown codec gives INVALID_RECORD
+(Kafka: UNKNOWN_SERVER_ERROR), and null records INVALID_RECORD (Kafka does not answer).
 """
 
 from __future__ import annotations
@@ -28,20 +31,8 @@ from moldau.wire.refusal import Refused
 ZSTD = 4
 MAGIC_AT, ATTRIBUTES_AT = 16, 22  # in a batch; the codec is in the low byte of the attributes
 ACKS = (-1, 0, 1)
-# Refusals that come before the log is looked at: the log's start offset is then not told.
-BEFORE_THE_LOG = frozenset(
-    {
-        Error.UNKNOWN_TOPIC_OR_PARTITION,
-        Error.UNKNOWN_TOPIC_ID,
-        Error.NOT_LEADER_OR_FOLLOWER,
-        Error.MESSAGE_TOO_LARGE,
-        Error.RECORD_LIST_TOO_LARGE,
-        Error.CORRUPT_MESSAGE,
-        Error.KAFKA_STORAGE_ERROR,
-        Error.INVALID_REQUIRED_ACKS,
-        Error.INVALID_TOPIC_EXCEPTION,
-    }
-)
+# Refusals of the log with which its start offset is not told.
+UNTOLD = {Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE, Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR}
 
 
 @api(0, versions=(3, 13), advertised=0)
@@ -54,13 +45,15 @@ def produce(node, connection, request, version):
         partitions = known.get(topic.topic_id if by_id else topic.name)
         answers = []
         for part in topic.partition_data:
+            reached = None  # the partition, once its log is asked
             try:
                 partition = find(partitions, part.index, by_id)
                 check(partition, part.records, acks, version)
+                reached = partition
                 appended: Appended = partition.append(part.records, now)
             except Refused as refused:
                 failed = True
-                answers.append(refusal(node, partitions, part.index, refused))
+                answers.append(refusal(reached, part.index, refused))
                 continue
             node.signal(partition)
             if partition.must_sync():
@@ -99,7 +92,9 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
         raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
     if len(records) > ATTRIBUTES_AT:
         if records[MAGIC_AT] != MAGIC:
-            raise Refused(Error.INVALID_RECORD, "only record batches of message format 2 are accepted")
+            old = records[MAGIC_AT] < MAGIC
+            error = Error.INVALID_RECORD if old else Error.CORRUPT_MESSAGE
+            raise Refused(error, "only record batches of message format 2 are accepted")
         if version < 7 and records[ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
             raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs a produce request of version 7 or later")
         if records[ATTRIBUTES_AT] & TRANSACTIONAL:
@@ -115,17 +110,13 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
         raise Refused(Error.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas asks for")
 
 
-def refusal(node: Any, partitions: Any, index: int, refused: Refused) -> Any:
-    """The answer for one partition that took nothing."""
+def refusal(reached: Any, index: int, refused: Refused) -> Any:
+    """The answer for one partition that took nothing. Only one whose log was asked tells where it starts."""
     answer = m.ProduceResponse_PartitionProduceResponse(index, refused.error, -1)
     answer.error_message = refused.message
     answer.record_errors = [m.ProduceResponse_BatchIndexAndErrorMessage(*pair) for pair in refused.record_errors]
-    partition = partitions.get(index) if partitions else None
-    if partition is not None and refused.error not in BEFORE_THE_LOG:
-        answer.log_start_offset = partition.log.start_offset
-    if partition is not None and refused.error == Error.NOT_LEADER_OR_FOLLOWER:
-        placement = partition.placement
-        answer.current_leader = m.ProduceResponse_LeaderIdAndEpoch(placement.leader, placement.leader_epoch)
+    if reached is not None and refused.error not in UNTOLD:
+        answer.log_start_offset = reached.log.start_offset
     return answer
 
 
