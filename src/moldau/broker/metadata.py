@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
+from moldau.broker import logs
 from moldau.broker.features import SUPPORTED
 from moldau.log.answers import Origin
 from moldau.log.checkpoints import Damaged
@@ -25,6 +26,8 @@ from moldau.wire.records import Batch, ControlType, Record, batches, build, cont
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
+
+logger = logs.get(__name__)
 
 TOPIC = metadata_records.TOPIC
 TOPIC_ID = bytes(15) + b"\x01"
@@ -70,6 +73,8 @@ class Metadata:
         offset = self.load_snapshot()
         while offset < log.end_offset:
             offset = self.replay_from(offset)
+        for name in sorted(self.cluster.unsupported):
+            logger.warning("the metadata has records that this release does not obey", type=name)
 
     def load_snapshot(self) -> int:
         """Replay the newest snapshot, and say from where the log goes on."""

@@ -84,10 +84,11 @@ class Cluster:
         self.features: dict[str, int] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.next_producer_id = 0
+        self.unsupported: set[str] = set()
 
     def replay(self, record: Any) -> None:
         """Apply one committed record: the only writer of this image."""
-        REPLAY[record.SCHEMA.name](self, record)
+        REPLAY.get(record.SCHEMA.name, set_aside)(self, record)
 
     def topic(self, name: str | None, topic_id: bytes) -> Topic | None:
         """The topic of that name or, where no name is given, of that id."""
@@ -229,6 +230,11 @@ def replay_quota(cluster: Cluster, record: Any) -> None:
 
 def ignore(cluster: Cluster, record: Any) -> None:
     """Records that say nothing about this image: heartbeats of the log, marks around atomic groups, controllers."""
+
+
+def set_aside(cluster: Cluster, record: Any) -> None:
+    """What Kafka's controller wrote and this release does not know (ACLs, credentials, tokens): told at the start."""
+    cluster.unsupported.add(record.SCHEMA.name)
 
 
 REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
