@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -48,6 +49,7 @@ class Tool:
     env: str = ""
     made_of: Sequence[str] = ()
     cache: str = ""
+    source: str = ""
 
 
 class MakeFailed(Exception):
@@ -82,7 +84,7 @@ def missing(names: Iterable[str]) -> Found | None:
 def _made(tool: Tool) -> Found:
     if lacking := missing(tool.made_of):
         return Found(tool.name, reason=f"{lacking.tool}: {lacking.reason}")
-    target = CACHE / tool.cache
+    target = CACHE / (tool.cache + _digest(tool.source))
     try:
         with _lock(tool.name):
             if not target.exists():
@@ -93,6 +95,14 @@ def _made(tool: Tool) -> Found:
     except MakeFailed as error:
         return Found(tool.name, reason=str(error))
     return Found(tool.name, target)
+
+
+def _digest(source: str) -> str:
+    """A name for what is made of a folder of ours, so that it is made anew when the folder changes."""
+    if not source:
+        return ""
+    files = sorted(file for file in (ROOT / source).rglob("*") if file.is_file())
+    return "-" + hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 @contextlib.contextmanager

@@ -30,6 +30,18 @@ func (w *walk) note(step string, value any, err error) {
 	w.steps[step] = value
 }
 
+// until notes a value when it is as it should be, or the last one after a while: a broker of Apache Kafka may learn of
+// a change a moment after the controller answered.
+func (w *walk) until(step string, look func() (any, bool)) {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		value, done := look()
+		w.note(step, value, nil)
+		if done || time.Now().After(deadline) {
+			return
+		}
+	}
+}
+
 func (w *walk) topic(name string) string { return w.prefix + "-" + name }
 
 func main() {
@@ -93,7 +105,10 @@ func (w *walk) configs() {
 	drop := kadm.AlterConfig{Op: kadm.DeleteConfig, Name: "retention.ms"}
 	answer, err := w.admin.AlterTopicConfigs(w.ctx, []kadm.AlterConfig{set, add, drop}, name)
 	w.note("alter configs", fmt.Sprint(answer[0].Err), err)
-	w.note("altered configs", w.described(name), nil)
+	w.until("altered configs", func() (any, bool) {
+		now := w.described(name)
+		return now, now["max.message.bytes"] == "2000"
+	})
 	bad := kadm.AlterConfig{Op: kadm.SetConfig, Name: "max.message.bytes", Value: kadm.StringPtr("-5")}
 	answer, err = w.admin.AlterTopicConfigs(w.ctx, []kadm.AlterConfig{bad}, name)
 	w.note("alter bad config", fmt.Sprint(answer[0].Err), err)
@@ -103,7 +118,10 @@ func (w *walk) configs() {
 	state := kadm.AlterConfig{Name: "segment.bytes", Value: kadm.StringPtr("2097152")}
 	answer, err = w.admin.AlterTopicConfigsState(w.ctx, []kadm.AlterConfig{state}, name)
 	w.note("alter whole state", fmt.Sprint(answer[0].Err), err)
-	w.note("whole state", w.described(name), nil)
+	w.until("whole state", func() (any, bool) {
+		now := w.described(name)
+		return now, now["segment.bytes"] == "2097152"
+	})
 	brokers, err := w.admin.ListBrokers(w.ctx)
 	w.note("brokers", len(brokers), err)
 	resources, err := w.admin.DescribeBrokerConfigs(w.ctx, brokers[0].NodeID)
@@ -111,10 +129,10 @@ func (w *walk) configs() {
 }
 
 // described gives the settings of a topic that differ from the default, with where they come from.
-func (w *walk) described(topic string) any {
+func (w *walk) described(topic string) map[string]string {
 	resources, err := w.admin.DescribeTopicConfigs(w.ctx, topic)
 	if err != nil {
-		return "error: " + err.Error()
+		return map[string]string{"error": err.Error()}
 	}
 	changed := map[string]string{}
 	for _, config := range resources[0].Configs {
@@ -181,13 +199,11 @@ func (w *walk) delete() {
 	gone, err := w.admin.DeleteTopics(w.ctx, w.topic("a"), w.topic("b"))
 	w.note("delete", fmt.Sprint(gone[w.topic("a")].Err), err)
 	w.note("delete absent", fmt.Sprint(gone[w.topic("b")].Err), nil)
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	w.until("after delete", func() (any, bool) {
 		listed, err := w.admin.ListTopics(w.ctx, w.topic("a"))
-		w.note("after delete", fmt.Sprint(listed[w.topic("a")].Err), err)
-		if listed[w.topic("a")].Err != nil {
-			break // a broker may learn of the deletion a moment after the controller answered
-		}
-	}
+		gone := listed[w.topic("a")].Err
+		return fmt.Sprint(gone, err), gone != nil
+	})
 }
 
 func value(s *string) string {
