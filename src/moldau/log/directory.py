@@ -2,7 +2,7 @@
 
 `.kafka_cleanshutdown` is written when everything has been closed and synced, and taken away when the directory is
 opened: while it is missing, a start must look at what lies behind the recovery points. `.moldau_boot` names the boot of
-the machine in which the directory was last opened: it tells a crash of the process, which loses nothing that was
+the machine in which all partitions were last sound: it tells a crash of the process, which loses nothing that was
 written, from one of the machine, which may lose any write that was not synced.
 
 A directory that is missing, read-only or broken is offline, with a sentence; the partitions of others go on.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from moldau.log.checkpoints import Damaged, Partition, read_offsets, read_properties, write_offsets, write_properties
 from moldau.log.config import LogConfig
-from moldau.log.disk import NO_ROOM, Files, remove_tree
+from moldau.log.disk import NO_ROOM, Files, remove_if_there, remove_tree
 from moldau.log.log import Log
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -59,6 +59,7 @@ class Directory:
     """One entry of `log.dirs`. Call `open` first; `logs` are the partitions that were loaded or created."""
 
     __slots__ = (
+        "booted",
         "clean",
         "condemned",
         "files",
@@ -81,7 +82,7 @@ class Directory:
         self.id = ""
         self.id = ""  # directory.id, for its owner to set
         self.offline: str | None = None
-        self.clean = False
+        self.clean = self.booted = False
         self.lost_writes = True
         self.logs: dict[Partition, Log] = {}
         self.found: set[Partition] = set()
@@ -99,14 +100,14 @@ class Directory:
             self._make()
             self.release_lock = disk.lock(self._at(LOCK))
             self.clean = disk.exists(self._at(CLEAN_SHUTDOWN))
-            if self.clean:  # a crash must not bring it back
-                disk.remove(self._at(CLEAN_SHUTDOWN))
-                disk.sync_dir(self.path)
+            remove_if_there(disk, self._at(CLEAN_SHUTDOWN))
+            disk.sync_dir(self.path)  # a crash must not bring it back, not even one that an earlier start took away
             self._compare_boot()
             self.recovery_points = self._read(RECOVERY_POINTS)
             self.start_offsets = self._read(START_OFFSETS)
             self.high_watermarks = self._read(HIGH_WATERMARKS)
             self._find()
+            self._settle()
         except BlockingIOError:
             raise InUse(
                 f"The data directory {self.path} is in use by another broker. Stop it, or choose another directory."
@@ -128,14 +129,19 @@ class Directory:
         return f"{self.path}/{name}"
 
     def _compare_boot(self) -> None:
-        disk, here = self.files.disk, self.files.disk.boot_id()
+        here = self.files.disk.boot_id()
         try:
-            last = disk.read(self._at(BOOT)).decode(errors="replace").strip()
+            last = self.files.disk.read(self._at(BOOT)).decode(errors="replace").strip()
         except FileNotFoundError:
             last = ""
         self.lost_writes = not here or here != last
-        if self.lost_writes and here:
-            disk.write_atomic(self._at(BOOT), f"{here}\n".encode(), sync=False)
+
+    def _settle(self) -> None:
+        """When every partition has been looked at, what the last crash of the machine has left is known and cut."""
+        settled = self.clean or (len(self.logs) >= len(self.found) and self.found <= self.logs.keys())
+        if settled and self.lost_writes and not self.booted:
+            self.files.disk.write_atomic(self._at(BOOT), f"{self.files.disk.boot_id()}\n".encode(), sync=False)
+            self.booted = True
 
     def _read(self, name: str) -> dict[Partition, int]:
         """A checkpoint that is damaged is not there: then more must be looked at, that is all."""
@@ -191,6 +197,11 @@ class Directory:
         )
         log.checkpoint = self.checkpoint
         self.logs[key] = log
+        if self.lost_writes and not self.booted:
+            try:
+                self._settle()
+            except OSError as error:
+                logger.warning("%s cannot be written: %s", self._at(BOOT), error)
         return log
 
     def create(self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes, now_ms: int) -> Log:

@@ -118,7 +118,7 @@ ABORTED_ENTRY = struct.Struct(">hqqqq")
 class AbortedTransactions:
     """The transaction index of a segment. The file is only there when a transaction was aborted."""
 
-    __slots__ = ("dirty", "entries", "file", "files", "path")
+    __slots__ = ("dirty", "entries", "file", "files", "path", "rest")
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
@@ -126,6 +126,7 @@ class AbortedTransactions:
         self.file: File | None = None
         self.entries: list[Aborted] | None = None
         self.dirty = False
+        self.rest = 0  # bytes behind the entries that are none
 
     def __iter__(self) -> Iterator[Aborted]:
         if self.entries is None:
@@ -134,8 +135,21 @@ class AbortedTransactions:
             except FileNotFoundError:
                 data = b""
             whole = len(data) - len(data) % ABORTED_ENTRY.size
-            self.entries = [Aborted(*row[1:]) for row in ABORTED_ENTRY.iter_unpack(data[:whole])]
+            rows = [Aborted(*row[1:]) for row in ABORTED_ENTRY.iter_unpack(data[:whole])]
+            self.entries = list(_sound(rows))
+            self.rest = len(data) - len(self.entries) * ABORTED_ENTRY.size
         return iter(self.entries)
+
+    def set(self, entries: list[Aborted]) -> None:
+        """Hold exactly these. What is there already is not written again: some of it may be synced, some may not."""
+        known = list(self)
+        same = next((n for n, pair in enumerate(zip(known, entries, strict=False)) if pair[0] != pair[1]), len(known))
+        same = min(same, len(entries))
+        if same < len(known) or self.rest:
+            self._keep(known[:same])
+        for entry in entries[same:]:
+            self.append(entry)
+        self.dirty = self.dirty or bool(entries)
 
     def append(self, aborted: Aborted) -> None:
         entries = list(self)
@@ -147,9 +161,13 @@ class AbortedTransactions:
     def truncate(self, offset: int) -> None:
         """Forget the transactions whose marker is at or after `offset`."""
         kept = [entry for entry in self if entry.last_offset < offset]
-        if len(kept) != len(self.entries or ()):
-            (self.file or self.files.open(self)).truncate(len(kept) * ABORTED_ENTRY.size)
-        self.entries = kept
+        if len(kept) < len(list(self)) or self.rest:
+            self._keep(kept)
+
+    def _keep(self, entries: list[Aborted]) -> None:
+        (self.file or self.files.open(self)).truncate(len(entries) * ABORTED_ENTRY.size)
+        self.entries, self.rest = entries, 0
+        self.dirty = True
 
     def clear(self) -> None:
         self.files.release(self)
@@ -160,3 +178,13 @@ class AbortedTransactions:
     def written_file(self) -> File | None:
         """The file to sync, if anything was written."""
         return (self.file or self.files.open(self)) if self.dirty else None
+
+
+def _sound(rows: list[Aborted]) -> Iterator[Aborted]:
+    """The entries up to one that cannot be: a crash may have left space that was never written."""
+    last = -1
+    for row in rows:
+        if row.producer_id < 0 or not row.first_offset < row.last_offset > last:
+            return
+        last = row.last_offset
+        yield row

@@ -16,7 +16,7 @@ from moldau.log.answers import NOT_FOUND, Appended, Found, Isolation, Origin, Re
 from moldau.log.batchwise import append_batches
 from moldau.log.checkpoints import Damaged, read_topic_id, write_topic_id
 from moldau.log.config import LogConfig
-from moldau.log.disk import NO_ROOM, Files, remove_tree
+from moldau.log.disk import NO_ROOM, File, Files, remove_tree
 from moldau.log.epochs import LeaderEpochs
 from moldau.log.flush import Flush
 from moldau.log.producers import Producers, Sent
@@ -186,10 +186,10 @@ class Log:
                 replay_producers(loading)
         else:
             recover(loading)
-            self.written = True
+            self.written = self.newborn = True  # nobody knows what was synced before the crash
             self.names_made += 1
             ends = [segment.base_offset for segment in segments[1:]]
-            self.segments.unsynced = [s for s, end in zip(segments, ends, strict=False) if end > self.recovery_point]
+            self.segments.unsynced = [s for s, end in zip(segments, ends, strict=False) if end >= self.recovery_point]
         self.end_offset = state.end_offset = loading.end_offset
         self.recovery_point = loading.recovery_point
         self.segments.set(segments)
@@ -208,8 +208,12 @@ class Log:
             try:
                 names = self.files.disk.listdir(self.path)
                 self._load(names, self.last_flush_ms, True, False, self.high_watermark)
-            except (Damaged, OSError) as error:
+            except OSError as error:
+                if error.errno in NO_ROOM:
+                    raise Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {self.path} is full.") from error
                 raise self.fail(f"{self.path} cannot be read: {error}") from error
+            except Damaged as error:
+                raise self.fail(str(error)) from error
             if self.end_offset != end_offset:
                 logger.warning("%s ends at offset %d, not at %d", self.path, self.end_offset, end_offset)
         assert self.active is not None
@@ -325,7 +329,7 @@ class Log:
         """A full disk refuses this append and leaves the log as it was; anything else takes the partition offline."""
         if error.errno in NO_ROOM and self.active is not None:
             try:
-                self.active.open_file().truncate(self.active.size)
+                self.active.cut(self.active.size)
                 return Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {self.path} is full.")
             except OSError as second:
                 error = second
@@ -453,8 +457,7 @@ class Log:
             self.epochs.write()
             files = [file for segment in self.segments.unsynced for file in segment.written_files()]
             files += self.active.dirty_files()
-            if self.newborn:
-                files.append(self.files.disk.open(f"{self.path}/{METADATA}"))
+            files += self._newborn_files()
         except OSError as error:
             raise self.write_failed(error) from error
         folders = self._changed_folders() if self.names_made > self.names_synced or self.active.txns.dirty else []
@@ -498,8 +501,12 @@ class Log:
 
     def _sync(self, segments: Sequence[Segment]) -> None:
         files = [file for segment in segments for file in segment.written_files()]
-        files += [self.files.disk.open(f"{self.path}/{METADATA}")] if self.newborn else []
+        files += self._newborn_files()
         Flush(self, self.files.disk, files, self._changed_folders(), self.end_offset, self.last_flush_ms).sync()
+
+    def _newborn_files(self) -> list[File]:
+        path = f"{self.path}/{METADATA}"
+        return [self.files.disk.open(path)] if self.newborn and self.files.disk.exists(path) else []
 
     def _changed_folders(self) -> list[str]:
         return [self.path, self.path.rpartition("/")[0]] if self.newborn else [self.path]

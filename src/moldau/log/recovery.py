@@ -21,6 +21,7 @@ from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
 from moldau.log.disk import Files, remove_if_there
 from moldau.log.epochs import LeaderEpochs
+from moldau.log.index import Aborted
 from moldau.log.producers import SNAPSHOT, Producers
 from moldau.log.segment import CHUNK_BYTES, CLEANED, DELETED, INDEX, LOG, MAX_DELTA, SWAP, TIMES, TXNS, Segment
 from moldau.wire.errors import WireError
@@ -91,6 +92,9 @@ def recover(loading: Loading) -> None:
     """Bring the partition to a state in which every batch of it is known to be whole."""
     segments = loading.segments
     first = max((i for i, s in enumerate(segments) if s.base_offset <= loading.recovery_point), default=0)
+    if loading.lost_writes and first and segments[first].base_offset == loading.recovery_point:
+        segments[first - 1].rebuild()  # its records are synced, but it may have been sealed later
+        segments[first - 1].seal()
     if first == len(segments) - 1 and _nothing_unsynced(loading, segments[first]):
         return
     _replay_to(loading, segments[:first], segments[first].base_offset)
@@ -120,6 +124,7 @@ def _nothing_unsynced(loading: Loading, segment: Segment) -> bool:
     if segment.size and position + segment.batch_at(position).size != segment.size:
         return False
     loading.end_offset = end
+    segment.txns.truncate(end)  # an entry may have reached the disk without its marker
     replay_producers(loading)
     return True
 
@@ -148,12 +153,14 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
             if batch.base_offset >= end:
                 return
             yield batch
+            if batch.next_offset >= following:
+                break
 
 
 def _scan(loading: Loading, segment: Segment) -> int:
     """Check and index a segment; return the position where it stops being sound, which is its size if it never does."""
     segment.start_over()
-    segment.txns.clear()
+    found: list[Aborted] = []
     next_offset = segment.base_offset
     position = 0
     try:
@@ -163,11 +170,12 @@ def _scan(loading: Loading, segment: Segment) -> int:
             segment.note(at, batch.size, batch.last_offset, batch.max_timestamp)
             loading.epochs.assign_if_newer(batch.partition_leader_epoch, batch.base_offset)
             if aborted := loading.producers.apply_batch(batch):
-                segment.txns.append(aborted)
+                found.append(aborted)
             next_offset = batch.next_offset
             position = at + batch.size
     except Damaged as error:
         logger.debug("%s", error)
+    segment.txns.set(found)
     loading.end_offset = loading.producers.end_offset = next_offset
     return position
 
