@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
+from moldau.broker.work import BUSY, IDLE, Work
 from moldau.log.compaction import Sync
 
 if TYPE_CHECKING:
@@ -14,20 +14,23 @@ if TYPE_CHECKING:
 log = logs.get(__name__)
 
 
-def compact_next(node: Node) -> Iterator[None]:
-    """Compact the log that needs it most. `tick` advances this for about 2 ms at a time."""
+def compact_all(node: Node) -> Work:
+    """Compact the log that needs it most, then the next, until none does. `tick` advances this a little at a time."""
     cleaner = node.cleaner
     cleaner.memory_bytes = node.settings["log.cleaner.dedupe.buffer.size"]
-    logs = (partition.log for partition in node.replicas)
-    if cleaner.current is not None or cleaner.next(logs, node.clock.wall_ms()) is None:
-        return
-    while (step := cleaner.step()) is not None:
-        if isinstance(step, Sync):
-            outcome: list[Any] = []
-            node.background.submit(step.sync, outcome.append)
-            while not outcome:
-                yield
-            if isinstance(outcome[0], BaseException):
-                log.error("a compacted segment cannot be synced; it will be tried again", reason=str(outcome[0]))
-                cleaner.cancel()
-        yield
+    while cleaner.next((partition.log for partition in node.replicas), node.clock.wall_ms()) is not None:
+        while (step := cleaner.step()) is not None:
+            if isinstance(step, Sync):
+                yield from sync(node, step)
+            yield BUSY
+
+
+def sync(node: Node, step: Sync) -> Work:
+    """Wait for the disk without holding up the node."""
+    outcome: list[Any] = []
+    node.background.submit(step.sync, outcome.append)
+    while not outcome:
+        yield IDLE
+    if isinstance(outcome[0], BaseException):
+        log.error("a compacted segment cannot be synced; it will be tried again", reason=str(outcome[0]))
+        node.cleaner.cancel()

@@ -8,8 +8,7 @@ the request until something that it watches is signalled, or until its deadline.
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from random import Random
@@ -25,6 +24,7 @@ from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.storage import id_bytes, open_directories, open_metadata_log
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
+from moldau.broker.work import Workshop
 from moldau.log.cleaner import Cleaner
 from moldau.log.disk import Disk
 from moldau.machines.cluster import BROKER, Cluster, Endpoint
@@ -70,7 +70,7 @@ class Node:
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
         self.timers: list[tuple[float, int]] = []
-        self.work: deque[Iterator[None]] = deque()
+        self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
@@ -197,19 +197,12 @@ class Node:
             number = self.timers[0][1]
             heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
             TIMERS[number].run(self)
-        self.advance_work(now + SLICE_MS)
+        self.work.advance(lambda: self.clock.monotonic_ms() >= now + SLICE_MS)
         return self.idle_ms()
 
     def interval_ms(self, number: int) -> int:
         interval = TIMERS[number].interval
         return interval if isinstance(interval, int) else self.settings[interval]
-
-    def advance_work(self, until_ms: float) -> None:
-        """Give each piece of background work its turn, until the slice is used up."""
-        while self.work and self.clock.monotonic_ms() < until_ms:
-            job = self.work.popleft()
-            if next(job, self) is not self:
-                self.work.append(job)
 
     def idle_ms(self) -> float:
         """How long nothing is due."""

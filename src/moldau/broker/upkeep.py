@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.broker import logs
-from moldau.broker.compacting import compact_next
+from moldau.broker.compacting import compact_all
+from moldau.broker.work import BUSY, Work
 from moldau.log.retention import retain
 from moldau.wire.refusal import Refused
 
@@ -32,15 +33,19 @@ def flush_due(node: Node) -> None:
 
 
 def retention(node: Node) -> None:
-    """Delete segments that are too old, too many, or before the start of their log."""
-    now = node.clock.wall_ms()
-    for partition in node.replicas:
+    node.work.add(retain_all(node))
+
+
+def retain_all(node: Node) -> Work:
+    """Delete segments that are too old, too many, or before the start of their log; a log at a time."""
+    for partition in list(node.replicas):
         if partition.log.offline is None:
             try:
-                for segment, why in retain(partition.log, now):
+                for segment, why in retain(partition.log, node.clock.wall_ms()):
                     log.info("deleted a segment", partition=str(partition), base_offset=segment.base_offset, why=why)
             except Refused as refused:
                 log.error("retention failed", partition=str(partition), reason=refused.message)
+            yield BUSY
 
 
 def sweep(node: Node) -> None:
@@ -69,8 +74,8 @@ def snapshot_metadata(node: Node) -> None:
 
 def compact(node: Node) -> None:
     """Look for a log that wants compaction, unless one is being compacted."""
-    if node.settings["log.cleaner.enable"] and not node.work:
-        node.work.append(compact_next(node))
+    if node.settings["log.cleaner.enable"] and node.cleaner.current is None:
+        node.work.add(compact_all(node))
 
 
 TIMERS = (
