@@ -99,6 +99,9 @@ def recover(loading: Loading) -> None:
         return
     _replay_to(loading, segments[:first], segments[first].base_offset)
     for at, segment in enumerate(segments[first:], first):
+        if at > first and segment.base_offset < loading.end_offset:
+            _drop_overlapping(loading, at)
+            break
         if segment.base_offset > loading.start_offset:
             loading.producers.take_snapshot()
         cut = _scan(loading, segment)
@@ -188,6 +191,19 @@ def _gap_behind(loading: Loading, at: int) -> bool:
     following = [segment.base_offset for segment in loading.segments[at + 1 : at + 2]]
     gap = any(base > max(loading.end_offset, loading.recovery_point) for base in following)
     return gap and loading.lost_writes and not loading.config.compacted
+
+
+def _drop_overlapping(loading: Loading, at: int) -> None:
+    """A segment that begins before the end of the one before it was removed, but a crash has brought it back."""
+    later = loading.segments[at:]
+    if not loading.lost_writes and any(segment.look() for segment in later):
+        raise Damaged(f"{later[0].path} begins before the end of the segment before it, {loading.end_offset}")
+    logger.warning("%s comes from an earlier life of this log: removed with %d others", later[0].path, len(later) - 1)
+    for dropped in reversed(later):
+        dropped.remove()
+    later[0].files.disk.sync_dir(later[0].folder)
+    del loading.segments[at:]
+    loading.segments[-1].reopen()
 
 
 def _synced_but_gone(loading: Loading, where: str) -> str:
