@@ -59,6 +59,9 @@ class Run:
         """The samples of a row: runs that alternate between the brokers."""
         brokers = [broker for broker in self.brokers if broker.name in row.brokers]
         with contextlib.ExitStack() as closing:
+            if not row.warm:
+                for broker in brokers:  # whatever happens, the next row begins without it
+                    closing.callback(broker.wipe)
             loads = {broker.name: row.samples(broker, self.effort) for broker in brokers}
             for generator in loads.values():
                 closing.callback(generator.close)

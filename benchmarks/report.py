@@ -37,7 +37,8 @@ METHOD = """\
 - The client is a C program on librdkafka (`benchmarks/client.c`), the same for both; raw requests go over plain
   sockets. Client and brokers share the cores of one machine and one file system, over loopback.
 - Apache Kafka {kafka} runs from Maven's jars as one node (broker and controller), with the JVM flags of its own
-  start script (1 GB heap, G1), its default settings, and logging at level error.
+  start script (1 GB heap, G1) and logging at level error. Settings are the defaults, but that both brokers have
+  `log.segment.delete.delay.ms=100` and `log.cleaner.backoff.ms=1000`, so that a run need not wait for the one before.
 - Both brokers are up during the warm rows, and one is loaded at a time. Kafka is warmed by a minute of all the loads
   first. Runs alternate between the two; the figure is the median, the range of the runs stands in brackets.
 - Produce goes to a fresh topic with acks=all, linger.ms=5 and librdkafka's batch sizes; the topic is deleted after
