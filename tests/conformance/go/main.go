@@ -89,12 +89,17 @@ func (w *walk) topics() {
 	w.note("create partitions", more[w.topic("a")].Err == nil, err)
 	fewer, err := w.admin.UpdatePartitions(w.ctx, 1, w.topic("a"))
 	w.note("fewer partitions", fmt.Sprint(fewer[w.topic("a")].Err), err)
-	listed, err := w.admin.ListTopics(w.ctx, w.topic("a"), w.topic("b"))
-	detail := listed[w.topic("a")]
-	w.note("list", map[string]any{
-		"partitions": detail.Partitions.Numbers(), "leader_epoch": detail.Partitions[0].LeaderEpoch,
-		"isr": len(detail.Partitions[0].ISR), "internal": detail.IsInternal, "absent": fmt.Sprint(listed[w.topic("b")].Err),
-	}, err)
+	w.until("list", func() (any, bool) {
+		listed, err := w.admin.ListTopics(w.ctx, w.topic("a"), w.topic("b"))
+		detail := listed[w.topic("a")]
+		if err != nil || len(detail.Partitions) == 0 {
+			return fmt.Sprint(err), false
+		}
+		return map[string]any{
+			"partitions": detail.Partitions.Numbers(), "leader_epoch": detail.Partitions[0].LeaderEpoch,
+			"isr": len(detail.Partitions[0].ISR), "internal": detail.IsInternal, "absent": fmt.Sprint(listed[w.topic("b")].Err),
+		}, len(detail.Partitions) == 5
+	})
 }
 
 func (w *walk) configs() {

@@ -1,0 +1,75 @@
+"""accepted.toml: the differences that are meant, or wait for a part that is not built yet."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.differential.normal import Difference
+
+TABLE = Path(__file__).parent / "accepted.toml"
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A row. `cases` and `field` may have asterisks; `kafka` and `moldau` are the values, if they are always the same."""
+
+    cases: tuple[str, ...]
+    why: str
+    field: str = ""
+    kafka: Any = ANY
+    moldau: Any = ANY
+
+    def covers(self, case: str, difference: Difference) -> bool:
+        values = ((self.kafka, difference.kafka), (self.moldau, difference.moldau))
+        return (
+            self.names(case)
+            and fnmatchcase(difference.path, self.field)
+            and all(wanted in (ANY, found) for wanted, found in values)
+        )
+
+    def names(self, case: str) -> bool:
+        return any(fnmatchcase(case, pattern) for pattern in self.cases)
+
+
+@cache
+def table() -> dict[str, tuple[Accepted, ...]]:
+    """The rows by script."""
+    rows = tomllib.loads(TABLE.read_text())
+    return {
+        script: tuple(Accepted(tuple(row.pop("cases")), **row) for row in found) for script, found in rows.items()
+    }
+
+
+class Judgement:
+    """What a script's differences came to, beside the rows for it."""
+
+    def __init__(self, script: str) -> None:
+        self.rows = table().get(script, ())
+        self.used: set[tuple[Accepted, str]] = set()
+        self.requests = 0
+        self.accepted = 0
+        self.failures: list[str] = []
+
+    def unexpected(self, case: str, found: Iterable[Difference]) -> list[Difference]:
+        return [difference for difference in found if not self._covered(case, difference)]
+
+    def _covered(self, case: str, difference: Difference) -> bool:
+        rows = [row for row in self.rows if row.covers(case, difference)]
+        self.used |= {(row, pattern) for row in rows for pattern in row.cases if fnmatchcase(case, pattern)}
+        return bool(rows)
+
+    def unneeded(self) -> list[str]:
+        """Rows, and names of cases in rows, that no answer needed."""
+        wanted = [(row, pattern) for row in self.rows for pattern in row.cases]
+        return [
+            f"accepted.toml: {pattern} ({row.field or 'answer'}) agrees now"
+            for row, pattern in wanted
+            if (row, pattern) not in self.used
+        ]

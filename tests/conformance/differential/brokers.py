@@ -1,0 +1,91 @@
+"""Apache Kafka from its jars and Moldau, with the same settings, each on free ports of the loopback address."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moldau.testing import broker
+from tests.conformance.differential.target import Target
+
+# The least that one node needs, and what makes answers differ visibly from defaults.
+SETTINGS = {
+    "node.id": "1",
+    "broker.rack": "rack",
+    "num.partitions": "2",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+ALONE = """
+process.roles=broker,controller
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+log.dirs={data}
+"""
+# A run is too short for the second compiler and a parallel collector to pay for themselves.
+JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m"]
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+START_S = 120.0
+
+
+@contextmanager
+def pair(libs: Path, folder: Path) -> Iterator[tuple[Target, Target]]:
+    """Both brokers; they are ended whatever happens."""
+    with apache_kafka(libs, folder) as kafka, broker(SETTINGS) as moldau:
+        here = Target("Moldau", moldau.port, moldau.data_dir)
+        try:
+            yield kafka, here
+        finally:
+            kafka.close()
+            here.close()
+
+
+@contextmanager
+def apache_kafka(libs: Path, folder: Path) -> Iterator[Target]:
+    port, controller = free_ports(2)
+    data, properties, log = folder / "kafka", folder / "server.properties", folder / "kafka.log"
+    lines = [f"{name}={value}" for name, value in SETTINGS.items()]
+    properties.write_text("\n".join(lines) + ALONE.format(port=port, controller=controller, data=data))
+    java = [*JAVA, QUIET, "-cp", f"{libs}/*"]
+    formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+    subprocess.run(formatting, check=True, capture_output=True, timeout=START_S)
+    with log.open("wb") as out:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+    try:
+        _await(process, port, log)
+        yield Target("Kafka", port, str(data), (controller,))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"Kafka ended:\n{log.read_text()[-3000:]}"
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"Kafka does not start:\n{log.read_text()[-3000:]}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free together, so that they are different ones."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()

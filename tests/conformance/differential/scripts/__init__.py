@@ -1,0 +1,8 @@
+"""The scripts, in the order they are played. Each makes its own topics, and leaves the broker's settings as it found them."""
+
+from __future__ import annotations
+
+from tests.conformance.differential.case import Script
+from tests.conformance.differential.scripts import fetch, produce
+
+SCRIPTS: tuple[Script, ...] = (produce.SCRIPT, produce.IDEMPOTENT, fetch.SCRIPT, fetch.SESSIONS)
