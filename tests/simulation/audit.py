@@ -8,13 +8,15 @@ from moldau.broker.connection import Connection
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
+from tests.simulation.admin import TOPIC_RESOURCE, Described, Image
 from tests.simulation.ledger import Ledger, Seen
-from tests.simulation.properties import Property
+from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 FETCH_VERSION = 12
+TOPIC_CONFIG = 1
 FLUSH_SLACK_MS = 1600
 """The timer that looks for due flushes runs each second, and a sync takes its time."""
 
@@ -36,6 +38,25 @@ class Auditor:
         key = request.SCHEMA.key
         _, position = frames.response_header(key, version, data[4:])
         return codec.decode(m.response_class(key), version, memoryview(data)[4:], position)
+
+    def image(self) -> Image:
+        """Topics, partitions and settings, as the node describes them."""
+        topics = self.call(m.MetadataRequest(topics=None), 12).topics
+        resources = [m.DescribeConfigsRequest_DescribeConfigsResource(TOPIC_RESOURCE, t.name, None) for t in topics]
+        described = self.call(m.DescribeConfigsRequest(resources), 4).results
+        configs = {
+            result.resource_name: {row.name: row.value for row in result.configs if row.config_source == TOPIC_CONFIG}
+            for result in described
+        }
+        return {t.name: Described(t.topic_id, len(t.partitions), configs[t.name]) for t in topics}
+
+    def audit_metadata(self) -> None:
+        """After a start: what was in doubt is decided, and all else is as it was."""
+        image = self.image()
+        self.world.admin.resolve(image, restarted=True)
+        ours = {t.name: Described(t.id, len(t.ledgers), t.configs) for t in self.world.topics.values()}
+        if image != ours:
+            raise Broken(Property.METADATA, f"the node says {image}, it promised {ours}")
 
     def fetch(self, ledger: Ledger, offset: int) -> Any:
         wanted = m.FetchRequest_FetchPartition(

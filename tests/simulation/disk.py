@@ -256,6 +256,11 @@ class SimDisk:
         self.step(path)
         self.machine.folder(path).sync()
 
+    def sync_all(self, path: str) -> None:
+        """All that anyone has written to the volume."""
+        self.step(path)
+        self.machine.root.sync_all()
+
     # The machine.
 
     def lock(self, path: str) -> Callable[[], None]:

@@ -14,6 +14,7 @@ from moldau.wire.records import Batch, Record, records
 from tests.simulation.properties import Broken, Property
 
 FOREVER = 2**63 - 1
+WEEK_MS = 604_800_000
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +72,16 @@ class Ledger:
 
     def broken(self, which: Property, seen: str) -> Broken:
         return Broken(which, f"{self}: {seen}")
+
+    @property
+    def expires(self) -> bool:
+        """Whether retention may take records at any time."""
+        topic = self.topic
+        return topic.shortest_retention_ms < WEEK_MS or topic.smallest_retention_bytes < FOREVER
+
+    def time_of(self, name: bytes) -> int:
+        sent, at = self.sent[name]
+        return sent.items[at].timestamp
 
     # What comes in.
 

@@ -1,7 +1,7 @@
 """What lies on a disk: files and folders, each with the state that is certain and the changes that are not yet.
 
 A write is certain when its file was synced, a name (made, renamed, removed) when its folder was. A crash of the machine
-decides the fate of everything else. Of a folder a prefix of its changes survives, because file systems keep a journal of
+decides the fate of all else. Of a folder a prefix of its changes survives, because file systems keep a journal of
 them; the writes to a file have no order among each other, and none with the names: a renamed file may come back empty.
 """
 
@@ -117,6 +117,11 @@ class Folder:
         if self.pending:
             self.safe = dict(self.names)
             self.pending.clear()
+
+    def sync_all(self) -> None:
+        self.sync()
+        for node in self.names.values():
+            node.sync_all() if isinstance(node, Folder) else node.sync()
 
     def crash(self, random: Random) -> None:
         if self.pending:

@@ -21,6 +21,11 @@ class Plan:
     crashes: int
     cuts: int
     producers: int
+    consumers: int
+    admin_acts: int
+    fillings: int
+    failures: int
+    rots: int
     batches: int  # how many are sent, about
     settings: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
@@ -35,6 +40,11 @@ class Plan:
             crashes=random.choice((1, 2, 4)),
             cuts=random.choice((0, 3, 12)),
             producers=random.choice((1, 2, 3)),
+            consumers=random.choice((0, 1, 2)),
+            admin_acts=random.choice((1, 6, 15)),
+            fillings=random.choice((0, 0, 1, 3)),
+            failures=random.choice((0, 0, 0, 1, 2)),
+            rots=random.choice((0, 0, 0, 1, 3)),
             batches=random.choice((20, 60, 120)),
         )
         plan.settings = settings(random)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from tests.simulation.ledger import FOREVER, Ledger
 
@@ -22,16 +23,22 @@ class Topic:
     shortest_retention_ms: int = FOREVER
     smallest_retention_bytes: int = FOREVER
     was_compacted: bool = False
+    doomed: bool = False  # its deletion was asked for
 
     def __post_init__(self) -> None:
         self.note_retention()
 
     def note_retention(self) -> None:
         """Remember the strictest retention that ever held: what has gone under it may be gone."""
-        policy = self.configs.get("cleanup.policy", "delete")
+        self.may_become("", "")
+
+    def may_become(self, name: str, value: str) -> None:
+        """This setting may hold from now on, or not."""
+        configs = self.configs | {name: value}
+        policy = configs.get("cleanup.policy", "delete")
         self.was_compacted = self.was_compacted or "compact" in policy
         if "delete" in policy:
-            ms, size = int(self.configs.get("retention.ms", "604800000")), int(self.configs.get("retention.bytes", -1))
+            ms, size = int(configs.get("retention.ms", "604800000")), int(configs.get("retention.bytes", -1))
             self.shortest_retention_ms = min(self.shortest_retention_ms, ms if ms >= 0 else FOREVER)
             self.smallest_retention_bytes = min(self.smallest_retention_bytes, size if size >= 0 else FOREVER)
 
@@ -50,6 +57,9 @@ class Topic:
     @property
     def append_time(self) -> bool:
         return self.configs.get("message.timestamp.type") == "LogAppendTime"
+
+    def is_in(self, image: dict[str, Any]) -> bool:
+        return self.name in image and image[self.name].id == self.id
 
     def extend(self, partitions: int) -> None:
         self.ledgers += [Ledger(self, index) for index in range(len(self.ledgers), partitions)]
@@ -71,7 +81,7 @@ def random_configs(random: Random) -> dict[str, str]:
         configs["retention.bytes"] = str(random.choice((0, 1000, 4000)))
     if some() < 0.25:
         configs["cleanup.policy"] = random.choice(("compact", "compact", "compact,delete"))
-        configs["min.cleanable.dirty.ratio"] = random.choice(("0", "0.3"))
+        configs["min.cleanable.dirty.ratio"] = random.choice(("0.0", "0.3"))
         configs["delete.retention.ms"] = str(random.choice((0, 500, 86400000)))
     if some() < 0.2:
         configs["message.timestamp.type"] = "LogAppendTime"
@@ -80,3 +90,20 @@ def random_configs(random: Random) -> dict[str, str]:
     configs["file.delete.delay.ms"] = str(random.choice((0, 300, 2000)))
     codec = random.choice(CODECS)
     return configs if codec == "producer" else {**configs, "compression.type": codec}
+
+
+CHANGES = {
+    "internal.segment.bytes": ("700", "1500", "5000"),
+    "retention.ms": ("500", "3000", "604800000"),
+    "retention.bytes": ("-1", "2000"),
+    "index.interval.bytes": ("0", "150", "4096"),
+    "segment.ms": ("200", "604800000"),
+    "file.delete.delay.ms": ("0", "1000"),
+    "compression.type": CODECS,
+    "min.cleanable.dirty.ratio": ("0.0", "0.9"),
+}
+
+
+def changed_config(random: Random) -> tuple[str, str]:
+    name = random.choice(list(CHANGES))
+    return name, random.choice(CHANGES[name])

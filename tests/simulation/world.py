@@ -14,6 +14,7 @@ from moldau.broker.storage import StartError
 from moldau.machines.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire.errors import Error
+from tests.simulation.admin import Admin
 from tests.simulation.audit import Auditor
 from tests.simulation.background import SlowThread
 from tests.simulation.disk import Crash, Machine, SimDisk
@@ -45,12 +46,15 @@ class World:
         self.links: list[Link] = []
         self.ready: list[Link] = []
         self.link_serial = 0
-        self.up = self.ending = False
+        self.up = self.ending = self.over = False
+        self.metadata_faulty = False
+        self.metadata_rotten = self.was_full = False
         self.power_lost_ms = 0.0
         self.tick_at = 0.0
         self.room_since_ms = 0.0
         self.prepare_media()
         self.boot()
+        self.admin = Admin(self)
 
     def prepare_media(self) -> None:
         """The data directories are there from the start, as those of a volume are."""
@@ -77,15 +81,26 @@ class World:
             self.refused_to_start(str(error))
             return
         self.up = True
+        self.note_failures()
+        self.was_full = self.machine.full
         self.counts["starts"] += 1
         self.tick_at = self.clock.now
         self.auditor = Auditor(self)
+        self.auditor.audit_metadata()
         for ledger in self.ledgers():
             self.auditor.audit(ledger)
         self.tick()
 
     def refused_to_start(self, reason: str) -> None:
-        raise Broken(Property.COMES_UP, reason)
+        """Only damaged metadata, or a disk without room, is a reason."""
+        self.events.note(f"refused to start: {reason}")
+        self.counts["starts refused"] += 1
+        if self.metadata_rotten:
+            self.over = True
+        elif self.machine.full:
+            self.go_down()
+        else:
+            raise Broken(Property.COMES_UP, reason)
 
     def tick(self) -> None:
         if self.up and self.clock.now >= self.tick_at:
@@ -110,8 +125,9 @@ class World:
         self.background.finish()
         self.counts["clean stops"] += 1
         for ledger in self.ledgers():
-            if not ledger.faulty and not ledger.unsure:
+            if not (ledger.faulty or ledger.rotten or ledger.unsure or self.was_full):
                 ledger.safe = ledger.high
+        self.forget_starts()
         self.go_down()
 
     def die(self, power: bool) -> None:
@@ -123,12 +139,20 @@ class World:
         if power:
             self.machine.lose_power()
             self.power_lost_ms = self.clock.now
-            for ledger in self.ledgers():
-                ledger.unsure = True
+        for ledger in self.ledgers():
+            ledger.unsure = ledger.unsure or power
+        self.forget_starts()
         self.go_down()
+
+    def forget_starts(self) -> None:
+        """On a full disk it could not be written down where the logs begin."""
+        if self.was_full:
+            for ledger in self.ledgers():
+                ledger.start = 0
 
     def go_down(self) -> None:
         self.up = False
+        self.machine.broken.clear()
         self.background.gone = True
         links, self.links = self.links, []
         self.ready.clear()
@@ -138,6 +162,12 @@ class World:
             producer.node_restarted()
         self.boot()
         self.events.after(self.random.uniform(1, 60), self.start)
+
+    def note_failures(self) -> None:
+        """Whatever lies below a failing folder may be offline until the next start."""
+        for ledger in self.ledgers():
+            ledger.faulty = any(self.machine.fails(f"{path}/{ledger}") for path in DIRECTORIES)
+        self.metadata_faulty = self.machine.fails(f"{DIRECTORIES[0]}/x")
 
     def crashed(self) -> None:
         """The fuse burnt down within a step of the disk."""
@@ -172,15 +202,28 @@ class World:
             raise Broken(Property.METADATA, f"producer id {producer_id} was given out twice")
         self.producer_ids.add(producer_id)
 
+    def forget_topic(self, topic: Topic) -> None:
+        del self.topics[topic.name]
+        for producer in self.producers:
+            for ledger in topic.ledgers:
+                producer.forget(ledger)
+
+    def has_no_room(self) -> bool:
+        """Now, or when an answer that arrives now was given."""
+        return self.machine.full or self.clock.now - self.room_since_ms < 6 * self.plan.latency_ms
+
+    def storage_may_fail(self) -> bool:
+        """Whether a change of the metadata may be refused."""
+        return self.has_no_room() or bool(self.machine.broken)
+
     def check_refusal(self, ledger: Ledger, error: Error) -> None:
         """Whether a partition has a reason to refuse."""
         if error is Error.KAFKA_STORAGE_ERROR:
-            full = self.machine.full or self.clock.now - self.room_since_ms < 4 * self.plan.latency_ms
-            fine = ledger.faulty or ledger.rotten or full
+            fine = ledger.faulty or ledger.rotten or self.has_no_room()
         elif error is Error.REQUEST_TIMED_OUT:
             fine = True
         else:
-            fine = self.topics.get(ledger.topic.name) is not ledger.topic
+            fine = ledger.topic.doomed
         if not fine:
             raise Broken(Property.SOUND_STAYS_ONLINE, f"{ledger}: {error.name}")
 

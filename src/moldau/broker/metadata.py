@@ -117,7 +117,8 @@ class Metadata:
     def replay_from(self, offset: int) -> int:
         """Replay one chunk of the log; returns where the next begins."""
         span = self.log.read(offset, CHUNK).span
-        assert span is not None, "the log ends before its end offset"
+        if span is None:
+            raise Damaged(f"{self.log.path} has no records at offset {offset}, and ends at {self.log.end_offset}")
         view, position = memoryview(span.read()), 0
         while len(view) - position > 12:
             batch = Batch(view, position)
@@ -128,6 +129,8 @@ class Metadata:
         return offset
 
     def replay(self, batch: Batch) -> None:
+        """WireError when the batch is not what was written: the whole cluster depends on it."""
+        batch.verify()
         self.epoch = max(self.epoch, batch.partition_leader_epoch)
         if not batch.is_control:
             for record in records(batch):

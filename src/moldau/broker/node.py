@@ -21,10 +21,11 @@ from moldau.broker.connection import Connection
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
-from moldau.broker.storage import id_bytes, open_directories, open_metadata_log
+from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
 from moldau.broker.work import Workshop
+from moldau.log.checkpoints import Damaged
 from moldau.log.cleaner import Cleaner
 from moldau.log.disk import Disk
 from moldau.machines.cluster import BROKER, Cluster, Endpoint
@@ -33,6 +34,7 @@ from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
+from moldau.wire.refusal import Refused
 
 Route = tuple[Handler, type[Any]]
 
@@ -83,10 +85,14 @@ class Node:
     def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Open the data directories and take part in the cluster; raises StartError with a sentence if it cannot."""
         self.replicas.directories = open_directories(self)
-        self.metadata.load(open_metadata_log(self))
-        self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
-        self.load_dynamic_settings()
-        self.replicas.open_all()
+        try:
+            self.metadata.load(open_metadata_log(self))
+            self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
+            self.load_dynamic_settings()
+            self.replicas.open_all()
+        except (Damaged, OSError, Refused, StartError, WireError) as error:
+            self.abandon()
+            raise explained(self, error) from error
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)

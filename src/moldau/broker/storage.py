@@ -10,6 +10,7 @@ from moldau.log.checkpoints import Damaged
 from moldau.log.directory import Directory, InUse, Meta
 from moldau.log.disk import Files
 from moldau.log.log import Log
+from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 
 class StartError(Exception):
     """The broker cannot start; the text is a sentence that says what to do."""
+
+
+def explained(node: Node, error: Exception) -> StartError:
+    """Why the node cannot go on from what it found, as a sentence."""
+    if isinstance(error, StartError):
+        return error
+    if isinstance(error, Refused):
+        return StartError(f"The broker cannot write what a start needs. {error.message}")
+    path = node.metadata.log.path
+    return StartError(f"The cluster's metadata in {path} is damaged: {error}. Restore the folder from a copy.")
 
 
 def open_directories(node: Node) -> list[Directory]:
@@ -27,7 +38,7 @@ def open_directories(node: Node) -> list[Directory]:
         for directory in directories:
             directory.open()
         claim(node, [d for d in directories if d.offline is None])
-    except (InUse, Damaged) as error:
+    except (InUse, Damaged, OSError, StartError) as error:
         for directory in directories:
             directory.release_lock()
         raise StartError(str(error)) from None

@@ -11,6 +11,7 @@ A directory that is missing, read-only or broken is offline, with a sentence; th
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from moldau.log.checkpoints import Damaged, Partition, read_offsets, read_properties, write_offsets, write_properties
@@ -249,8 +250,9 @@ class Directory:
     def sweep(self, now_ms: int) -> None:
         """Remove what is due: folders of deleted partitions, files of deleted segments."""
         for log in self.logs.values():
-            if log.segments.condemned:
-                log.sweep(now_ms)
+            if log.segments.condemned and log.offline is None:
+                with suppress(Refused):  # it is offline now, and has said why
+                    log.sweep(now_ms)
         due = [path for due_ms, path in self.condemned if due_ms <= now_ms]
         self.condemned = [(due_ms, path) for due_ms, path in self.condemned if due_ms > now_ms]
         for path in due:

@@ -541,18 +541,26 @@ class Log:
             self.epochs.truncate_start(offset)
 
     def delete_segments(self, doomed: Sequence[Segment], now_ms: int) -> None:
-        """Drop the oldest segments, as retention has decided. If that is all of them, an empty one follows."""
+        """Drop the oldest segments, as retention has decided. If that is all of them, an empty one follows.
+
+        The active one comes last: the new one that it needs may find no room before the others are gone.
+        """
         if not doomed:
             return
+        active = self.wake()
         try:
-            if doomed[-1] is self.wake():
-                self.roll(now_ms)
-            live = [segment for segment in doomed if segment is not self.active]
-            self.segments.condemn(live, now_ms + self.config.file_delete_delay_ms)
-            self.producer_state.drop_snapshots([segment.base_offset for segment in live])
-            self._begin_at(self.segments.bases[0])
+            self._drop([segment for segment in doomed if segment is not active], now_ms)
+            if doomed[-1] is active and self.roll(now_ms) is not active:
+                self._drop([active], now_ms)
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise self.write_failed(error) from error
             raise self.fail(f"Segments of {self.path} cannot be deleted: {error}") from error
+
+    def _drop(self, segments: Sequence[Segment], now_ms: int) -> None:
+        self.segments.condemn(segments, now_ms + self.config.file_delete_delay_ms)
+        self.producer_state.drop_snapshots([segment.base_offset for segment in segments])
+        self._begin_at(self.segments.bases[0])
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], now_ms: int) -> None:
         """Swap in what compaction has made of `old`: complete and synced `.cleaned` segments."""

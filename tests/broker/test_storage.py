@@ -1,0 +1,94 @@
+"""A node whose disk is full, fails or has rotted, on the simulator's disk: it says so, and goes on where it can."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from moldau.broker.background import Inline
+from moldau.broker.node import Node
+from moldau.broker.storage import StartError
+from moldau.machines.cluster import Endpoint
+from moldau.settings import Settings
+from moldau.wire.errors import Error
+from tests.broker.conftest import Client, ManualClock, World
+from tests.broker.test_node import produce
+from tests.simulation.disk import Machine, SimDisk
+
+
+class SimWorld(World):
+    """A world whose files are simulated."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.machine = Machine(Random(1), self.clock.wall_ms, Counter())
+        self.node = self.start()
+        self.client = Client(self.node)
+
+    def start(self) -> Node:
+        settings = Settings.load({"log.dirs": "/data", "node.id": "1", "log.retention.check.interval.ms": "1000"})
+        node = Node(settings, SimDisk(self.machine), self.clock, Random(7), Inline())
+        node.start((Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),))
+        return node
+
+    def log_of(self, topic: str):
+        return self.node.replicas.by_name[topic][0].log
+
+
+def test_a_start_on_a_full_disk_is_refused_with_a_sentence_and_works_when_there_is_room():
+    world = SimWorld()
+    world.create("t")
+    world.node.stop()
+    world.machine.full = True
+    with pytest.raises(StartError, match="full"):
+        world.start()
+    world.machine.full = False
+    assert "t" in world.start().cluster.topics
+
+
+def test_a_first_start_on_a_full_disk_is_refused_with_a_sentence():
+    machine = Machine(Random(1), lambda: 0, Counter())
+    machine.full = True
+    settings = Settings.load({"log.dirs": "/data"})
+    with pytest.raises(StartError):
+        Node(settings, SimDisk(machine), ManualClock(), Random(7), Inline()).start(())
+
+
+@pytest.mark.parametrize("position", [8, 17, 30, 62, 100])
+def test_metadata_with_a_flipped_bit_is_not_believed(position: int):
+    world = SimWorld()
+    world.create("t")
+    world.node.stop()
+    world.machine.inode("/data/__cluster_metadata-0/00000000000000000000.log").rot(position, 2)
+    with pytest.raises(StartError, match="metadata"):
+        world.start()
+
+
+def test_retention_on_a_full_disk_frees_what_it_can_and_the_partition_serves_on():
+    world = SimWorld()
+    topic_id = world.create("t", internal_segment_bytes="200", retention_ms="100", file_delete_delay_ms="0")
+    for _ in range(4):
+        produce(world, topic_id, [b"x" * 60])
+    world.machine.full = True
+    for _ in range(20):
+        world.advance(2000)
+    assert world.log_of("t").start_offset >= 3
+    world.machine.full = False
+    assert produce(world, topic_id, [b"y"]).error_code == Error.NONE
+
+
+def test_files_that_cannot_be_removed_take_only_their_partition_offline():
+    world = SimWorld()
+    ids = [
+        world.create(name, internal_segment_bytes="200", retention_ms="100", file_delete_delay_ms="0") for name in "ab"
+    ]
+    for topic_id in ids:
+        produce(world, topic_id, [b"x" * 60])
+        produce(world, topic_id, [b"x" * 60])
+    world.advance(1000)
+    world.machine.broken.add("/data/a-0")
+    world.advance(1000)
+    assert produce(world, ids[0], [b"y"]).error_code == Error.KAFKA_STORAGE_ERROR
+    assert produce(world, ids[1], [b"y"]).error_code == Error.NONE
