@@ -5,8 +5,8 @@ from moldau.wire import messages as m
 from moldau.wire.records import Record, batches, build, records
 
 
-def produce(world, topic_id, values, partition=0, acks=-1, **options):
-    batch = bytes(build([Record(0, world.clock.wall_ms(), None, value) for value in values], **options))
+def produce(world, topic_id, values, partition=0, acks=-1, key=None, **options):
+    batch = bytes(build([Record(0, world.clock.wall_ms(), key, value) for value in values], **options))
     data = m.ProduceRequest_PartitionProduceData(partition, batch)
     topic = m.ProduceRequest_TopicProduceData(topic_id=topic_id, partition_data=[data])
     answer = world.call(m.ProduceRequest(None, acks, 1000, [topic]))

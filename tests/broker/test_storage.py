@@ -12,6 +12,7 @@ from moldau.broker.node import Node
 from moldau.broker.storage import StartError
 from moldau.machines.cluster import Endpoint
 from moldau.settings import Settings
+from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.broker.conftest import Client, ManualClock, World
 from tests.broker.test_node import produce
@@ -92,3 +93,26 @@ def test_files_that_cannot_be_removed_take_only_their_partition_offline():
     world.advance(1000)
     assert produce(world, ids[0], [b"y"]).error_code == Error.KAFKA_STORAGE_ERROR
     assert produce(world, ids[1], [b"y"]).error_code == Error.NONE
+
+
+def test_a_producer_id_that_cannot_be_written_down_is_not_given_out():
+    world = SimWorld()
+    world.machine.full = True
+    answer = world.call(m.InitProducerIdRequest(None, 60_000))
+    assert (answer.error_code, answer.producer_id) == (Error.KAFKA_STORAGE_ERROR, -1)
+    world.machine.full = False
+    assert world.call(m.InitProducerIdRequest(None, 60_000)).producer_id >= 0
+
+
+def test_compaction_rests_when_the_disk_is_full():
+    world = SimWorld()
+    small = {"internal_segment_bytes": "200", "cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
+    topic_id = world.create("t", **small)
+    for _ in range(3):
+        produce(world, topic_id, [b"x" * 90], key=b"k")
+    world.machine.full = True
+    world.advance(20_000)
+    before = world.machine.injected["ENOSPC"]
+    for _ in range(100):
+        world.advance(2)
+    assert world.machine.injected["ENOSPC"] - before < 10

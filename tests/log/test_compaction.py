@@ -1,6 +1,7 @@
 """Compaction of whole logs: what readers see stays the same, whatever was written and wherever a crash falls."""
 
 import random
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from moldau.log.log import Isolation, Log, Origin
 from moldau.wire import records as r
 from moldau.wire.compression import Compression
 from moldau.wire.records import Batch, Record, build, records
+from tests.simulation.disk import Machine, SimDisk
 
 T = 1_700_000_000_000
 DAY = 86_400_000
@@ -543,3 +545,17 @@ def test_no_reader_notices_a_compaction(tmp_path_factory: Any, actions: list[tup
     assert story.world.committed() == table
     assert story.world.log.end_offset >= end and story.world.log.high_watermark >= high
     story.check()
+
+
+def test_what_replaces_an_older_record_is_synced_before_that_one_goes() -> None:
+    machine = Machine(random.Random(1), lambda: T, Counter())
+    world = World(Path("/data"), disk=SimDisk(machine))
+    for value in (b"old", b"new", b"last"):
+        world.put([Record(0, T, b"k" if value != b"last" else b"l", value)])
+        world.log.roll(T)
+    steps = compact(world.log, 0, 2, now_ms=T, memory_bytes=MEMORY)
+    next(step for step in steps if isinstance(step, Sync)).sync()
+    machine.lose_power()
+    log = Log.open(Files(SimDisk(machine)), "/data/t-0", "t", 0, CONFIG, now_ms=T)
+    values = [record.value for segment in log.segments for _, batch in segment.batches() for record in records(batch)]
+    assert values == [b"old", b"new", b"last"]

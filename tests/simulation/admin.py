@@ -71,7 +71,12 @@ class Admin:
             self.current = operation
             self.world.events.note(f"admin: {operation.text}")
             self.world.counts["admin operations"] += 1
-            self.peer.call(operation.request, operation.version, self.answered, self.lost)
+            self.peer.call(
+                operation.request,
+                operation.version,
+                lambda answer: self.answered(operation, answer),
+                lambda: self.lost(operation),
+            )
 
     def choose(self) -> Operation | None:
         world = self.world
@@ -91,9 +96,8 @@ class Admin:
             return delete_records(world, world.random.choice(topic.ledgers))
         return alter_config(world, topic)
 
-    def answered(self, answer: Any) -> None:
-        operation, self.current = self.current, None
-        assert operation is not None
+    def answered(self, operation: Operation, answer: Any) -> None:
+        self.current = None
         error = Error(operation.error_of(answer))
         self.world.events.note(f"admin: {operation.text}: {error.name}")
         if error is Error.NONE:
@@ -105,12 +109,13 @@ class Admin:
         else:
             raise Broken(Property.ANSWERS, f"{operation.text}: {error.name}")
 
-    def lost(self) -> None:
+    def lost(self, operation: Operation) -> None:
         """It may still arrive, until the node has noticed that the connection is gone."""
-        self.world.events.after(4 * self.world.plan.latency_ms, self.look_again)
+        self.world.events.after(4 * self.world.plan.latency_ms, lambda: self.look_again(operation))
 
-    def look_again(self) -> None:
-        if self.current is not None and self.world.up:
+    def look_again(self, operation: Operation) -> None:
+        """A node that is down looks when it starts."""
+        if self.current is operation and self.world.up:
             self.resolve(self.world.auditor.image())
 
     def resolve(self, image: Image, restarted: bool = False) -> None:

@@ -106,9 +106,10 @@ class Auditor:
             return
         start, high, seen = read
         self.world.events.note(f"audit {ledger} {start}..{high}, {sum(len(s.names) for s in seen)} records")
+        sure = ledger.safe if ledger.unsure else ledger.high
         check_bounds(self.world, ledger, start, high)
         if ledger.topic.compacted:
-            check_last_values(ledger, start, seen)
+            check_last_values(ledger, start, sure, seen)
         else:
             check_gaps(ledger, start, high, seen)
         check_start(self.world, ledger, start, seen)
@@ -147,20 +148,27 @@ def check_gaps(ledger: Ledger, start: int, high: int, seen: list[Seen]) -> None:
         offset = batch.last_offset + 1
 
 
-def check_last_values(ledger: Ledger, start: int, seen: list[Seen]) -> None:
-    """Of the records that are known, the newest of each key is there; a tombstone may have gone in time."""
-    there = {offset for batch in seen for offset in batch.offsets}
-    newest: dict[bytes, int] = {}
-    for offset in sorted(ledger.known):
-        sent, at = ledger.sent[ledger.known[offset]]
-        newest[sent.items[at].key or b""] = offset
-    for key, offset in newest.items():
-        sent, at = ledger.sent[ledger.known[offset]]
-        if offset not in there and offset >= start and sent.items[at].value is not None:
-            raise ledger.broken(Property.LAST_VALUE, f"{key!r} at {offset} is gone")
+def check_last_values(ledger: Ledger, start: int, sure: int, seen: list[Seen]) -> None:
+    """Of the records before `sure`, the newest of each key is there, or a newer one; a tombstone may have gone in time.
+
+    After a loss of power the records behind may be missing anywhere: compaction leaves gaps, so a gap proves nothing.
+    """
     offsets = [offset for batch in seen for offset in batch.offsets]
     if offsets != sorted(set(offsets)):
         raise ledger.broken(Property.NO_GAP, f"offsets do not ascend: {offsets}")
+    there: dict[bytes, int] = {}
+    for offset in offsets:
+        there[ledger.key_at(offset)] = offset
+    known = sorted(offset for offset in ledger.known if start <= offset < sure)
+    for key, offset in {ledger.key_at(offset): offset for offset in known}.items():
+        sent, at = ledger.sent[ledger.known[offset]]
+        if there.get(key, -1) < offset and sent.items[at].value is not None:
+            raise ledger.broken(Property.LAST_VALUE, f"{key!r} at {offset} is gone")
+    if ledger.unsure:
+        for session in ledger.lose(
+            [offset for offset in ledger.known if offset >= sure and offset not in set(offsets)]
+        ):
+            session.lossy = True
 
 
 def check_start(world: World, ledger: Ledger, start: int, seen: list[Seen]) -> None:

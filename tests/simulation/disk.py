@@ -220,7 +220,7 @@ class SimDisk:
         for name in path.split("/")[1:]:
             found = folder.names.get(name)
             if found is None:
-                self.step(path)
+                self.step(path.rpartition("/")[0])
                 if self.machine.full and self.machine.random.random() < 0.5:
                     raise self.no_room(path)
                 found = Folder()
@@ -228,9 +228,11 @@ class SimDisk:
             assert isinstance(found, Folder)
             folder = found
 
+    # A change of a name is a write to the folder in which the name stands.
+
     def rename(self, source: str, target: str) -> None:
-        self.step(source)
         folder, _, old = source.rpartition("/")
+        self.step(folder)
         to, _, new = target.rpartition("/")
         assert folder == to, "a rename stays within its folder"
         found = self.machine.find(source)
@@ -239,17 +241,17 @@ class SimDisk:
         self.machine.folder(folder).change(old, new, found)
 
     def remove(self, path: str) -> None:
-        self.step(path)
-        inode = self.machine.inode(path)
         folder, _, name = path.rpartition("/")
+        self.step(folder)
+        inode = self.machine.inode(path)
         self.machine.folder(folder).change(name, None, inode)
 
     def rmdir(self, path: str) -> None:
-        self.step(path)
+        folder, _, name = path.rpartition("/")
+        self.step(folder)
         found = self.machine.folder(path)
         if found.names:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
-        folder, _, name = path.rpartition("/")
         self.machine.folder(folder).change(name, None, found)
 
     def sync_dir(self, path: str) -> None:

@@ -113,7 +113,7 @@ def home_of(world: World, ledger: Ledger) -> str | None:
 
 
 def rot(world: World) -> None:
-    """A bit flips in a batch that lies before a recovery point on the disk: the node must notice it, sooner or later."""
+    """A bit flips in a batch before a recovery point on the disk: the node must notice it, sooner or later."""
     ledgers = [ledger for ledger in world.ledgers() if not (ledger.rotten or ledger.unsure or ledger.topic.compacted)]
     if world.ending or not ledgers:
         return

@@ -83,6 +83,10 @@ class Ledger:
         sent, at = self.sent[name]
         return sent.items[at].timestamp
 
+    def key_at(self, offset: int) -> bytes:
+        sent, at = self.sent[self.known[offset]]
+        return sent.items[at].key or b""
+
     # What comes in.
 
     def sends(self, batch: Sent) -> None:
@@ -111,6 +115,8 @@ class Ledger:
         while position + 12 <= len(view):
             size = 12 + int.from_bytes(view[position + 8 : position + 12], signed=True)
             if size > len(view) - position and size > 12:
+                if self.rotten and not found:
+                    raise WireError("a batch that never ends")
                 break
             try:
                 batch = Batch(view, position)
@@ -173,13 +179,16 @@ class Ledger:
 
     def lose_from(self, end: int) -> list[Any]:
         """Power was lost and the log ends at `end` now. Returns the sessions of which acknowledged records are gone."""
-        sessions: dict[int, Any] = {}
-        for offset in [offset for offset in self.known if offset >= end]:
-            name = self.known.pop(offset)
-            self.places[name].discard(offset)
-            sent = self.sent[name][0]
-            sessions[id(sent.session)] = sent.session
         self.high = self.acked = self.safe = end
         self.start = min(self.start, end)
         self.acks.clear()
+        return self.lose([offset for offset in self.known if offset >= end])
+
+    def lose(self, offsets: list[int]) -> list[Any]:
+        sessions: dict[int, Any] = {}
+        for offset in offsets:
+            name = self.known.pop(offset)
+            self.places[name].discard(offset)
+            session = self.sent[name][0].session
+            sessions[id(session)] = session
         return list(sessions.values())

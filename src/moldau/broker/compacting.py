@@ -15,14 +15,19 @@ log = logs.get(__name__)
 
 
 def compact_all(node: Node) -> Work:
-    """Compact the log that needs it most, then the next, until none does. `tick` advances this a little at a time."""
+    """Compact the log that needs it most, then the next, until none does. `tick` advances this a little at a time.
+
+    When one cannot be compacted now, as on a full disk, it is not tried again before the next round.
+    """
     cleaner = node.cleaner
     cleaner.memory_bytes = node.settings["log.cleaner.dedupe.buffer.size"]
-    while cleaner.next((partition.log for partition in node.replicas), node.clock.wall_ms()) is not None:
+    while cleaning := cleaner.next((partition.log for partition in node.replicas), node.clock.wall_ms()):
         while (step := cleaner.step()) is not None:
             if isinstance(step, Sync):
                 yield from sync(node, step)
             yield BUSY
+        if cleaning.result is None:
+            return
 
 
 def sync(node: Node, step: Sync) -> Work:

@@ -18,6 +18,7 @@ from moldau.log.compaction_filter import Filter, LastOfProducer, Tally, Transact
 from moldau.log.compaction_keys import KeyMap
 from moldau.log.config import LogConfig
 from moldau.log.disk import File
+from moldau.log.flush import Flush
 from moldau.log.log import Log
 from moldau.log.segment import CLEANED, MAX_DELTA, Segment
 from moldau.wire.errors import WireError
@@ -32,9 +33,9 @@ class Abandoned(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Files that must reach the disk before the compaction goes on."""
+    """Files, or all that a flush covers, that must reach the disk before the compaction goes on."""
 
-    files: list[File]
+    files: Sequence[File | Flush]
 
     def sync(self) -> None:
         for file in self.files:
@@ -67,6 +68,7 @@ def compact(log: Log, first_dirty: int, upper: int, *, now_ms: int, memory_bytes
     cleanable = [segment for segment in log.segments if segment.base_offset < upper]
     aborted = [entry for segment in log.segments for entry in segment.txns]
     yield from _note_keys(cleanable, keys, Transactions(aborted), first_dirty, upper)
+    yield from _flush(log, now_ms)
     done.end_offset, done.keys = keys.latest + 1, len(keys)
     transactions = Transactions(aborted)
     affected = [segment for segment in cleanable if segment.base_offset < done.end_offset]
@@ -76,6 +78,13 @@ def compact(log: Log, first_dirty: int, upper: int, *, now_ms: int, memory_bytes
         filter_ = Filter(keys, transactions, producers, upper, now_ms, retention_ms, done.tally)
         yield from _clean(log, group, filter_, done)
     return done
+
+
+def _flush(log: Log, now_ms: int) -> Part:
+    """A record goes in favour of a newer one, which must not be lost with the machine then."""
+    if flush := log.prepare_flush(now_ms):
+        yield Sync([flush])
+        flush.complete()
 
 
 def last_of_producers(log: Log) -> dict[int, LastOfProducer]:

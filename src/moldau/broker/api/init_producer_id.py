@@ -9,11 +9,15 @@ from __future__ import annotations
 from moldau.broker.api import api
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 
 @api(22, versions=(0, 5))
 def init_producer_id(node, connection, request, version):
-    if request.transactional_id is None:
-        return m.InitProducerIdResponse(producer_id=node.metadata.next_producer_id(), producer_epoch=0)
     error = Error.COORDINATOR_NOT_AVAILABLE if request.transactional_id else Error.INVALID_REQUEST
+    if request.transactional_id is None:
+        try:
+            return m.InitProducerIdResponse(producer_id=node.metadata.next_producer_id(), producer_epoch=0)
+        except Refused as refused:  # the block of ids could not be written down
+            error = refused.error
     return m.InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)
