@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from moldau.log.disk import Disk, File
+from moldau.log.segment import Segment
 
 
 class Flushed(Protocol):
@@ -14,7 +15,7 @@ class Flushed(Protocol):
 class Flush:
     """What must reach the disk so that the recovery point may move to `offset`."""
 
-    __slots__ = ("disk", "files", "folders", "log", "names", "now_ms", "offset")
+    __slots__ = ("disk", "files", "folders", "log", "names", "now_ms", "offset", "sealed")
 
     def __init__(
         self, log: Flushed, disk: Disk, files: list[File], folders: list[str], offset: int, now_ms: int
@@ -23,6 +24,7 @@ class Flush:
         self.disk = disk
         self.files = files
         self.folders = folders
+        self.sealed: list[Segment] = []  # those of which all is synced: not one that was still written to
         self.names = 0  # the log's `names_made` when this was prepared
         self.offset = offset
         self.now_ms = now_ms

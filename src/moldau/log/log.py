@@ -462,14 +462,14 @@ class Log:
             raise self.write_failed(error) from error
         folders = self._changed_folders() if self.names_made > self.names_synced or self.active.txns.dirty else []
         flush = Flush(self, self.files.disk, files, folders, self.end_offset, now_ms)
-        flush.names = self.names_made
+        flush.names, flush.sealed = self.names_made, list(self.segments.unsynced)
         return flush
 
     def flushed(self, flush: Flush) -> None:
         """`flush` is on the disk."""
         self.recovery_point = max(self.recovery_point, min(flush.offset, self.end_offset))
         self.last_flush_ms = flush.now_ms
-        self.segments.unsynced = [s for s in self.segments.unsynced if s.base_offset >= flush.offset]
+        self.segments.unsynced = [segment for segment in self.segments.unsynced if segment not in flush.sealed]
         self.names_synced = max(self.names_synced, flush.names)
         self.newborn = False
 
