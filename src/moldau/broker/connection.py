@@ -31,5 +31,6 @@ class Connection:
     wait: Wait | None = None
     closing: str | None = None
     client_id: str | None = None
+    head_ends: tuple[int, ...] = ()  # of produce requests, see api/produce_one.py
     principal: str = ANONYMOUS
     software: tuple[str, str] = ("unknown", "unknown")

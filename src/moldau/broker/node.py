@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from moldau.broker.api import Handler, load
 from moldau.broker.api.api_versions import known_keys
-from moldau.broker.api.produce_one import produce_one
+from moldau.broker.api.produce_one import Known, learn, produce_one
 from moldau.broker.connection import Connection
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.metadata import Metadata
@@ -68,6 +68,7 @@ class Node:
         self.id: int = settings["node.id"]
         self.apis = load()
         self.routes: dict[tuple[int, int], Route] = {}
+        self.produce_heads: dict[int, dict[bytes, Known]] = {}  # by version; forgotten when the metadata changes
         self.request_counts = dict.fromkeys(self.apis, 0)
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
@@ -117,6 +118,7 @@ class Node:
     def commit(self, result: Result[Any]) -> Any:
         """Make a command's records true, here and for all who ask from now on; returns its answer."""
         gone = [self.cluster.topics_by_id[r.topic_id] for r in result.records if r.SCHEMA.name == "RemoveTopicRecord"]
+        self.produce_heads.clear()
         self.metadata.commit(result.records)
         for topic in gone:
             self.replicas.remove_topic(topic)
@@ -145,6 +147,10 @@ class Node:
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
+        if (answer := produce_one(self, connection, frame)) is not None:
+            self.request_counts[PRODUCE] += 1
+            connection.out.append(answer)
+            return
         try:
             key, version, correlation_id, client_id, position = frames.request_header(frame)
         except frames.UnsupportedRequest as unsupported:
@@ -156,9 +162,6 @@ class Node:
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        if key == PRODUCE and (quick := produce_one(self, frame, position, version, correlation_id)) is not None:
-            connection.out.append(quick)
-            return
         handle, cls = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
         request, _ = codec.decode_from(cls, version, frame, position)
@@ -168,6 +171,8 @@ class Node:
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
+            if key == PRODUCE:
+                learn(self, connection, frame, version, request, outcome)
 
     def route(self, key: int, version: int) -> Route | None:
         """Who answers a request, if anybody. Classes are built when first needed: a start needs few of them."""

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from moldau.broker.api.produce_one import produce_one
 from moldau.wire import frames
 from moldau.wire import messages as m
+from moldau.wire.errors import WireError
 from moldau.wire.records import Record, build
-from tests.broker.conftest import Client
 
 LONG = "long-" + "x" * 200
 NOW = 1_700_000_000_000
@@ -21,76 +21,126 @@ def request(version, topic, topic_id, partition, values, acks=-1, copies=1, **op
     return m.ProduceRequest(None, acks, 1000, [m.ProduceRequest_TopicProduceData(**named, partition_data=data)])
 
 
-def long_way(world, frame, monkeypatch):
-    client = Client(world.node)
+def send(world, frame):
+    connection = world.client.connection
+    world.node.receive(connection, memoryview(bytearray(frame)))
+    answer = b"".join(connection.out)
+    connection.out.clear()
+    return answer
+
+
+def answers(world, monkeypatch, way, sent):
+    """What the node answers, frame by frame. The first of its kind goes the long way on both, and is learnt from."""
     with monkeypatch.context() as patched:
-        patched.setattr("moldau.broker.node.produce_one", lambda *_: None)
-        world.node.receive(client.connection, memoryview(bytearray(frame)))
-    return b"".join(client.connection.out)
+        if way == "long":
+            patched.setattr("moldau.broker.node.produce_one", lambda *_: None)
+        given = [send(world, frame) for frame in sent]
+    return given, {str(p): p.log.end_offset for p in world.node.replicas}
+
+
+def seeded(make_world):
+    world = make_world()
+    world.node.random.seed(1)
+    return world
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     version=st.integers(3, 13),
-    values=st.lists(st.binary(max_size=200), min_size=1, max_size=5),
+    batches=st.lists(st.lists(st.binary(max_size=200), min_size=1, max_size=5), min_size=2, max_size=4),
     partition=st.integers(-1, 2),
     acks=st.sampled_from([-1, 1, 5]),
-    copies=st.integers(1, 2),
-    topic=st.sampled_from(["short", LONG, "missing", "synced"]),
+    copies=st.sampled_from([1, 1, 2]),
+    topics=st.lists(st.sampled_from(["short", LONG, "missing", "synced"]), min_size=1, max_size=2),
 )
-def test_both_ways_give_the_same_answer(make_world, monkeypatch, version, values, partition, acks, copies, topic):
-    answers = []
+def test_both_ways_give_the_same_answers(make_world, monkeypatch, version, batches, partition, acks, copies, topics):
+    outcomes = []
     for way in ("short", "long"):
-        world = make_world()
-        world.node.random.seed(1)
+        world = seeded(make_world)
         ids = {"missing": b"?" * 16, "short": world.create("short", 2), LONG: world.create(LONG)}
         ids["synced"] = world.create("synced", flush_messages="1")
-        asked = request(version, topic, ids[topic], partition, values, acks, copies)
-        frame = frames.request_frame(asked, version, 77, "client")[4:]
-        if way == "long":
-            answers.append(long_way(world, frame, monkeypatch))
-        else:
-            world.node.receive(world.client.connection, memoryview(bytearray(frame)))
-            answers.append(b"".join(world.client.connection.out))
-        ends = {str(p): p.log.end_offset for p in world.node.replicas}
-        answers.append(ends)
-    assert answers[0] == answers[2]
-    assert answers[1] == answers[3]
+        asked = [request(version, t, ids[t], partition, values, acks, copies) for values in batches for t in topics]
+        sent = [frames.request_frame(one, version, number, "client")[4:] for number, one in enumerate(asked)]
+        outcomes.append(answers(world, monkeypatch, way, sent))
+    assert outcomes[0] == outcomes[1]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    version=st.sampled_from([5, 6, 7, 8, 9, 10, 12, 13]),
+    at=st.integers(0, 400),
+    byte=st.integers(0, 255),
+    cut=st.integers(0, 3),
+    more=st.binary(max_size=3),
+)
+def test_a_damaged_request_fares_alike_both_ways(make_world, monkeypatch, version, at, byte, cut, more):
+    outcomes = []
+    for way in ("short", "long"):
+        world = seeded(make_world)
+        topic_id = world.create("t")
+        whole = frames.request_frame(request(version, "t", topic_id, 0, [b"v"]), version, 1, "c")[4:]
+        damaged = bytearray(whole[: len(whole) - cut] + more)
+        damaged[at % len(damaged)] = byte
+        try:
+            outcomes.append(answers(world, monkeypatch, way, [whole, whole, damaged, whole]))
+        except WireError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("version", [7, 9, 13])
 def test_a_refusal_by_the_log_is_the_same_both_ways(make_world, monkeypatch, version):
-    answers = []
+    outcomes = []
     for way in ("short", "long"):
-        world = make_world()
-        world.node.random.seed(1)
+        world = seeded(make_world)
         topic_id = world.create("t", message_timestamp_type="LogAppendTime")
-        for sequence in (0, 7):  # the second one is out of order, which the log finds when it has set the time
+        sent = []
+        for sequence in (0, 1, 7):  # the last one is out of order, which the log finds when it has set the time
             options = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
-            frame = frames.request_frame(request(version, "t", topic_id, 0, [b"v"], **options), version, 1, "c")[4:]
-            if way == "long":
-                answers.append(long_way(world, frame, monkeypatch))
-            else:
-                world.node.receive(world.client.connection, memoryview(bytearray(frame)))
-                answers.append(b"".join(world.client.connection.out))
-                world.client.connection.out.clear()
-    assert answers[:2] == answers[2:]
+            asked = request(version, "t", topic_id, 0, [b"v"], **options)
+            sent.append(frames.request_frame(asked, version, 1, "c")[4:])
+        outcomes.append(answers(world, monkeypatch, way, sent))
+    assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize("version", [5, 7, 9, 10, 12, 13])
-def test_a_common_request_goes_the_short_way(world, version):
+@pytest.mark.parametrize("version", [5, 7, 8, 9, 10, 12, 13])
+def test_a_request_like_one_before_goes_the_short_way(world, version):
     topic_id = world.create("t")
-    frame = frames.request_frame(request(version, "t", topic_id, 0, [b"v"]), version, 1, "c")[4:]
-    position = frames.request_header(frame)[4]
-    assert produce_one(world.node, memoryview(bytearray(frame)), position, version, 1)
+    for value in (b"", b"v" * 50, b"v" * 20_000):
+        frame = frames.request_frame(request(version, "t", topic_id, 0, [value]), version, 1, "c")[4:]
+        if not value:
+            send(world, frame)
+        else:
+            assert produce_one(world.node, world.client.connection, memoryview(bytearray(frame)))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.binary(max_size=120), version=st.integers(3, 13), cut=st.integers(0, 200))
-def test_damaged_requests_are_left_to_the_long_way(world, data, version, cut):
-    world.node.replicas.by_name or world.create("t")
-    whole = frames.request_frame(request(version, "t", b"?" * 16, 0, [b"v"]), version, 1, "c")[4:]
-    end = world.node.replicas.by_name["t"][0].log.end_offset
-    for frame in (data, whole[: min(cut, len(whole) - 1)]):
-        assert produce_one(world.node, memoryview(bytearray(frame)), 0, version, 1) is None
-    assert world.node.replicas.by_name["t"][0].log.end_offset == end
+def test_topics_with_names_of_several_lengths_go_the_short_way_on_one_connection(world):
+    names = ["a", "bb", "ccc"]
+    for name in names:
+        world.create(name)
+    sent = [frames.request_frame(request(10, name, None, 0, [b"v"]), 10, 1, "c")[4:] for name in names]
+    for frame in sent:
+        send(world, frame)
+    for frame in sent:
+        assert produce_one(world.node, world.client.connection, memoryview(bytearray(frame)))
+
+
+def test_what_was_learnt_is_forgotten_when_the_metadata_changes(world):
+    first = world.create("t")
+    frame = frames.request_frame(request(10, "t", first, 0, [b"v"]), 10, 1, "c")[4:]
+    send(world, frame)
+    world.client.call(m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest_DeleteTopicState("t")]))
+    assert produce_one(world.node, world.client.connection, memoryview(bytearray(frame))) is None
+    world.create("t")
+    send(world, frame)
+    assert world.node.replicas.by_name["t"][0].log.end_offset == 1
+
+
+def test_what_is_learnt_is_bounded(world, monkeypatch):
+    monkeypatch.setattr("moldau.broker.api.produce_one.HEADS", 4)
+    world.create("t")
+    for number in range(20):
+        client = "c" * number
+        send(world, frames.request_frame(request(10, "t", None, 0, [b"v"]), 10, 1, client)[4:])
+    assert len(world.node.produce_heads[10]) <= 4
+    assert len(world.client.connection.head_ends) == 8

@@ -1,109 +1,159 @@
-"""Produce of one batch to one partition: most requests are that, and a small one costs more in messages than in work.
+"""Produce of one batch to one partition, again and again: most requests are that, and a small one costs more in
+messages than in work.
 
-The request's fields are read where they lie and the answer is packed directly, which halves the cost of a request
-with one record. Whatever is unusual returns None before the log is asked, and goes the way of produce.py. A test
-compares the answers of both ways byte for byte.
+All that stands before the records (client id, acks, topic, partition) is the same in request after request, and so is
+the answer but for three numbers. So once produce.py has served such a request, `learn` keeps its head and its answer;
+a request that begins with the same bytes is served by `produce_one` without being decoded, for half of the cost.
+What was learnt is forgotten whenever the metadata changes. Whatever is unusual returns None before the log is asked,
+and goes the way of produce.py. A test compares the answers of both ways byte for byte.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.api.produce import check, refusal
+from moldau.broker.api.produce import ATTRIBUTES_AT, MAGIC_AT, ZSTD, refusal
 from moldau.log.config import FOREVER
-from moldau.wire import frames
+from moldau.wire import codec_write, frames
 from moldau.wire import messages as m
-from moldau.wire.codec_read import uvarint
+from moldau.wire.codec_read import longer
 from moldau.wire.errors import WireError
+from moldau.wire.records import MAGIC
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
+    from moldau.broker.connection import Connection
     from moldau.broker.node import Node
+    from moldau.broker.partition import Partition
 
 PRODUCE = 0
-Parsed = tuple[int, memoryview, int, memoryview]  # acks, the topic as it stands in the request, partition, records
+FIRST_VERSION = 5  # whose answer has the three numbers
+FIRST_FLEXIBLE = 9
+HEAD_START = 8  # behind key, version and correlation id
+HEADS = 4096  # that are kept, for each version
+HEAD_ENDS = 8  # that are tried, for each connection
 
-# v5-7: transactional id (null), acks, time-out, topics, length of the name; partitions, index, length of the records.
-PLAIN_HEAD = Struct(">hhiih").unpack_from
-PLAIN_PARTITION = Struct(">iii").unpack_from
-# v9-13: the same with compact lengths; the topic's name or id follows the first.
-FLEXIBLE_HEAD = Struct(">BhiB").unpack_from
-FLEXIBLE_PARTITION = Struct(">Bi").unpack_from
-TAGS = b"\0\0\0"  # of the partition, the topic and the request
-
-# Answers: length, correlation id, (tags,) topics, then the topic, then the partition, throttle time (, tags).
-PLAIN_ANSWER = Struct(">iiih"), Struct(">iihqqqi")
-FLEXIBLE_ANSWER = Struct(">iixB"), Struct(">BihqqqBBxxix")
+START = Struct(">ii")  # key and version, correlation id
+LENGTH = Struct(">i")  # of the records; in flexible versions a varint of one more
+TAGS = b"\0\0\0"  # of the partition, the topic and the request, which end a flexible one
+HOLE = Struct(">qqq")  # base offset, append time and start offset, in an answer
+FILLING = (-2, -3, -4)  # no name and no topic id holds these
 
 
-def produce_one(node: Node, frame: memoryview, position: int, version: int, correlation_id: int) -> bytes | None:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a head means, and the answer around its three numbers."""
+
+    client_id: str | None
+    partition: Partition
+    index: int
+    version: int
+    last_codec: int
+    size: int
+    before: bytes
+    after: bytes
+    pack: Callable[..., bytes]
+
+
+def produce_one(node: Node, connection: Connection, frame: memoryview) -> bytes | None:
     """Append and answer, or None."""
     try:
-        parsed = parse_flexible(frame, position, version) if version >= 9 else parse_plain(frame, position, version)
-        if parsed is None:
+        api, correlation_id = START.unpack_from(frame)
+        heads = node.produce_heads.get(api)
+        if heads is None:
             return None
-        acks, topic, index, records = parsed
-        if version >= 13:
-            partitions: Any = node.replicas.by_id.get(bytes(topic))
+        for end in connection.head_ends:
+            known = heads.get(frame[HEAD_START:end].tobytes())
+            if known is not None:
+                break
         else:
-            partitions = node.replicas.by_name.get(str(topic, "utf-8"))
-        partition = partitions.get(index) if partitions else None
-        if partition is None or partition.log.config.flush_messages != FOREVER:
             return None
-        check(partition, records, acks, version)
-    except (Refused, WireError, StructError, IndexError, UnicodeDecodeError):
+        records = flexible_records(frame, end) if known.version >= FIRST_FLEXIBLE else plain_records(frame, end)
+        if records is None or records[MAGIC_AT] != MAGIC or records[ATTRIBUTES_AT] > known.last_codec:
+            return None
+    except (StructError, IndexError, WireError):
         return None
+    connection.client_id = known.client_id
+    partition = known.partition
     try:
         base, _, append_time, start, _ = partition.append(records, node.clock.wall_ms())
     except Refused as refused:
-        return refusal_frame(partition, index, version, correlation_id, refused)
+        return refusal_frame(known, correlation_id, refused)
     node.signal(partition)
-    if version >= 9:
-        head, tail = FLEXIBLE_ANSWER
-        name = bytes(topic) if version >= 13 else bytes((len(topic) + 1,)) + topic
-        size = head.size + len(name) + tail.size - 4
-        return head.pack(size, correlation_id, 2) + name + tail.pack(2, index, 0, base, append_time, start, 1, 0, 0)
-    head, tail = PLAIN_ANSWER
-    size = head.size + len(topic) + tail.size - 4
-    return head.pack(size, correlation_id, 1, len(topic)) + topic + tail.pack(1, index, 0, base, append_time, start, 0)
+    return known.pack(known.size, correlation_id, known.before, base, append_time, start, known.after)
 
 
-def refusal_frame(partition: Any, index: int, version: int, correlation_id: int, refused: Refused) -> bytes:
+def plain_records(frame: memoryview, end: int) -> memoryview | None:
+    """The records behind a head, if the request ends with them."""
+    (size,) = LENGTH.unpack_from(frame, end)
+    start = end + 4
+    return frame[start:] if start + size == len(frame) else None
+
+
+def flexible_records(frame: memoryview, end: int) -> memoryview | None:
+    """The same where lengths are varints, and empty tagged fields end the request."""
+    size, start = frame[end], end + 1
+    if size > 127:
+        size, start = longer(frame, start, size)
+    stop = start + size - 1
+    return frame[start:stop] if stop + 3 == len(frame) and frame[stop:] == TAGS else None
+
+
+def refusal_frame(known: Known, correlation_id: int, refused: Refused) -> bytes:
     """The log has refused the batch, and may have changed it in place: the long way could not judge it any more."""
-    named = {"topic_id": partition.topic_id} if version >= 13 else {"name": partition.topic}
-    row = m.ProduceResponse_TopicProduceResponse(**named, partition_responses=[refusal(partition, index, refused)])
+    answer = refusal(known.partition, known.index, refused)
+    return answer_frame(known.partition, known.version, correlation_id, answer)
+
+
+def answer_frame(partition: Partition, version: int, correlation_id: int, answer: Any) -> bytes:
+    """The whole response, with the answer for the only partition."""
+    named: dict[str, Any] = {"topic_id": partition.topic_id} if version >= 13 else {"name": partition.topic}
+    row = m.ProduceResponse_TopicProduceResponse(**named, partition_responses=[answer])
     return b"".join(frames.response_frame(PRODUCE, version, correlation_id, m.ProduceResponse([row])))
 
 
-def parse_plain(frame: memoryview, position: int, version: int) -> Parsed | None:
-    transactional, acks, _, topics, length = PLAIN_HEAD(frame, position)
-    if transactional != -1 or topics != 1 or acks == 0 or not 5 <= version <= 7:
-        return None
-    start = position + 14
-    stop = start + length
-    partitions, index, size = PLAIN_PARTITION(frame, stop)
-    if partitions != 1 or length <= 0 or stop + 12 + size != len(frame):
-        return None
-    return acks, frame[start:stop], index, frame[stop + 12 :]
+def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
+    """Keep the head and the answer of a request that was served, if it is one for `produce_one`."""
+    if version < FIRST_VERSION or len(request.topic_data) != 1 or request.transactional_id is not None:
+        return
+    (topic,), answered = request.topic_data, response.responses[0].partition_responses
+    if len(answered) != 1 or answered[0].error_code:
+        return
+    known = node.replicas.by_id[topic.topic_id] if version >= 13 else node.replicas.by_name[topic.name]
+    part = topic.partition_data[0]
+    partition = known[part.index]
+    end = end_of_head(frame, version, len(part.records))
+    if end is None or partition.log.config.flush_messages != FOREVER:
+        return
+    heads = node.produce_heads.setdefault(START.unpack_from(frame)[0], {})
+    head = frame[HEAD_START:end].tobytes()
+    if head not in heads:
+        if len(heads) >= HEADS:
+            heads.clear()
+        heads[head] = what_is_known(connection.client_id, partition, version)
+    if end not in connection.head_ends:
+        connection.head_ends = (end, *connection.head_ends)[:HEAD_ENDS]
 
 
-def parse_flexible(frame: memoryview, position: int, version: int) -> Parsed | None:
-    transactional, acks, _, topics = FLEXIBLE_HEAD(frame, position)
-    if transactional or topics != 2 or acks == 0:
-        return None
-    start = position + 8
-    if version >= 13:
-        stop = start + 16
-    else:
-        start += 1
-        stop = start + frame[start - 1] - 1
-        if not start < stop < start + 127:
-            return None
-    partitions, index = FLEXIBLE_PARTITION(frame, stop)
-    size, at = uvarint(frame, stop + 5)
-    end = at + size - 1
-    if partitions != 2 or end + 3 != len(frame) or frame[end:] != TAGS:
-        return None
-    return acks, frame[start:stop], index, frame[at:end]
+def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
+    """Where the length of the records begins, if the request ends as `produce_one` expects."""
+    flexible = version >= FIRST_FLEXIBLE
+    length, tail = (codec_write.uvarint(size + 1), TAGS) if flexible else (LENGTH.pack(size), b"")
+    stop = len(frame) - len(tail)
+    start = stop - size
+    end = start - len(length)
+    return end if frame[stop:] == tail and frame[end:start] == length else None
+
+
+def what_is_known(client_id: str | None, partition: Partition, version: int) -> Known:
+    filled = m.ProduceResponse_PartitionProduceResponse(partition.index, 0, *FILLING)
+    answer = answer_frame(partition, version, 0, filled)
+    before, after = answer[START.size :].split(HOLE.pack(*FILLING))
+    pack = Struct(f">ii{len(before)}sqqq{len(after)}s").pack
+    last_codec = ZSTD if version >= 7 else ZSTD - 1
+    size = len(answer) - LENGTH.size
+    return Known(client_id, partition, partition.index, version, last_codec, size, before, after, pack)
