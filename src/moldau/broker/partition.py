@@ -47,7 +47,7 @@ class Partition:
     def append(self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
         """Append as the leader. With no other replica in sync, what is written is committed."""
         log, placement = self.log, self.placement
-        appended = log.append(view, leader_epoch=placement.leader_epoch, now_ms=now_ms, origin=origin)
+        appended = log.append(view, placement.leader_epoch, now_ms, origin)
         if len(placement.isr) == 1:
             log.advance_high_watermark(log.end_offset)
         return appended

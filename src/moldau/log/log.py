@@ -234,6 +234,7 @@ class Log:
         self.segments.interval = config.index_interval_bytes
         if self.active is not None:
             self.active.interval = config.index_interval_bytes
+            self.active.roomy_size = -1
 
     @property
     def topic_id(self) -> bytes | None:
@@ -270,7 +271,7 @@ class Log:
         return self.high_watermark if first is None else min(max(first, self.start_offset), self.high_watermark)
 
     def append(
-        self, view: memoryview, *, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT, txn_version: int = 0
+        self, view: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT, txn_version: int = 0
     ) -> Appended:
         """Append one batch of a client, or batches of another origin. Offset and epoch are set in place in `view`.
 
@@ -308,7 +309,12 @@ class Log:
         if pid >= 0 and (sent := state.check(pid, epoch, sequence, last_sequence, transactional, origin)):
             return self._duplicate(sent)
         try:
-            if self.must_roll(active, size, timestamp, last, now_ms):
+            # The bounds answer for must_roll while nothing is near: the call would cost more than the question.
+            if (
+                active.size + size > active.roomy_size
+                or timestamp > active.roomy_timestamp
+                or last > active.roomy_offset
+            ) and self.must_roll(active, size, timestamp, last, now_ms):
                 active = self.roll(now_ms)
             _offset_length_epoch.pack_into(view, 0, base, length, leader_epoch)
             active.append(view, last, timestamp)
@@ -342,15 +348,24 @@ class Log:
             raise too_large_for_segment(size, config)
         if active.size == 0:
             return last_offset - active.base_offset > MAX_DELTA
-        first = active.first_timestamp
+        first, age = active.first_timestamp, config.segment_ms - self.jitter_ms
         waited = timestamp - first if first >= 0 else now_ms - self.rolled_ms
-        return (
+        entries = config.segment_index_bytes // INDEX_ENTRY - active.index.count
+        stamps = config.segment_index_bytes // TIME_ENTRY - 1 - active.times.count
+        if (
             active.size + size > config.segment_bytes
-            or waited > config.segment_ms - self.jitter_ms
+            or waited > age
             or last_offset - active.base_offset > MAX_DELTA
-            or active.index.count >= config.segment_index_bytes // INDEX_ENTRY
-            or active.times.count >= config.segment_index_bytes // TIME_ENTRY - 1
-        )
+            or entries <= 0
+            or stamps <= 0
+        ):
+            return True
+        if first >= 0:
+            # An index entry may come at once, each further one only after so many bytes.
+            active.roomy_size = min(config.segment_bytes, active.size + (min(entries, stamps) - 1) * active.interval)
+            active.roomy_timestamp = first + age
+            active.roomy_offset = active.base_offset + MAX_DELTA
+        return False
 
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the end of the log, unless the active one has nothing to leave behind."""

@@ -48,6 +48,9 @@ class Segment:
         "recent_after",
         "recent_last",
         "recent_position",
+        "roomy_offset",
+        "roomy_size",
+        "roomy_timestamp",
         "size",
         "suffix",
         "times",
@@ -71,6 +74,8 @@ class Segment:
         self.first_timestamp = -1
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
+        # A batch within these bounds certainly has room here; Log.must_roll sets them.
+        self.roomy_size = self.roomy_timestamp = self.roomy_offset = -1
         self._forget_recent(NOTHING_REMEMBERED)
 
     def __repr__(self) -> str:
@@ -90,6 +95,7 @@ class Segment:
     def resume(self) -> int:
         """Open for writing after a clean stop and return the next offset: only what follows the index is walked."""
         self.look()
+        self.roomy_size = -1
         self.index.load(writable=True)
         self.times.load(writable=True)
         if not self._indexes_sound():
