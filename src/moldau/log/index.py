@@ -149,7 +149,7 @@ class AbortedTransactions:
             self._keep(known[:same])
         for entry in entries[same:]:
             self.append(entry)
-        self.dirty = self.dirty or bool(entries)
+        self.dirty = self.dirty or self.files.disk.exists(self.path)
 
     def append(self, aborted: Aborted) -> None:
         entries = list(self)
