@@ -22,14 +22,16 @@ from tests.simulation.disk import Machine, SimDisk
 class SimWorld(World):
     """A world whose files are simulated."""
 
-    def __init__(self) -> None:
+    def __init__(self, directories: str = "/data") -> None:
+        self.directories = directories
         self.clock = ManualClock()
         self.machine = Machine(Random(1), self.clock.wall_ms, Counter())
         self.node = self.start()
         self.client = Client(self.node)
 
     def start(self) -> Node:
-        settings = Settings.load({"log.dirs": "/data", "node.id": "1", "log.retention.check.interval.ms": "1000"})
+        given = {"log.dirs": self.directories, "node.id": "1", "log.retention.check.interval.ms": "1000"}
+        settings = Settings.load(given)
         node = Node(settings, SimDisk(self.machine), self.clock, Random(7), Inline())
         node.start((Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),))
         return node
@@ -116,3 +118,39 @@ def test_compaction_rests_when_the_disk_is_full():
     for _ in range(100):
         world.advance(2)
     assert world.machine.injected["ENOSPC"] - before < 10
+
+
+def test_partitions_of_a_directory_that_is_offline_at_the_start_are_offline_and_not_made_anew():
+    world = SimWorld("/one,/two")
+    topic_id = world.create("t", 2)
+    for partition in (0, 1):
+        produce(world, topic_id, [b"v"], partition)
+    world.node.stop()
+    world.machine.broken.add("/two")
+    for _ in range(2):
+        world.node = world.start()
+        world.client = Client(world.node)
+        errors = [produce(world, topic_id, [b"w"], partition).error_code for partition in (0, 1)]
+        assert sorted(errors) == [Error.NONE, Error.KAFKA_STORAGE_ERROR]
+        world.node.stop()
+    world.machine.broken.clear()
+    world.node = world.start()
+    world.client = Client(world.node)
+    assert sorted(produce(world, topic_id, [b"x"], partition).base_offset for partition in (0, 1)) == [1, 3]
+
+
+def test_a_partition_that_could_not_be_made_is_made_when_it_can_be():
+    world = SimWorld("/one,/two")
+    world.machine.broken |= {"/one/t-0", "/two/t-0"}
+    topic_id = world.create("t")
+    assert produce(world, topic_id, [b"v"]).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    world.machine.broken.clear()
+    world.advance(1000)
+    assert produce(world, topic_id, [b"v"]).error_code == Error.NONE
+
+
+def test_a_new_partition_goes_where_there_is_a_disk_that_works():
+    world = SimWorld("/one,/two")
+    world.machine.broken.add("/two")
+    ids = [world.create(name) for name in "abc"]
+    assert [produce(world, topic_id, [b"v"]).error_code for topic_id in ids] == [Error.NONE] * 3

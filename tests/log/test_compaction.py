@@ -549,6 +549,8 @@ def test_no_reader_notices_a_compaction(tmp_path_factory: Any, actions: list[tup
 
 def test_what_replaces_an_older_record_is_synced_before_that_one_goes() -> None:
     machine = Machine(random.Random(1), lambda: T, Counter())
+    SimDisk(machine).mkdir("/data")
+    machine.root.sync()
     world = World(Path("/data"), disk=SimDisk(machine))
     for value in (b"old", b"new", b"last"):
         world.put([Record(0, T, b"k" if value != b"last" else b"l", value)])

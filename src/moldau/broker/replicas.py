@@ -33,6 +33,8 @@ class Replicas:
         self.by_name: dict[str, dict[int, Partition]] = {}
         self.by_id: dict[bytes, dict[int, Partition]] = {}
         self.flushing: set[Partition] = set()
+        self.all_found = False  # the directories have been searched for all partitions of the metadata
+        self.missing: set[bytes] = set()  # topics with partitions that could not be made
 
     def __iter__(self) -> Iterator[Partition]:
         return (partition for partitions in self.by_id.values() for partition in partitions.values())
@@ -54,6 +56,7 @@ class Replicas:
         """After the image is rebuilt: open what it gives to this node, set aside what it does not know."""
         for topic in self.node.cluster.topics.values():
             self.open_topic(topic)
+        self.all_found = True
         for directory in self.directories:
             for name, index in sorted(directory.found - directory.logs.keys()):
                 if name != METADATA_TOPIC:
@@ -69,14 +72,30 @@ class Replicas:
         for index, placement in topic.partitions.items():
             if index in partitions or self.node.id not in placement.replicas:
                 continue
-            opened = self.open_log(topic, index, config)
+            try:
+                opened = self.open_log(topic, index, config)
+            except Refused as refused:
+                log.error("cannot make a partition yet", partition=f"{topic.name}-{index}", reason=refused.message)
+                self.missing.add(topic.id)
+                continue
             partition = Partition(topic.name, topic.id, index, opened, self.node.id, placement)
             partition.min_insync_replicas = values["min.insync.replicas"]
             partitions[index] = partition
             partition.become_leader()
 
+    def open_missing(self) -> None:
+        """Try again to make the partitions for which there was no room."""
+        topics = [self.node.cluster.topics_by_id.get(topic_id) for topic_id in sorted(self.missing)]
+        self.missing = set()
+        for topic in topics:
+            if topic is not None:
+                self.open_topic(topic)
+
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
-        """The log where it lies or, for a new one, in the working directory with the fewest."""
+        """The log where it lies or, for a new one, in the working directory with the fewest.
+
+        At a start with a directory that is offline, what is not found elsewhere must be thought to lie there.
+        """
         now = self.node.clock.wall_ms()
         key = topic.name, index
         for directory in self.directories:
@@ -87,11 +106,20 @@ class Replicas:
                 found.close()
                 del directory.logs[key]
                 directory.set_stray_aside(topic.name, index, self.unique())
+        offline = [directory for directory in self.directories if directory.offline is not None]
+        if offline and not self.all_found:
+            return offline[0].absent(topic.name, index, config, now_ms=now)
+        return self.create_log(topic, index, config, now)
+
+    def create_log(self, topic: Topic, index: int, config: LogConfig, now_ms: int) -> Log:
         working = [directory for directory in self.directories if directory.offline is None]
-        if not working:
-            raise Refused(Error.KAFKA_STORAGE_ERROR, "No data directory is usable.")
-        chosen = min(working, key=lambda directory: len(directory.logs))
-        return chosen.create(topic.name, index, config, topic_id=topic.id, now_ms=now)
+        problem = Refused(Error.KAFKA_STORAGE_ERROR, "No data directory is usable.")
+        for directory in sorted(working, key=lambda directory: len(directory.logs)):
+            try:
+                return directory.create(topic.name, index, config, topic_id=topic.id, now_ms=now_ms)
+            except Refused as refused:
+                problem = refused
+        raise problem
 
     def remove_topic(self, topic: Topic) -> None:
         """Close and delete the partitions of a topic that is gone; who waits for them is told."""

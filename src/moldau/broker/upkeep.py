@@ -54,6 +54,12 @@ def sweep(node: Node) -> None:
         directory.sweep(node.clock.wall_ms())
 
 
+def open_missing(node: Node) -> None:
+    """Partitions that could not be made when they were created."""
+    if node.replicas.missing:
+        node.replicas.open_missing()
+
+
 def checkpoint(node: Node) -> None:
     node.replicas.checkpoint()
 
@@ -81,6 +87,7 @@ def compact(node: Node) -> None:
 TIMERS = (
     Timer(1000, flush_due),
     Timer(1000, sweep),
+    Timer(1000, open_missing),
     Timer("log.retention.check.interval.ms", retention),
     Timer("log.flush.offset.checkpoint.interval.ms", checkpoint),
     Timer("log.cleaner.backoff.ms", compact),

@@ -205,6 +205,14 @@ class Directory:
                 logger.warning("%s cannot be written: %s", self._at(BOOT), error)
         return log
 
+    def absent(self, topic: str, partition: int, config: LogConfig, *, now_ms: int) -> Log:
+        """A partition that may lie in this directory, which is offline: so is the partition."""
+        assert self.offline is not None
+        log = Log(self.files, self._at(f"{topic}-{partition}"), topic, partition, config, now_ms)
+        log.offline = self.offline
+        self.logs[topic, partition] = log
+        return log
+
     def create(self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes, now_ms: int) -> Log:
         """Make a new partition; refused when the disk does not let it."""
         if self.offline is not None:
