@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from moldau.log.answers import Appended, Origin
 from moldau.log.config import LogConfig
 from moldau.log.producers import Producers, marker_of
+from moldau.log.rolling import must_roll
 from moldau.wire.errors import Error, WireError
 from moldau.wire.records import Batch, batches, patch
 from moldau.wire.refusal import Refused
@@ -28,7 +29,7 @@ def append_batches(
         check_offsets(found, log.end_offset)
     timestamp, last = max(batch.max_timestamp for batch in found), found[-1].last_offset
     try:
-        if log.must_roll(active, len(view), timestamp, last, now_ms):
+        if must_roll(log, active, len(view), timestamp, last, now_ms):
             active = log.roll(now_ms)
         position = active.write(view)
         log.end_offset, log.written = last + 1, True

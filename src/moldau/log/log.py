@@ -28,9 +28,10 @@ from moldau.log.recovery import (
     replay_producers,
     snapshot_offsets,
 )
-from moldau.log.segment import CLEANED, DELETED, MAX_DELTA, SWAP, Segment
+from moldau.log.rolling import must_roll
+from moldau.log.segment import CLEANED, DELETED, SWAP, Segment
 from moldau.log.segments import Segments
-from moldau.log.validation import examine, no_batch, too_large_for_segment, wants_records
+from moldau.log.validation import examine, no_batch, wants_records
 from moldau.wire.errors import Error
 from moldau.wire.records import CRC_START, HEADER, HEADER_SIZE, LENGTH_START, TRANSACTIONAL, crc32c
 from moldau.wire.refusal import Refused
@@ -40,7 +41,6 @@ __all__ = ["Appended", "Flush", "Found", "Isolation", "Log", "Origin", "Read", "
 logger = logging.getLogger(__name__)
 
 PLAIN_ATTRIBUTES = 0x17  # a codec, and whether it is transactional
-INDEX_ENTRY, TIME_ENTRY = 8, 12
 METADATA = "partition.metadata"
 
 _offset_length_epoch = Struct(">qii")
@@ -314,7 +314,7 @@ class Log:
                 active.size + size > active.roomy_size
                 or timestamp > active.roomy_timestamp
                 or last > active.roomy_offset
-            ) and self.must_roll(active, size, timestamp, last, now_ms):
+            ) and must_roll(self, active, size, timestamp, last, now_ms):
                 active = self.roll(now_ms)
             _offset_length_epoch.pack_into(view, 0, base, length, leader_epoch)
             active.append(view, last, timestamp)
@@ -340,32 +340,6 @@ class Log:
             except OSError as second:
                 error = second
         return self.fail(f"{self.path} cannot be written: {error}")
-
-    def must_roll(self, active: Segment, size: int, timestamp: int, last_offset: int, now_ms: int) -> bool:
-        """Whether the active segment is too full or too old for a batch of this size, timestamp and last offset."""
-        config = self.config
-        if size > config.segment_bytes:
-            raise too_large_for_segment(size, config)
-        if active.size == 0:
-            return last_offset - active.base_offset > MAX_DELTA
-        first, age = active.first_timestamp, config.segment_ms - self.jitter_ms
-        waited = timestamp - first if first >= 0 else now_ms - self.rolled_ms
-        entries = config.segment_index_bytes // INDEX_ENTRY - active.index.count
-        stamps = config.segment_index_bytes // TIME_ENTRY - 1 - active.times.count
-        if (
-            active.size + size > config.segment_bytes
-            or waited > age
-            or last_offset - active.base_offset > MAX_DELTA
-            or entries <= 0
-            or stamps <= 0
-        ):
-            return True
-        if first >= 0:
-            # An index entry may come at once, each further one only after so many bytes.
-            active.roomy_size = min(config.segment_bytes, active.size + (min(entries, stamps) - 1) * active.interval)
-            active.roomy_timestamp = first + age
-            active.roomy_offset = active.base_offset + MAX_DELTA
-        return False
 
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at the end of the log, unless the active one has nothing to leave behind."""

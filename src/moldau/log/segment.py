@@ -74,7 +74,7 @@ class Segment:
         self.first_timestamp = -1
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
-        # A batch within these bounds certainly has room here; Log.must_roll sets them.
+        # A batch within these bounds certainly has room here; rolling.py sets them.
         self.roomy_size = self.roomy_timestamp = self.roomy_offset = -1
         self._forget_recent(NOTHING_REMEMBERED)
 
