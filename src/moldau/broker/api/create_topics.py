@@ -42,6 +42,7 @@ def create(node: Any, asked: Any, validate_only: bool) -> Any:
     return m.CreateTopicsResponse_CreatableTopicResult(
         name=new.name,
         topic_id=plan.answer.id,
+        error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),
         configs=[
