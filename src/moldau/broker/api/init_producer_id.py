@@ -11,11 +11,14 @@ from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
+UNKNOWN = -1
+
 
 @api(22, versions=(0, 5))
 def init_producer_id(node, connection, request, version):
     error = Error.COORDINATOR_NOT_AVAILABLE if request.transactional_id else Error.INVALID_REQUEST
-    if request.transactional_id is None:
+    half = (request.producer_id == UNKNOWN) != (request.producer_epoch == UNKNOWN)  # an id goes with an epoch
+    if request.transactional_id is None and not half:
         try:
             return m.InitProducerIdResponse(producer_id=node.metadata.next_producer_id(), producer_epoch=0)
         except Refused as refused:  # the block of ids could not be written down
