@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Protocol
 
 from moldau.broker.api import Handler, load
-from moldau.broker.api.api_versions import known_keys
+from moldau.broker.api.api_versions import unsupported
 from moldau.broker.api.produce_one import Known, learn, produce_one
 from moldau.broker.connection import Connection
 from moldau.broker.fetch_sessions import FetchSessions
@@ -33,7 +33,7 @@ from moldau.machines.result import Result
 from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
-from moldau.wire.errors import Error, WireError
+from moldau.wire.errors import WireError
 from moldau.wire.refusal import Refused
 
 Route = tuple[Handler, type[Any]]
@@ -186,8 +186,7 @@ class Node:
         """Clients probe with a newer ApiVersions than we know and read the answer in version 0; all else hangs up."""
         if request.key != API_VERSIONS:
             raise WireError(f"request key {request.key} version {request.version} is not supported")
-        response = known_keys(Error.UNSUPPORTED_VERSION)
-        connection.out += frames.response_frame(API_VERSIONS, 0, request.correlation_id, response)
+        connection.out += frames.response_frame(API_VERSIONS, 0, request.correlation_id, unsupported())
 
     def answer(self, connection: Connection, key: int, version: int, correlation_id: int, response: Any) -> None:
         """Release the answer of a parked request."""

@@ -17,10 +17,17 @@ from moldau.wire.errors import Error
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def known_keys(error: Error = Error.NONE) -> m.ApiVersionsResponse:
-    """The table of keys; all that an answer in version 0 has."""
+def known_keys() -> m.ApiVersionsResponse:
+    """The table of keys."""
     rows = [m.ApiVersionsResponse_ApiVersion(a.key, a.advertised, a.high) for _, a in sorted(APIS.items())]
-    return m.ApiVersionsResponse(error_code=error, api_keys=rows)
+    return m.ApiVersionsResponse(api_keys=rows)
+
+
+def unsupported() -> m.ApiVersionsResponse:
+    """The answer to a version that is too new: which one to ask with instead (KIP-511)."""
+    mine = APIS[18]
+    row = m.ApiVersionsResponse_ApiVersion(mine.key, mine.low, mine.high)
+    return m.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[row])
 
 
 @api(18, versions=(0, 4))
