@@ -50,16 +50,15 @@ def all_topics(node: Any) -> Iterator[Any]:
 
 def asked_topics(node: Any, request: Any, version: int) -> Iterator[Any]:
     """The asked topics in their order, each once; missing ones are created if both sides want that."""
-    seen: set[tuple[str | None, bytes]] = set()
-    for asked in request.topics:
-        key = asked.name, asked.topic_id
-        if key in seen:
-            continue
-        seen.add(key)
+    by_id = version >= 12 and any(asked.topic_id != NO_ID for asked in request.topics)
+    unique = {(asked.name, asked.topic_id): asked for asked in request.topics}
+    for asked in unique.values():
+        if by_id and asked.topic_id == NO_ID:
+            continue  # as in Kafka, the first id makes it a request by ids alone
         try:
             yield describe(node, look_up(node, asked, request.allow_auto_topic_creation, version))
         except Refused as refused:
-            name = asked.name if asked.name is not None or version >= 12 else ""
+            name = None if by_id else asked.name if asked.name is not None or version >= 12 else ""
             yield m.MetadataResponse_MetadataResponseTopic(refused.error, name, asked.topic_id)
 
 
