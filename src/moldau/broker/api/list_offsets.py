@@ -29,6 +29,7 @@ def list_offsets(node, connection, request, version):
     topics = [
         m.ListOffsetsResponse_ListOffsetsTopicResponse(topic.name, answer_topic(node, topic, request, version))
         for topic in request.topics
+        if topic.partitions
     ]
     return m.ListOffsetsResponse(topics=topics)
 
