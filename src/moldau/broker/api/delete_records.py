@@ -19,7 +19,10 @@ INVALID_LOW_WATERMARK = -1
 
 @api(21, versions=(0, 2))
 def delete_records(node, connection, request, version):
-    cuts = [(topic.name, [cut(node, topic.name, part) for part in topic.partitions]) for topic in request.topics]
+    asked: dict[str, dict[int, Any]] = {}
+    for topic in request.topics:  # of a partition that is named twice the last offset counts
+        asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
+    cuts = [(name, [cut(node, name, part) for part in parts.values()]) for name, parts in asked.items()]
     return m.DeleteRecordsResponse(topics=[m.DeleteRecordsResponse_DeleteRecordsTopicResult(*rows) for rows in cuts])
 
 
