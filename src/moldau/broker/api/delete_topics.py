@@ -26,7 +26,13 @@ def delete_topics(node, connection, request, version):
         rows = [row_of(name, topic_id, Refused(off, "delete.topic.enable is false")) for name, topic_id in asked]
         return m.DeleteTopicsResponse(responses=rows)
     counts = Counter(asked)
-    return m.DeleteTopicsResponse(responses=[delete(node, *key, counts[key]) for key in dict.fromkeys(asked)])
+    by_id = (node.cluster.topic(None, topic_id) for name, topic_id in counts if name is None)
+    both = [topic for topic in by_id if topic and counts[topic.name, NO_ID]]
+    twice = Refused(Error.INVALID_REQUEST, "The request names this topic and gives its id.")
+    rows = [row_of(topic.name, topic.id, twice) for topic in both]
+    for topic in both:
+        del counts[topic.name, NO_ID], counts[None, topic.id]
+    return m.DeleteTopicsResponse(responses=rows + [delete(node, *key, count) for key, count in counts.items()])
 
 
 def delete(node: Any, name: str | None, topic_id: bytes, count: int) -> Any:
