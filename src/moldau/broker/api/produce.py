@@ -16,6 +16,7 @@ a right checksum is stored as it is; readers and compaction cope with it. An unk
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -41,10 +42,10 @@ def produce(node, connection, request, version):
     topics, unsynced, failed = [], [], False
     by_id = version >= 13
     known = node.replicas.by_id if by_id else node.replicas.by_name
-    for topic in request.topic_data:
+    for topic, parts in asked(request.topic_data):
         partitions = known.get(topic.topic_id if by_id else topic.name)
         answers = []
-        for part in topic.partition_data:
+        for part in parts:
             reached = None  # the partition, once its log is asked
             try:
                 partition = find(partitions, part.index, by_id)
@@ -77,6 +78,18 @@ def produce(node, connection, request, version):
     return Wait(deadline, partial(when_synced, response, unsynced), tuple(p.log for p, _ in unsynced))
 
 
+def asked(topics: list[Any]) -> Iterable[tuple[Any, Iterable[Any]]]:
+    """Each topic once, with partitions each once: of what is named twice Kafka knows the last, and nothing of none."""
+    if len(topics) == 1 == len(topics[0].partition_data):
+        return ((topics[0], topics[0].partition_data),)
+    found: dict[tuple[str, bytes], tuple[Any, dict[int, Any]]] = {}
+    for topic in topics:
+        if topic.partition_data:
+            _, parts = found.setdefault((topic.name, topic.topic_id), (topic, {}))
+            parts.update((part.index, part) for part in topic.partition_data)
+    return ((topic, parts.values()) for topic, parts in found.values())
+
+
 def find(partitions: dict[int, Any] | None, index: int, by_id: bool) -> Any:
     if partitions is None and by_id:
         raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
@@ -106,7 +119,8 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
     placement = partition.placement
     if placement.leader != partition.node_id:
         raise Refused(Error.NOT_LEADER_OR_FOLLOWER, "this broker does not lead the partition")
-    if acks == -1 and len(placement.isr) < partition.min_insync_replicas:
+    # A topic cannot ask for more replicas in sync than it has (KIP-966).
+    if acks == -1 and len(placement.isr) < min(partition.min_insync_replicas, len(placement.replicas)):
         raise Refused(Error.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas asks for")
 
 
