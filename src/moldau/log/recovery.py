@@ -90,6 +90,16 @@ def finish_interrupted_work(files: Files, folder: str, names: list[str]) -> None
 
 def recover(loading: Loading) -> None:
     """Bring the partition to a state in which every batch of it is known to be whole."""
+    _recover(loading)
+    if loading.lost_writes:
+        # An earlier start may have died after it had cut something and before that was synced: what it took away must
+        # not come back behind what is written now.
+        last = loading.segments[-1]
+        last.open_file().sync()
+        last.files.disk.sync_dir(last.folder)
+
+
+def _recover(loading: Loading) -> None:
     segments = loading.segments
     first = max((i for i, s in enumerate(segments) if s.base_offset <= loading.recovery_point), default=0)
     if loading.lost_writes and first and segments[first].base_offset == loading.recovery_point:
