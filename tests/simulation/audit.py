@@ -9,7 +9,7 @@ from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
 from tests.simulation.admin import TOPIC_RESOURCE, Described, Image
-from tests.simulation.ledger import Ledger, Seen
+from tests.simulation.ledger import FOREVER, Ledger, Seen
 from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
@@ -172,20 +172,17 @@ def check_last_values(ledger: Ledger, start: int, sure: int, seen: list[Seen]) -
 
 
 def check_start(world: World, ledger: Ledger, start: int, seen: list[Seen]) -> None:
-    """Whatever lies before the start of the log was deleted for a reason."""
-    topic = ledger.topic
-    if start <= ledger.cut_to:
-        return
-    kept = sum(batch.size for batch in seen)
-    now = world.clock.wall_ms()
-    for offset in range(max(ledger.cut_to, 0), start):
-        name = ledger.known.get(offset)
-        if name is None:
-            continue
+    """Whatever has gone from the beginning of the log since the last audit was deleted for a reason."""
+    topic, first = ledger.topic, max(ledger.cut_to, ledger.accounted)
+    ledger.accounted = max(ledger.accounted, start)
+    if (ledger.unsure or topic.compacted) and topic.smallest_retention_bytes < FOREVER:
+        return  # of what was kept when it went, some may have gone since
+    kept, now = sum(batch.size for batch in seen), world.clock.wall_ms()
+    for name in [ledger.known[offset] for offset in range(first, start) if offset in ledger.known]:
         sent, at = ledger.sent[name]
         age = now - (sent.sent_ms if topic.append_time else sent.items[at].timestamp)
         if age <= topic.shortest_retention_ms and kept < topic.smallest_retention_bytes:
-            raise ledger.broken(Property.RETENTION, f"{name!r} at {offset} is gone, {age} ms old; the log has {kept} B")
+            raise ledger.broken(Property.RETENTION, f"{name!r} is gone, {age} ms old; {kept} B are left")
 
 
 def check_order(ledger: Ledger, seen: list[Seen]) -> None:

@@ -62,6 +62,7 @@ class Ledger:
     acked: int = 0  # the end of what was acknowledged
     safe: int = 0  # the end of what no crash may take
     acks: list[tuple[float, int]] = field(default_factory=list)  # when, and the end of it, since the last start
+    accounted: int = 0  # why the records before it have gone was found to be in order
     cut_to: int = 0  # the largest offset that a DeleteRecords named
     unsure: bool = False  # power was lost, and the partition has not been looked at since
     faulty: bool = False  # its disk has failed, so it may be offline

@@ -10,6 +10,7 @@ from traceback import format_exception
 
 from tests.simulation.disk import Crash
 from tests.simulation.faults import schedule
+from tests.simulation.finale import finish
 from tests.simulation.world import World
 
 
@@ -29,7 +30,8 @@ def run(seed: int, verbose: Callable[[str], None] | None = None) -> Outcome:
     sys.unraisablehook = ignore_the_dead
     try:
         schedule(world)
-        world.run()
+        world.run_for(world.plan.length_ms)
+        finish(world)
     except Exception as error:
         failure = report(seed, world, error)
     return Outcome(seed, world.events.digest.hexdigest(), failure, world.counts)

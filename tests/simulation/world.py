@@ -47,14 +47,14 @@ class World:
         self.ready: list[Link] = []
         self.link_serial = 0
         self.up = self.ending = self.over = False
-        self.metadata_faulty = False
         self.metadata_rotten = self.was_full = False
         self.power_lost_ms = 0.0
         self.tick_at = 0.0
-        self.room_since_ms = 0.0
+        self.room_since_ms = self.started_ms = 0.0
         self.prepare_media()
         self.boot()
         self.admin = Admin(self)
+        self.events.after(0, self.start)
 
     def prepare_media(self) -> None:
         """The data directories are there from the start, as those of a volume are."""
@@ -81,10 +81,10 @@ class World:
             self.refused_to_start(str(error))
             return
         self.up = True
-        self.note_failures()
+        self.note_failures(restarted=True)
         self.was_full = self.machine.full
         self.counts["starts"] += 1
-        self.tick_at = self.clock.now
+        self.tick_at = self.started_ms = self.clock.now
         self.auditor = Auditor(self)
         self.auditor.audit_metadata()
         for ledger in self.ledgers():
@@ -152,7 +152,8 @@ class World:
 
     def go_down(self) -> None:
         self.up = False
-        self.machine.broken.clear()
+        stays = DIRECTORIES[1] in self.machine.broken and self.random.random() < 0.3
+        self.machine.broken = {DIRECTORIES[1]} if stays else set()
         self.background.gone = True
         links, self.links = self.links, []
         self.ready.clear()
@@ -163,11 +164,12 @@ class World:
         self.boot()
         self.events.after(self.random.uniform(1, 60), self.start)
 
-    def note_failures(self) -> None:
+    def note_failures(self, restarted: bool = False) -> None:
         """Whatever lies below a failing folder may be offline until the next start."""
         for ledger in self.ledgers():
-            ledger.faulty = any(self.machine.fails(f"{path}/{ledger}") for path in DIRECTORIES)
-        self.metadata_faulty = self.machine.fails(f"{DIRECTORIES[0]}/x")
+            homes = [path for path in DIRECTORIES if self.machine.find(f"{path}/{ledger}")] or DIRECTORIES
+            failing = any(self.machine.fails(f"{path}/{ledger}") for path in homes)
+            ledger.faulty = failing or (ledger.faulty and not restarted)
 
     def crashed(self) -> None:
         """The fuse burnt down within a step of the disk."""
@@ -202,8 +204,13 @@ class World:
             raise Broken(Property.METADATA, f"producer id {producer_id} was given out twice")
         self.producer_ids.add(producer_id)
 
+    def was_unmade(self, ledger: Ledger) -> bool:
+        """Whether the partition could not be made, and its time to be tried again has not come."""
+        return self.storage_may_fail() or self.clock.now - max(self.room_since_ms, self.started_ms) < 1100
+
     def forget_topic(self, topic: Topic) -> None:
-        del self.topics[topic.name]
+        if self.topics.get(topic.name) is topic:
+            del self.topics[topic.name]
         for producer in self.producers:
             for ledger in topic.ledgers:
                 producer.forget(ledger)
@@ -223,19 +230,28 @@ class World:
         elif error is Error.REQUEST_TIMED_OUT:
             fine = True
         else:
-            fine = ledger.topic.doomed
+            unborn = ledger.high == 0 and self.was_unmade(ledger)
+            fine = ledger.topic.doomed or unborn
         if not fine:
             raise Broken(Property.SOUND_STAYS_ONLINE, f"{ledger}: {error.name}")
 
     # The whole.
 
-    def run(self) -> None:
-        """Let the world be until its plan is over."""
-        until = self.plan.length_ms
-        self.events.after(0, self.start)
+    def run_for(self, duration_ms: float) -> None:
+        """Let things happen for a while; a crash within a step of the disk is one of them."""
+        until = self.clock.now + duration_ms
         while True:
             try:
                 self.events.run(until)
                 return
             except Crash:
                 self.crashed()
+
+    def calm_down(self) -> None:
+        """No more faults, no more new requests."""
+        self.events.note("all faults end")
+        self.ending = True
+        self.machine.full = False
+        self.machine.fuse = None
+        self.machine.broken.clear()
+        self.room_since_ms = self.clock.now

@@ -1,0 +1,42 @@
+"""Some worlds in every run of the tests; `make simulate` runs ten thousand."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.run import run
+
+CHUNKS, WORLDS = 12, 40
+FIRST = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def no_logs() -> Iterator[None]:
+    """The faults of a world fill the logs."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_promises_are_kept_in_every_world(chunk: int) -> None:
+    for seed in range(FIRST + chunk * WORLDS, FIRST + (chunk + 1) * WORLDS):
+        failure = run(seed).failure
+        if failure is not None:
+            pytest.fail(failure, pytrace=False)
+
+
+def test_a_seed_is_one_history_in_this_process_and_in_another() -> None:
+    seeds = (3, 5, 8)
+    here = [run(seed).digest for seed in seeds]
+    assert [run(seed).digest for seed in seeds] == here
+    code = f"from tests.simulation.run import run; print(*(run(seed).digest for seed in {seeds}))"
+    environment = os.environ | {"PYTHONHASHSEED": "12345"}
+    there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert there.stdout.split() == here
