@@ -137,7 +137,7 @@ def _nothing_unsynced(loading: Loading, segment: Segment) -> bool:
     if segment.size and position + segment.batch_at(position).size != segment.size:
         return False
     loading.end_offset = end
-    segment.txns.truncate(end)  # an entry may have reached the disk without its marker
+    segment.txns.set([entry for entry in segment.txns if entry.last_offset < end])  # not one that lost its marker
     replay_producers(loading)
     return True
 
