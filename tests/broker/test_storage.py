@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,27 @@ def test_a_producer_id_that_cannot_be_written_down_is_not_given_out():
     assert world.call(m.InitProducerIdRequest(None, 60_000)).producer_id >= 0
 
 
+def test_a_snapshot_of_the_metadata_waits_for_room():
+    world = SimWorld()
+    world.create("t")
+    world.node.metadata.bytes_since_snapshot = 1 << 30
+    world.machine.full = True
+    world.advance(1000)
+    assert not world.node.metadata.snapshots()
+    world.machine.full = False
+    world.advance(1000)
+    assert world.node.metadata.snapshots()
+
+
+def test_records_are_not_called_deleted_if_that_cannot_be_written_down():
+    world = SimWorld()
+    produce(world, world.create("t"), [b"v"])
+    row = m.DeleteRecordsRequest_DeleteRecordsTopic("t", [m.DeleteRecordsRequest_DeleteRecordsPartition(0, 1)])
+    world.machine.broken.add("/data/log-start-offset-checkpoint.tmp")
+    answer = world.call(m.DeleteRecordsRequest([row], 1000)).topics[0].partitions[0]
+    assert answer.error_code == Error.KAFKA_STORAGE_ERROR
+
+
 def test_compaction_rests_when_the_disk_is_full():
     world = SimWorld()
     small = {"internal_segment_bytes": "200", "cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
@@ -154,3 +176,28 @@ def test_a_new_partition_goes_where_there_is_a_disk_that_works():
     world.machine.broken.add("/two")
     ids = [world.create(name) for name in "abc"]
     assert [produce(world, topic_id, [b"v"]).error_code for topic_id in ids] == [Error.NONE] * 3
+
+
+def test_a_compaction_that_fails_with_its_disk_does_not_end_the_tick():
+    world = SimWorld()
+    small = {"internal_segment_bytes": "200", "cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
+    topic_id = world.create("t", **small)
+    for _ in range(3):
+        produce(world, topic_id, [b"x" * 90], key=b"k")
+    world.advance(2000)
+    world.node.background = Stubborn(world)
+    world.advance(20_000)
+    assert world.machine.broken, "compaction has come to its sync"
+
+
+class Stubborn(Inline):
+    """The disk fails with the first sync."""
+
+    __slots__ = ("world",)
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+
+    def submit(self, work: Any, done: Any) -> None:
+        self.world.machine.broken.add("/data/t-0")
+        super().submit(work, done)

@@ -175,8 +175,8 @@ def check_start(world: World, ledger: Ledger, start: int, seen: list[Seen]) -> N
     """Whatever has gone from the beginning of the log since the last audit was deleted for a reason."""
     topic, first = ledger.topic, max(ledger.cut_to, ledger.accounted)
     ledger.accounted = max(ledger.accounted, start)
-    if (ledger.unsure or topic.compacted) and topic.smallest_retention_bytes < FOREVER:
-        return  # of what was kept when it went, some may have gone since
+    if topic.compacted or (ledger.unsure and topic.smallest_retention_bytes < FOREVER):
+        return  # of what was kept when it went, some may have gone since; compaction takes what it likes
     kept, now = sum(batch.size for batch in seen), world.clock.wall_ms()
     for name in [ledger.known[offset] for offset in range(first, start) if offset in ledger.known]:
         sent, at = ledger.sent[name]

@@ -217,7 +217,7 @@ class World:
 
     def has_no_room(self) -> bool:
         """Now, or when an answer that arrives now was given."""
-        return self.machine.full or self.clock.now - self.room_since_ms < 6 * self.plan.latency_ms
+        return self.machine.full or self.clock.now - self.room_since_ms < 30 * self.plan.latency_ms
 
     def storage_may_fail(self) -> bool:
         """Whether a change of the metadata may be refused."""

@@ -75,7 +75,10 @@ def snapshot_metadata(node: Node) -> None:
     """Keep the metadata log short: a snapshot when enough has been written since the last one."""
     metadata = node.metadata
     if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
-        metadata.write_snapshot()
+        try:
+            metadata.write_snapshot()
+        except (OSError, Refused) as error:
+            log.error("the metadata has no new snapshot; its log grows until the next try", reason=str(error))
 
 
 def compact(node: Node) -> None:

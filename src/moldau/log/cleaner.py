@@ -163,8 +163,11 @@ class Cleaning:
             return None
 
     def cancel(self) -> None:
-        """Undo what is not swapped in."""
-        self._steps.close()
+        """Undo what is not swapped in; what cannot be removed is left to the next start."""
+        try:
+            self._steps.close()
+        except OSError as error:
+            logger.warning("%s", error)
 
 
 class Cleaner:

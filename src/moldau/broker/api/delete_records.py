@@ -38,6 +38,7 @@ def cut(node: Any, topic: str, part: Any) -> Any:
         offset = log.high_watermark if part.offset == HIGH_WATERMARK else part.offset
         log.delete_records(offset)
         node.replicas.checkpoint()
+        log.wake()  # what could not be written down must not be promised
         answer.low_watermark = log.start_offset
     except Refused as refused:
         answer.error_code = refused.error
