@@ -9,34 +9,36 @@ from tests.log.logs import NOW, append, batch, config, create
 
 LIMITS = st.fixed_dictionaries(
     {
-        "segment_bytes": st.sampled_from([600, 2000, 1 << 20]),
-        "segment_index_bytes": st.sampled_from([16, 24, 48, 1 << 20]),
-        "segment_ms": st.sampled_from([5, 50, 1 << 40]),
-        "index_interval_bytes": st.sampled_from([0, 100, 300]),
+        "segment_bytes": st.sampled_from([600, 3000, 1 << 20]),
+        "segment_index_bytes": st.sampled_from([36, 60, 1 << 20]),
+        "segment_ms": st.sampled_from([10, 1 << 40]),
+        "index_interval_bytes": st.sampled_from([0, 100, 1000]),
     }
 )
 TIMES = st.integers(0, 20).map(lambda late: NOW + late) | st.just(-1)
 APPENDS = st.tuples(st.integers(1, 300), TIMES)
-STEPS = st.lists(APPENDS | LIMITS | st.floats(0, 1), max_size=40)
+RUNS = st.lists(st.tuples(st.lists(APPENDS, min_size=3, max_size=9), LIMITS | st.floats(0, 1)), min_size=2, max_size=5)
 
 
-def segments(folder, first, steps, *, ask):
+def segments(folder, first, runs, *, ask):
+    """Runs of appends, with other settings or a truncation between them; where the segments begin, run by run."""
     log = create(folder, config(**first))
-    for step in steps:
-        if ask and log.active is not None:
-            log.active.roomy_size = -1
-        if isinstance(step, float):
-            log.truncate_to(int(log.end_offset * step), NOW)
-        elif isinstance(step, dict):
-            log.configure(config(**step))
-        else:
-            size, timestamp = step
+    seen = []
+    for appends, between in runs:
+        for size, timestamp in appends:
+            if ask and log.active is not None:
+                log.active.roomy_size = -1
             append(log, batch(b"v" * size, timestamp=timestamp))
-    return log.segments.bases, log.end_offset
+        seen.append((list(log.segments.bases), log.end_offset))
+        if isinstance(between, float):
+            log.truncate_to(int(log.end_offset * between), NOW)
+        else:
+            log.configure(config(**between))
+    return seen
 
 
-@settings(max_examples=100, deadline=None)
-@given(first=LIMITS, steps=STEPS)
-def test_the_bounds_of_a_segment_change_no_roll(first, steps):
+@settings(max_examples=150, deadline=None)
+@given(first=LIMITS, runs=RUNS)
+def test_the_bounds_of_a_segment_change_no_roll(first, runs):
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
-        assert segments(one, first, steps, ask=False) == segments(other, first, steps, ask=True)
+        assert segments(one, first, runs, ask=False) == segments(other, first, runs, ask=True)
