@@ -120,8 +120,8 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     """Keep the head and the answer of a request that was served, if it is one for `produce_one`."""
     if version < FIRST_VERSION or len(request.topic_data) != 1 or request.transactional_id is not None:
         return
-    (topic,), answered = request.topic_data, response.responses[0].partition_responses
-    if len(answered) != 1 or answered[0].error_code:
+    (topic,) = request.topic_data
+    if len(topic.partition_data) != 1 or response.responses[0].partition_responses[0].error_code:
         return
     known = node.replicas.by_id[topic.topic_id] if version >= 13 else node.replicas.by_name[topic.name]
     part = topic.partition_data[0]
