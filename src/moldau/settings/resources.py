@@ -126,12 +126,17 @@ def _running(overrides: Overrides, one_broker: bool) -> None:
             raise SettingError(name, refused.value, refused.reason, "INVALID_REQUEST") from None
 
 
+# What may be said for a listener of all brokers; the rest of a listener is each broker's own.
+LIMITS_OF_LISTENERS = {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+
+
 def _fixed_because(row: Row, prefixed: bool, one_broker: bool) -> str | None:
     if row.mode == "read-only" and not prefixed:
         return "it cannot be changed while the broker runs"
     if row.mode == "per-listener" and not prefixed:
         return f"while the broker runs it is changed for one listener, as listener.name.NAME.{row.name}"
-    if not one_broker and (prefixed or row.mode == "per-broker"):
+    one_listener = prefixed and row.name not in LIMITS_OF_LISTENERS
+    if not one_broker and (one_listener or row.mode == "per-broker"):
         return "it is changed for one broker, not for all"
     return None
 
