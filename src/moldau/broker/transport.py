@@ -182,9 +182,9 @@ class Channel:
         """Give whole frames to the node until one must wait or the others' turn has come. Where it stopped."""
         server = self._server
         connection, receive = self.connection, server.node.receive
-        times, limit, out = server.counters.times, server.max_frame, connection.out
-        position, work = 0, WORK_LIMIT
-        now = perf_counter_ns()
+        limit, out = server.max_frame, connection.out
+        position, work, count = 0, WORK_LIMIT, 0
+        begin = perf_counter_ns()
         try:
             while end - position >= 4:
                 (size,) = _LENGTH(view, position)
@@ -193,8 +193,7 @@ class Channel:
                     break
                 receive(connection, view[position + 4 : stop])
                 position = stop
-                before, now = now, perf_counter_ns()
-                times[(now - before >> 10).bit_length()] += 1
+                count += 1
                 work -= size + FRAME_WORK
                 if out:
                     work -= len(out[-1])
@@ -205,6 +204,8 @@ class Channel:
         except BaseException:
             self.close("internal error")
             raise
+        if count:
+            server.counters.add_time(perf_counter_ns() - begin, count)
         if connection.wait is not None:
             server.wake_by(connection.wait.deadline_ms)
         return position
@@ -325,19 +326,8 @@ class Channel:
 
     def _send_memory(self, out: list[Any]) -> tuple[int, int]:
         """One `send` for all that stands before the next large piece of a file, up to the bound."""
-        count, size = 0, 0
-        parts: list[Any] = []
-        for part in out:
-            if part.__class__ not in _MEMORY:
-                if len(part) > SENDFILE_FROM:
-                    break
-                part = part.read()
-            parts.append(part)
-            count += 1
-            size += len(part)
-            if size > SEND_LIMIT:
-                break
-        data = parts[0] if count == 1 else b"".join(parts)
+        data, count = (out[0], 1) if len(out) == 1 and out[0].__class__ is bytes else _gather(out)
+        size = len(data)
         try:
             sent = self._socket.send(data, MSG_MORE if count < len(out) else 0)
         except BlockingIOError:
@@ -422,3 +412,19 @@ class Channel:
 
 
 _MEMORY = frozenset((bytes, bytearray, memoryview))
+
+
+def _gather(out: list[Any]) -> tuple[Any, int]:
+    """The bytes of the first pieces up to a large one of a file, or up to the bound, and how many pieces they are."""
+    parts: list[Any] = []
+    size = 0
+    for part in out:
+        if part.__class__ not in _MEMORY:
+            if len(part) > SENDFILE_FROM:
+                break
+            part = part.read()
+        parts.append(part)
+        size += len(part)
+        if size > SEND_LIMIT:
+            break
+    return parts[0] if len(parts) == 1 else b"".join(parts), len(parts)

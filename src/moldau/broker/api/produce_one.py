@@ -98,7 +98,8 @@ def flexible_records(frame: memoryview, end: int) -> memoryview | None:
     """The same where lengths are varints, and empty tagged fields end the request."""
     size, start = frame[end], end + 1
     if size > 127:
-        size, start = longer(frame, start, size)
+        more = frame[start]  # most often the last byte of the varint
+        size, start = (size & 127 | more << 7, start + 1) if more < 128 else longer(frame, start, size)
     stop = start + size - 1
     return frame[start:stop] if stop + 3 == len(frame) and frame[stop:] == TAGS else None
 
