@@ -15,6 +15,7 @@ from moldau.machines.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.records import records
 from tests.broker.conftest import Client, ManualClock, World
 from tests.broker.test_node import produce
 from tests.simulation.disk import Machine, SimDisk
@@ -201,3 +202,36 @@ class Stubborn(Inline):
     def submit(self, work: Any, done: Any) -> None:
         self.world.machine.broken.add("/data/t-0")
         super().submit(work, done)
+
+
+def test_a_topic_of_the_same_name_does_not_begin_with_the_offsets_of_the_deleted_one():
+    world = SimWorld()
+    topic_id = world.create("t", flush_messages="1")
+    produce(world, topic_id, [b"a", b"b", b"c"])
+    world.node.replicas.checkpoint()
+    world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("t")], [], 1000))
+    for _ in range(2):
+        world.node = world.start()
+        world.client = Client(world.node)
+        if "t" not in world.node.cluster.topics:
+            produce(world, world.create("t"), [b"new"])
+    assert world.log_of("t").offline is None
+    assert world.log_of("t").end_offset == 1
+
+
+@pytest.mark.parametrize("seed", [37, 52, 69, 89, *range(8)])
+def test_a_topic_of_the_same_name_does_not_get_the_records_of_the_deleted_one(seed: int):
+    world = SimWorld("/one,/two")
+    produce(world, world.create("t"), [b"old", b"old"])
+    world.node.replicas.checkpoint()
+    before = world.log_of("t").path
+    world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("t")], [], 1000))
+    world.create("other")
+    produce(world, world.create("t"), [b"new"])
+    assert world.log_of("t").path != before, "it is made in another directory"
+    world.machine.random.seed(seed)
+    world.machine.lose_power()
+    world.node = world.start()
+    log = world.log_of("t")
+    found = [record.value for segment in log.segments for _, batch in segment.batches() for record in records(batch)]
+    assert found in ([], [b"new"])

@@ -9,6 +9,7 @@ from moldau.log.answers import Isolation
 from moldau.log.disk import OsDisk, OsFile
 from moldau.log.index import OFFSET_ENTRY
 from moldau.log.log import Log
+from moldau.wire.refusal import Refused
 from tests.log.logs import NOW, append, config, contents, create, end, files_of, reopen, sequenced
 
 SMALL = config(index_interval_bytes=200)
@@ -335,3 +336,16 @@ def test_one_batch_behind_the_recovery_point_can_be_read_at_once(tmp_path: Path)
     append(create(tmp_path, SMALL), sequenced(0))
     for lost_writes in (False, True):
         assert contents(reopen(tmp_path, SMALL, lost_writes=lost_writes), max_bytes=1) == values(1)
+
+
+def test_a_log_that_does_not_end_where_it_was_closed_is_damaged(tmp_path: Path) -> None:
+    log = create(tmp_path, SMALL)
+    for i in range(0, 12, 3):
+        append(log, sequenced(i, 3))
+    log.close()
+    last = log.segments.items[-1].locate(9)
+    assert last is not None
+    damage(segment(tmp_path, 0), last[0] + 26)  # the last offset delta of the last batch
+    again = reopen(tmp_path, SMALL, clean=True, recovery_point=12)
+    with pytest.raises(Refused, match="synced up to offset 12"):
+        again.read(0, 1000)

@@ -141,6 +141,7 @@ def create_topic(world: World, name: str) -> Operation:
         topic = Topic(name, configs, image[name].id if image else answer.topics[0].topic_id)
         topic.extend(partitions)
         world.topics[name] = topic
+        world.note_failures()
 
     return Operation(
         f"create {name}",
@@ -169,13 +170,18 @@ def delete_topic(world: World, topic: Topic) -> Operation:
 def add_partitions(world: World, topic: Topic) -> Operation:
     count = len(topic.ledgers) + 1
     row = m.CreatePartitionsRequest_CreatePartitionsTopic(topic.name, count, None)
+
+    def accept(answer: Any, image: Image | None) -> None:
+        topic.extend(count)
+        world.note_failures()
+
     return Operation(
         f"extend {topic.name} to {count}",
         m.CreatePartitionsRequest([row], 1000, False),
         3,
         lambda answer: answer.results[0].error_code,
         lambda image: topic.is_in(image) and image[topic.name].partitions == count,
-        lambda answer, image: topic.extend(count),
+        accept,
     )
 
 

@@ -101,6 +101,9 @@ class Auditor:
             read = self.read_all(ledger)
         except WireError:
             self.world.counts["rot noticed by the CRC"] += 1
+            if ledger.unsure:  # what the power took cannot be told any more
+                ledger.lose_from(0)
+                ledger.unsure = False
             return
         if read is None:
             return

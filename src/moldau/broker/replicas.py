@@ -112,6 +112,8 @@ class Replicas:
         return self.create_log(topic, index, config, now)
 
     def create_log(self, topic: Topic, index: int, config: LogConfig, now_ms: int) -> Log:
+        for directory in self.directories:
+            directory.make_way(topic.name, index)
         working = [directory for directory in self.directories if directory.offline is None]
         problem = Refused(Error.KAFKA_STORAGE_ERROR, "No data directory is usable.")
         for directory in sorted(working, key=lambda directory: len(directory.logs)):

@@ -108,6 +108,7 @@ class Directory:
             self.start_offsets = self._read(START_OFFSETS)
             self.high_watermarks = self._read(HIGH_WATERMARKS)
             self._find()
+            self._forget_offsets()
             self._settle()
         except BlockingIOError:
             raise InUse(
@@ -156,6 +157,13 @@ class Directory:
         names = self.files.disk.listdir(self.path)
         self.found = {found for name in names if (found := partition_of(name))}
         self.condemned = [(0, self._at(name)) for name in names if name.endswith(DELETE)]
+
+    def _forget_offsets(self) -> None:
+        """Those of partitions that are no longer here."""
+        for table in (self.recovery_points, self.start_offsets, self.high_watermarks):
+            for key in table.keys() - self.found:
+                del table[key]
+                self.stale.add(key)
 
     def fail(self, reason: str) -> None:
         """Take the directory and all its partitions offline."""
@@ -218,8 +226,7 @@ class Directory:
         if self.offline is not None:
             raise Refused(Error.KAFKA_STORAGE_ERROR, self.offline)
         path = self._at(f"{topic}-{partition}")
-        if (topic, partition) in self.stale:  # the offsets of its namesake must not become its own
-            self.checkpoint()
+        self.make_way(topic, partition)
         try:
             log = Log.create(self.files, path, topic, partition, config, topic_id=topic_id, now_ms=now_ms)
         except OSError as error:
@@ -227,6 +234,13 @@ class Directory:
         log.checkpoint = self.checkpoint
         self.logs[topic, partition] = log
         return log
+
+    def make_way(self, topic: str, partition: int) -> None:
+        """Make certain that a namesake which was deleted does not come back, nor its offsets. Refused if that fails."""
+        if (topic, partition) in self.stale and self.offline is None:
+            self.checkpoint()
+            if (topic, partition) in self.stale:
+                raise Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {self.path} is full.")
 
     def delete(self, log: Log, unique: str, *, now_ms: int) -> None:
         """Delete a partition: its folder is renamed now and removed by a later `sweep`. `unique`: 32 hex digits."""

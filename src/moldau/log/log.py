@@ -180,8 +180,8 @@ class Log:
     def _load_segments(self, segments: list[Segment], now_ms: int, clean: bool, lost_writes: bool) -> None:
         state, point = self.producer_state, self.recovery_point
         loading = Loading(self.config, self.epochs, state, segments, self.start_offset, point, now_ms, lost_writes)
-        if clean:
-            loading.end_offset = loading.recovery_point = segments[-1].resume()
+        if clean and (end := segments[-1].resume()) == (point or end):  # else this is not what was closed: check it
+            loading.end_offset = loading.recovery_point = end
             if state.snapshots:
                 replay_producers(loading)
         else:
@@ -204,7 +204,6 @@ class Log:
         if self.offline is not None:
             raise Refused(Error.KAFKA_STORAGE_ERROR, self.offline)
         if self.active is None:
-            end_offset = self.end_offset
             try:
                 names = self.files.disk.listdir(self.path)
                 self._load(names, self.last_flush_ms, True, False, self.high_watermark)
@@ -214,8 +213,6 @@ class Log:
                 raise self.fail(f"{self.path} cannot be read: {error}") from error
             except Damaged as error:
                 raise self.fail(str(error)) from error
-            if self.end_offset != end_offset:
-                logger.warning("%s ends at offset %d, not at %d", self.path, self.end_offset, end_offset)
         assert self.active is not None
         return self.active
 
