@@ -44,6 +44,7 @@ bench: setup    ## ratios beside Apache Kafka; writes docs/benchmarks.md
 
 docs: setup     ## the pages that are made from tables
 	.venv/bin/moldau settings --markdown > docs/settings.md
+	$(PY) -m tests.conformance.differential.page
 
 clean:
 	rm -rf .venv .pytest_cache .hypothesis .ruff_cache build dist

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests import needs
 from tests.conformance import clients, franz_go, librdkafka, report
+from tests.conformance.differential import suite as differential
 from tests.conformance.outcome import Score, Verdict, judged
 
 PAGE = needs.ROOT / "docs" / "conformance.md"
@@ -92,7 +93,19 @@ def run_clients(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
     return judged(clients.SUITE, clients.run(bootstrap, work))
 
 
-SUITES = {"clients": run_clients, "librdkafka": run_librdkafka, "franz-go": run_franz_go}
+def run_differential(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
+    lacking = needs.missing(differential.NEEDS)
+    if lacking:
+        return Score(differential.SUITE, left_out=f"{lacking.tool}: {lacking.reason}")
+    return judged(differential.SUITE, differential.run(work, given.test))
+
+
+SUITES = {
+    "clients": run_clients,
+    "librdkafka": run_librdkafka,
+    "franz-go": run_franz_go,
+    "differential": run_differential,
+}
 
 
 def tell(line: str) -> None:

@@ -14,15 +14,16 @@ from tests.conformance.differential.normal import Difference
 
 TABLE = Path(__file__).parent / "accepted.toml"
 ANY = "*"
+ALL = "*"  # scripts
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A row. `cases` and `field` may have asterisks; `kafka` and `moldau` are the values, if they are always the same."""
+    """A row. `cases` and `fields` may have asterisks; `kafka` and `moldau` are the values, if always the same."""
 
     cases: tuple[str, ...]
     why: str
-    field: str = ""
+    fields: tuple[str, ...] = ("",)
     kafka: Any = ANY
     moldau: Any = ANY
 
@@ -30,7 +31,7 @@ class Accepted:
         values = ((self.kafka, difference.kafka), (self.moldau, difference.moldau))
         return (
             self.names(case)
-            and fnmatchcase(difference.path, self.field)
+            and any(fnmatchcase(difference.path, pattern) for pattern in self.fields)
             and all(wanted in (ANY, found) for wanted, found in values)
         )
 
@@ -42,20 +43,29 @@ class Accepted:
 def table() -> dict[str, tuple[Accepted, ...]]:
     """The rows by script."""
     rows = tomllib.loads(TABLE.read_text())
-    return {
-        script: tuple(Accepted(tuple(row.pop("cases")), **row) for row in found) for script, found in rows.items()
-    }
+    return {script: tuple(map(_row, found)) for script, found in rows.items()}
+
+
+def _row(given: dict[str, Any]) -> Accepted:
+    lists = {name: tuple(given.pop(name)) for name in ("cases", "fields") if name in given}
+    return Accepted(**lists, **given)
 
 
 class Judgement:
     """What a script's differences came to, beside the rows for it."""
 
     def __init__(self, script: str) -> None:
-        self.rows = table().get(script, ())
+        self.script = script
+        self.own = table().get(script, ())
+        self.rows = (*self.own, *table().get(ALL, ()))
         self.used: set[tuple[Accepted, str]] = set()
         self.requests = 0
         self.accepted = 0
         self.failures: list[str] = []
+
+    def line(self) -> str:
+        counts = f"{self.requests} requests, {self.accepted} differ as accepted, {len(self.failures)} failures"
+        return f"{self.script}: {counts}"
 
     def unexpected(self, case: str, found: Iterable[Difference]) -> list[Difference]:
         return [difference for difference in found if not self._covered(case, difference)]
@@ -67,9 +77,9 @@ class Judgement:
 
     def unneeded(self) -> list[str]:
         """Rows, and names of cases in rows, that no answer needed."""
-        wanted = [(row, pattern) for row in self.rows for pattern in row.cases]
+        wanted = [(row, pattern) for row in self.own for pattern in row.cases]
         return [
-            f"accepted.toml: {pattern} ({row.field or 'answer'}) agrees now"
+            f"accepted.toml: {pattern} ({', '.join(row.fields) or 'answer'}) agrees now"
             for row, pattern in wanted
             if (row, pattern) not in self.used
         ]

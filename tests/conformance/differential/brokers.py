@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.testing import broker
+from tests.conformance.differential.case import Case
 from tests.conformance.differential.target import Target
 
 # The least that one node needs, and what makes answers differ visibly from defaults.
@@ -32,9 +33,12 @@ log.dirs={data}
 """
 # A run is too short for the second compiler and a parallel collector to pay for themselves.
 JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m"]
-QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+# Only errors are written, but the loggers say that they are at INFO, as they are with Kafka's own scripts.
+LOGGING = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-Dlog4j2.level=INFO"]
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 START_S = 120.0
+# The first producer ids come from the controller a moment later.
+FIRST_ID = Case("ready", "InitProducerId", 4, {"transactional_id": None, "transaction_timeout_ms": 1000})
 
 
 @contextmanager
@@ -42,7 +46,9 @@ def pair(libs: Path, folder: Path) -> Iterator[tuple[Target, Target]]:
     """Both brokers; they are ended whatever happens."""
     with apache_kafka(libs, folder) as kafka, broker(SETTINGS) as moldau:
         here = Target("Moldau", moldau.port, moldau.data_dir)
+        here.written = lambda: moldau.log
         try:
+            kafka.until(FIRST_ID, 4, lambda answer: not answer.error_code)
             yield kafka, here
         finally:
             kafka.close()
@@ -55,11 +61,13 @@ def apache_kafka(libs: Path, folder: Path) -> Iterator[Target]:
     data, properties, log = folder / "kafka", folder / "server.properties", folder / "kafka.log"
     lines = [f"{name}={value}" for name, value in SETTINGS.items()]
     properties.write_text("\n".join(lines) + ALONE.format(port=port, controller=controller, data=data))
-    java = [*JAVA, QUIET, "-cp", f"{libs}/*"]
+    java = [*JAVA, *LOGGING, "-cp", f"{libs}/*"]
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
     subprocess.run(formatting, check=True, capture_output=True, timeout=START_S)
     with log.open("wb") as out:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)], stdout=out, stderr=out, stdin=subprocess.DEVNULL
+        )
     try:
         _await(process, port, log)
         yield Target("Kafka", port, str(data), (controller,))

@@ -29,6 +29,7 @@ class Case:
     answer: int | None = None  # the version of the answer, where it is another than that of the request
     silent: bool = False  # no answer is due
     patience_s: float = 20.0
+    settle_s: float = 0.0  # how long to wait behind a change that brokers judge by what they have heard of others
     keep: Callable[[Any, Any], None] | None = None  # given target and answer: for what later cases need
 
     def all_versions(self) -> Iterator[int]:
@@ -46,6 +47,7 @@ class Script:
     name: str
     cases: Sequence[Case]
     topics: Mapping[str, tuple[int, Mapping[str, str]]] = field(default_factory=dict)  # partitions and settings
+    slow: bool = False  # played by `make conformance` alone
 
 
 def fill(struct: schema.Message | schema.Struct, value: Any, version: int, target: Any) -> Any:

@@ -14,41 +14,49 @@ from moldau.wire.errors import Error, WireError
 from tests.conformance.differential.target import Target
 
 ABSENT = "absent"
+NULL = "null"
+SHOWN = 200  # characters of a value in a message
 
-# Fields by what is compared of them.
-IDS = {"topic_id", "replica_directory_id", "session_id", "producer_id_given"}  # which topic; else whether there is one
-TEXTS = {"error_message", "documentation", "batch_index_error_message", "cluster_id"}  # whether there is one
-PLACES = {"host"}
-SIGNS = {  # times, sizes and positions in logs of the brokers' own: negative, zero or more
-    "port",
-    "log_append_time_ms",
-    "last_fetch_timestamp",
+# What is compared of some fields, the same in all APIs but for the rows below.
+IDS = {"topic_id", "replica_directory_id"}  # which topic it is of; of others, whether there is one
+TEXTS = {"error_message", "documentation", "batch_index_error_message", "cluster_id", "host"}  # whether there is one
+SIGNS = {  # times, sizes and numbers of the brokers' own: whether negative, zero or more
     "last_caught_up_timestamp",
+    "last_fetch_timestamp",
+    "log_append_time_ms",
+    "partition_size",
+    "port",
+    "session_id",
     "total_bytes",
     "usable_bytes",
-    "partition_size",
-    "coordinator_epoch_given",
 }
-# Where Kafka goes by a hash, or by what a broker happens to know first: API -> array -> what names an element.
-UNORDERED: dict[str, dict[str, str]] = {
-    "AlterConfigs": {"responses": "resource_name"},
-    "AlterPartitionReassignments": {},
-    "ApiVersions": {"api_keys": "api_key", "supported_features": "name", "finalized_features": "name"},
-    "CreatePartitions": {"results": "name"},
-    "CreateTopics": {"topics": "name", "configs": "name"},
-    "DeleteRecords": {"topics": "name"},
-    "DeleteTopics": {"responses": "name"},
-    "DescribeClientQuotas": {"entries": "entity", "entity": "entity_type", "values": "key"},
-    "DescribeConfigs": {"configs": "name"},
-    "DescribeLogDirs": {"topics": "name", "partitions": "partition_index"},
-    "DescribeProducers": {"active_producers": "producer_id"},
-    "ElectLeaders": {"replica_election_results": "topic", "partition_result": "partition_id"},
-    "IncrementalAlterConfigs": {"responses": "resource_name"},
-    "ListConfigResources": {"config_resources": "resource_name"},
-    "Metadata": {"topics": "name", "partitions": "partition_index"},
+# The metadata log has other records in each broker, and so other offsets.
+SIGNS_OF = {"DescribeQuorum": {"high_watermark", "leader_epoch", "log_end_offset"}}
+# Whether there is one; 0 is one, too.
+NUMBERS_OF = {"InitProducerId": {"producer_id"}, "ApiVersions": {"finalized_features_epoch"}}
+# Where Kafka goes by a hash, or the order means nothing to a client: API, array, and what names an element.
+UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
+    "AlterClientQuotas": {"entity": ("entity_type",)},
+    "AlterConfigs": {"responses": ("resource_type", "resource_name")},
+    "AlterReplicaLogDirs": {"results": ("topic_name",), "partitions": ("partition_index",)},
+    "ApiVersions": {"api_keys": ("api_key",), "supported_features": ("name",), "finalized_features": ("name",)},
+    "CreatePartitions": {"results": ("name",)},
+    "CreateTopics": {"topics": ("name",), "configs": ("name",)},
+    "DeleteRecords": {"topics": ("name",), "partitions": ("partition_index",)},
+    "DeleteTopics": {"responses": ("name", "topic_id")},
+    "DescribeClientQuotas": {"entries": ("entity",), "entity": ("entity_type",), "values": ("key",)},
+    "DescribeConfigs": {"results": ("resource_type", "resource_name"), "configs": ("name",)},
+    "DescribeLogDirs": {"topics": ("name",), "partitions": ("partition_index",)},
+    "DescribeProducers": {"active_producers": ("producer_id",)},
+    "ElectLeaders": {"replica_election_results": ("topic",), "partition_result": ("partition_id",)},
+    "Fetch": {"responses": ("topic", "topic_id"), "partitions": ("partition_index",)},
+    "IncrementalAlterConfigs": {"responses": ("resource_type", "resource_name")},
+    "ListConfigResources": {"config_resources": ("resource_type", "resource_name")},
+    "ListOffsets": {"topics": ("name",), "partitions": ("partition_index",)},
+    "Metadata": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},
+    "OffsetForLeaderEpoch": {"topics": ("topic",), "partitions": ("partition",)},
+    "Produce": {"responses": ("name", "topic_id"), "partition_responses": ("index",)},
 }
-# Positions in the metadata log, which has other records in each broker.
-SIGNS_OF = {"DescribeQuorum": {"high_watermark", "log_end_offset", "leader_epoch"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,8 @@ class Difference:
     moldau: Any
 
     def __str__(self) -> str:
-        return f"{self.path or 'answer'}: Kafka {self.kafka!r}, Moldau {self.moldau!r}"
+        kafka, moldau = (str(value)[:SHOWN] for value in (self.kafka, self.moldau))
+        return f"{self.path or 'answer'}: Kafka {kafka}, Moldau {moldau}"
 
 
 def differences(kafka: Any, moldau: Any, path: str = "") -> Iterator[Difference]:
@@ -77,40 +86,49 @@ class Normal:
         self.target = target
         self.named = UNORDERED.get(api, {})
         self.signs = SIGNS | SIGNS_OF.get(api, set())
+        self.numbers = NUMBERS_OF.get(api, set())
+        self.topics = {topic_id: name for name, topic_id in target.ids.items()}
 
     def __call__(self, answer: Any) -> Any:
-        return self._value("answer", answer) if isinstance(answer, str) else self._struct(answer)
+        """What happened instead of an answer is a text and stays so."""
+        return answer if isinstance(answer, str) else self._struct(answer)
 
     def _struct(self, struct: Any) -> dict[str, Any]:
         return {name: self._value(name, getattr(struct, name)) for name in struct.__slots__}
 
     def _value(self, name: str, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return self._array(name, value)
-        if hasattr(value, "SCHEMA"):
-            return self._struct(value)
-        if isinstance(value, bytes | memoryview):
-            return self._id(value) if name in IDS else self._records(value)
-        if value is None or isinstance(value, bool):
-            return value
-        return self._text(name, value) if isinstance(value, str) else self._number(name, value)
+        match value:
+            case None:
+                return NULL
+            case list() | tuple():
+                return self._array(name, value)
+            case bytes() | memoryview():
+                return self._id(bytes(value)) if name in IDS else self._records(memoryview(value))
+            case str():
+                return self._text(name, value)
+            case bool() | int() | float():
+                return self._number(name, value)
+        return self._struct(value)
 
     def _array(self, name: str, values: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
         """An array is compared element by element: by place, or by name where the order means nothing."""
         found: dict[str, Any] = {}
         for place, value in enumerate(values):
-            key = str(self._value("", getattr(value, self.named[name]))) if name in self.named else str(place)
+            key = self._key(value, self.named[name]) if name in self.named else str(place)
             while key in found:
                 key += "'"
             found[key] = self._value(name, value)
         return found
 
-    def _id(self, value: bytes | memoryview) -> str:
-        names = {topic_id: name for name, topic_id in self.target.ids.items()}
-        return names.get(bytes(value), "some id" if any(value) else "no id")
+    def _key(self, value: Any, fields: tuple[str, ...]) -> str:
+        parts = (self._value(field, getattr(value, field)) for field in fields)
+        return " ".join(str(part) for part in parts if part not in ("", "no id"))
+
+    def _id(self, value: bytes) -> str:
+        return self.topics.get(value, "some id" if any(value) else "no id")
 
     def _text(self, name: str, value: str) -> str:
-        if name in TEXTS or name in PLACES:
+        if name in TEXTS:
             return "some text" if value else ""
         for place, stands_for in self.target.places.items():
             value = value.replace(place, stands_for)
@@ -119,14 +137,13 @@ class Normal:
     def _number(self, name: str, value: float) -> Any:
         if name.endswith("error_code"):
             return Error(value).name if value in list(Error) else value
-        if name in self.signs or name in IDS:
+        if name in self.signs:
             return (value > 0) - (value < 0)
-        return value
+        return "some number" if name in self.numbers and value >= 0 else value
 
-    def _records(self, value: bytes | memoryview) -> dict[str, Any]:
+    def _records(self, rest: memoryview) -> dict[str, Any]:
         """Batches field by field: a broker may have compressed them anew, and cuts the last one at its limit."""
         found: dict[str, Any] = {}
-        rest = memoryview(value)
         while len(rest):
             try:
                 batch = records.Batch(rest)
@@ -141,7 +158,7 @@ class Normal:
         own = {"crc", "view", "size"} | ({"base_timestamp", "max_timestamp"} if batch.timestamp_type else set())
         fields = {name: getattr(batch, name) for name in batch.__slots__ if name not in own}
         try:
-            inside: Any = [record[0:1] + record[1 + batch.timestamp_type :] for record in records.records(batch)]
+            inside = repr([record[0:1] + record[1 + batch.timestamp_type :] for record in records.records(batch)])
         except WireError:
             inside = "records that do not decode"
-        return fields | {"records": repr(inside)}
+        return fields | {"records": inside}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from moldau.wire import codec, frames
@@ -24,6 +25,7 @@ class Target:
         self.port = port
         self.data_dir = data_dir
         self.places = {data_dir: "DIR", f":{port}": ":PORT"} | {f":{other}": ":OTHER" for other in other_ports}
+        self.written: Callable[[], str] = str  # the broker's log so far
         self.ids: dict[str, bytes] = {}
         self.kept: dict[str, Any] = {}
         self._sent = 0
@@ -41,10 +43,8 @@ class Target:
         frame = case.frame(self, version, self._sent)
         if case.silent:
             frame += frames.request_frame(m.ApiVersionsRequest(), 0, PROBE, CLIENT_ID)
-        try:
+        with suppress(ConnectionError):  # closed before all of it was sent, as `receive` will see
             self._socket.sendall(frame)
-        except ConnectionError:
-            pass  # closed before all of it was sent, as `receive` will see
 
     def receive(self, case: Case, version: int) -> Any:
         """The decoded answer, or a text that says what happened instead."""
@@ -82,18 +82,20 @@ class Target:
         answer = self.ask(Case("topics", "CreateTopics", 7, (rows, 20_000)), 7)
         assert all(not topic.error_code for topic in answer.topics), f"{self.name}: {answer}"
         self.ids |= {topic.name: topic.topic_id for topic in answer.topics}
-        for name in topics:
-            self._await(name)
+        for name, (partitions, _) in topics.items():
+            self._await(name, partitions)
 
-    def _await(self, name: str) -> None:
-        case = Case("ready", "Metadata", 12, ([(bytes(16), name)], False))
+    def _await(self, name: str, partitions: int) -> None:
+        """Ask until the broker leads all partitions; Metadata may name it before it knows itself."""
+        rows = [(partition, -1, -1) for partition in range(partitions)]
+        case = Case("ready", "ListOffsets", 4, {"replica_id": -1, "topics": [(name, rows)]})
+        self.until(case, 4, lambda answer: not any(row.error_code for row in answer.topics[0].partitions))
+
+    def until(self, case: Case, version: int, ready: Callable[[Any], bool]) -> None:
         deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline:
-            (topic,) = self.ask(case, 12).topics
-            if not topic.error_code and all(partition.leader_id >= 0 for partition in topic.partitions):
-                return
+        while not ready(self.ask(case, version)):
+            assert time.monotonic() < deadline, f"{self.name} is not ready: {case}"
             time.sleep(0.02)
-        raise AssertionError(f"{self.name} has no leader for {name}")
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:

@@ -1,8 +1,9 @@
 """ApiVersions (key 18), v0-4: which keys and versions this broker answers, and its features.
 
-Deviates: nothing known.  v3 client software name and version (KIP-511), features (KIP-584).  v4 features whose
+v3 client software name and version (KIP-511), features (KIP-584).  v4 features whose
 lowest version is 0: older clients cannot read those, so they are left out below v4.
 A version that this broker does not know is answered by the node in version 0 with UNSUPPORTED_VERSION.
+Deviates: keys of groups, transactions, share groups, ACLs and SASL are not in this release.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Null or no names ask for all settings; an unknown name is left out. The value is
 asked for) say what else would have given one. Null stands for a value that is secret or not there.
 
 v3 types and documentation (KIP-569).
-Deviates: a broker lists the settings that mean something to it, not those of Kafka's own machinery.
+Deviates: a broker lists the settings that mean something to it, not those of Kafka's own machinery. Some defaults suit
+one node (docs/settings.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Topics come in the order of their names. A page ends after `response_partition_l
 most max.request.partition.size.limit); `next_cursor` says where the next one begins. A cursor must point into what
 was asked for.
 
-Deviates: an empty name is INVALID_TOPIC_EXCEPTION; Kafka with an authorizer fails the whole request.
+Deviates: an empty name is INVALID_TOPIC_EXCEPTION; Kafka fails the whole request.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 v4 read_committed.  v5 log start offset.  v7 sessions (KIP-227).  v9 leader epochs (KIP-320).  v11 rack (KIP-392).
 v12 truncation hints (KIP-595).  v13 topic ids (KIP-516).  v15 replica state.  v16 node endpoints (KIP-951).
 Deviates: a replica id is taken for a consumer's until replication comes; there is one replica, so the rack is moot.
+Less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with both.
 """
 
 from __future__ import annotations

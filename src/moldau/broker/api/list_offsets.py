@@ -3,7 +3,8 @@
 v2 isolation level.  v4 leader epochs.  v7 max timestamp (-3, KIP-734).  v8 earliest local (-4, KIP-405).
 v9 latest tiered (-5, KIP-1005).  v10 time-out.  v11 earliest pending upload (-6, KIP-1023).
 Without tiering -4 is -2, and -5 and -6 find nothing.
-Deviates: nothing known.
+Deviates: records that DeleteRecords took away are passed over at once; Kafka finds nothing before their segment is
+gone. An isolation level that does not exist counts as read_committed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 v1 null asks for all topics; in v0 an empty list does.  v4 allow_auto_topic_creation.  v5 offline replicas.
 v7 leader epochs.  v8 authorized operations (KIP-430).  v10 topic ids, v12 asking by them (KIP-516).
 Deviates: a topic that is created unasked is in the answer at once; Kafka answers UNKNOWN_TOPIC_OR_PARTITION the
-first time and creates it meanwhile.
+first time and creates it meanwhile. Asking by id before v12 fails the topic, not the request.
 """
 
 from __future__ import annotations

@@ -1,8 +1,32 @@
-"""The scripts, in the order they are played. Each makes its own topics, and leaves the broker's settings as it found them."""
+"""The scripts, in the order they are played. Each makes its own topics, and takes its settings of brokers back."""
 
 from __future__ import annotations
 
 from tests.conformance.differential.case import Script
-from tests.conformance.differential.scripts import fetch, produce
+from tests.conformance.differential.scripts import (
+    broker_configs,
+    cluster,
+    configs,
+    fetch,
+    offsets,
+    produce,
+    quotas,
+    topics,
+    versions,
+)
 
-SCRIPTS: tuple[Script, ...] = (produce.SCRIPT, produce.IDEMPOTENT, fetch.SCRIPT, fetch.SESSIONS)
+SCRIPTS: tuple[Script, ...] = (
+    versions.SCRIPT,
+    topics.SCRIPT,
+    topics.PAGES,
+    produce.SCRIPT,
+    produce.IDEMPOTENT,
+    fetch.SCRIPT,
+    fetch.SESSIONS,
+    offsets.SCRIPT,
+    configs.TOPICS,
+    configs.CLIENTS,
+    broker_configs.SCRIPT,
+    quotas.SCRIPT,
+    cluster.SCRIPT,
+)

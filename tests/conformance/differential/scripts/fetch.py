@@ -62,7 +62,9 @@ def deletion(name: str, offset: int, topic: str = "f", partition: int = 0, versi
     return Case(name, "DeleteRecords", versions, ([(topic, [(partition, offset)])], 5000))
 
 
-def epoch_end(name: str, epoch: int, current: int = -1, topic: str = "f", partition: int = 0, replica: int = -1) -> Case:
+def epoch_end(
+    name: str, epoch: int, current: int = -1, topic: str = "f", partition: int = 0, replica: int = -1
+) -> Case:
     row = {"replica_id": replica, "topics": [(topic, [(partition, current, epoch)])]}
     return Case(name, "OffsetForLeaderEpoch", range(2, 5), row)
 

@@ -45,9 +45,7 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
 
 def many(name: str, *topics: Any, version: int = 12) -> Case:
     """A request of several topics, each with (partition, records)."""
-    rows = [
-        {"name": topic, "topic_id": topic_id(topic), "partition_data": list(parts)} for topic, *parts in topics
-    ]
+    rows = [{"name": topic, "topic_id": topic_id(topic), "partition_data": list(parts)} for topic, *parts in topics]
     return Case(name, "Produce", version, (None, -1, 2000, rows))
 
 
@@ -98,20 +96,12 @@ FRAMING = [
     produce("wrong checksum", "p", damaged(), (3, 8, 13)),
     *(produce(f"magic {n}", "p", changed((MAGIC, n), sealed=False), (3, 9)) for n in (0, 1, 3, -1)),
     *(produce(f"length {n}", "p", changed((LENGTH, n), sealed=False)) for n in (-5, 0, 10, 48, 49, 10_000, 2**31 - 1)),
-    *(produce(f"count {n}", "p", changed((COUNT, n))) for n in (5, 0, -1)),
-    produce("last delta 7", "p", changed((LAST_DELTA, 7))),
-    produce("last delta -1", "p", changed((LAST_DELTA, -1))),
-    produce("count 5, last delta 4", "p", changed((COUNT, 5), (LAST_DELTA, 4))),
-    produce("count 1 of 2", "p", changed((COUNT, 1), (LAST_DELTA, 0), of=batch(b"a", b"b"))),
-    produce("no records", "p", changed((COUNT, 0), (LAST_DELTA, -1), of=ONE)),
     produce("base offset 5", "p", changed((BASE_OFFSET, 5), sealed=False)),
     produce("base offset -5", "p", changed((BASE_OFFSET, -5), sealed=False)),
 ]
 
 ATTRIBUTE = [
     produce("unknown attributes", "p", changed((ATTRIBUTES, 0x80))),
-    *(produce(f"codec {n}", "p", changed((ATTRIBUTES, n))) for n in (5, 6, 7)),
-    *(produce(f"{codec} that is none", "p", changed((ATTRIBUTES, n))) for codec, n in list(CODECS.items())[1:]),
     produce("append time set by the producer", "p", changed((ATTRIBUTES, 0x08))),
     produce("append time set by the producer, append time topic", "p-append-time", changed((ATTRIBUTES, 0x08))),
     produce("control batch", "p", changed((ATTRIBUTES, 0x20))),
@@ -143,8 +133,8 @@ SETTINGS = [
     produce("append time, compressed", "p-append-time", batch(b"a", b"b", compression=3)),
     fetch_row("what append time left", [wanted()], topic="p-append-time"),
     produce("too large", "p-small", batch(b"x" * 500), (3, 9)),
-    produce("just small enough", "p-small", batch(b"x" * (200 - len(batch(b"")) - 1))),
-    produce("one byte too large", "p-small", batch(b"x" * (200 - len(batch(b"")) + 1))),
+    produce("200 bytes", "p-small", batch(b"x" * 130)),
+    produce("201 bytes", "p-small", batch(b"x" * 131)),
     produce("compressed small enough", "p-small", batch(b"x" * 500, compression=1)),
     produce("larger than any topic takes", "p", batch(b"x" * 1_100_000)),
     produce("too old", "p-before", batch(time=NOW - HOUR)),
@@ -153,15 +143,45 @@ SETTINGS = [
     produce("all too new", "p-after", timed(NOW + HOUR, NOW + HOUR)),
     produce("an hour too new for any", "p", batch(time=NOW + 2 * HOUR)),
     produce("no time", "p", batch(time=-1)),
-    produce("negative time", "p", batch(time=-5)),
     produce("no time where it must be new", "p-before", batch(time=-1)),
     produce("times out of order", "p", timed(NOW, NOW - 50, NOW + 50)),
-    produce("a wrong largest time", "p", changed((MAX_TIME, NOW - 1000), of=timed(NOW, NOW + 5))),
-    produce("a wrong base time", "p", changed((BASE_TIME, NOW + 2 * HOUR), of=timed(NOW, NOW + 5))),
     fetch_row("all that was kept", [wanted(), wanted(1)], topic="p"),
 ]
 
-SCRIPT = Script("produce", [*REQUESTS, *FRAMING, *ATTRIBUTE, *SETTINGS], TOPICS)
+TWO = batch(b"a", b"b")
+LIES = {
+    "count 5 of 1": changed((COUNT, 5)),
+    "count 0 of 1": changed((COUNT, 0)),
+    "count -1": changed((COUNT, -1)),
+    "last delta 7": changed((LAST_DELTA, 7)),
+    "last delta -1": changed((LAST_DELTA, -1)),
+    "count 5 of 1, last delta 4": changed((COUNT, 5), (LAST_DELTA, 4)),
+    "count 1 of 2": changed((COUNT, 1), (LAST_DELTA, 0), of=TWO),
+    "count 0, last delta -1": changed((COUNT, 0), (LAST_DELTA, -1)),
+    "deltas from 1 on": bytes(build([Record(1, NOW, None, b"v"), Record(2, NOW, None, b"v")], sparse=True)),
+    "deltas with a gap": bytes(build([Record(0, NOW, None, b"v"), Record(2, NOW, None, b"v")], sparse=True)),
+    "a record that is longer than the batch": changed(of=ONE[:61] + b"\x7e" + ONE[62:]),
+    "bytes behind the last record": changed((LENGTH, len(ONE) - 12 + 3), of=ONE + b"xxx"),
+    **{f"{codec} that is none": changed((ATTRIBUTES, n)) for codec, n in CODECS.items() if n},
+    **{f"codec {n}": changed((ATTRIBUTES, n)) for n in (5, 6, 7)},
+    "a largest time that is less": changed((MAX_TIME, NOW - 1000), of=timed(NOW, NOW + 5)),
+    "a largest time that is more": changed((MAX_TIME, NOW + 1000), of=timed(NOW, NOW + 5)),
+    "a base time that is too new": changed((BASE_TIME, NOW + 2 * HOUR), of=timed(NOW, NOW + 5)),
+    "a negative time": batch(time=-5),
+}
+# Each to a partition of its own, which has that batch or not.
+LYING = [
+    case
+    for partition, (name, data) in enumerate(LIES.items())
+    for case in (
+        produce(name, "p-lies", data, partition=partition),
+        fetch_row(f"{name}, read back", [wanted(partition)], topic="p-lies"),
+    )
+]
+TOPICS["p-lies"] = (len(LIES), {})
+LYING.append(Case("the lies go", "DeleteTopics", 6, ([("p-lies", bytes(16))], [], 5000)))
+
+SCRIPT = Script("produce", [*REQUESTS, *FRAMING, *ATTRIBUTE, *SETTINGS, *LYING], TOPICS)
 
 
 def by(producer: int, sequence: int, epoch: int = 0, count: int = 1, **options: Any) -> bytes:
@@ -237,4 +257,3 @@ IDS = [
 ]
 
 IDEMPOTENT = Script("idempotence", [*SEQUENCES, *IDS], {"i": (2, {})})
-
