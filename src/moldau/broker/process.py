@@ -69,6 +69,7 @@ class SystemClock:
 
 def run(options: Options) -> int:
     """Run a broker until it is told to stop; returns the exit code."""
+    gc.disable()  # until it is ready: what a start makes is no garbage
     logs.set_up(options.log_format, options.log_level)
     # Until the loop has its own handlers a signal is an exception, so that a temporary directory is removed.
     signal.signal(signal.SIGTERM, _leave)
@@ -81,6 +82,8 @@ def run(options: Options) -> int:
         return complain(str(error), FAILED)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    finally:
+        gc.enable()
     return OK
 
 
@@ -218,6 +221,7 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
     server.start()
     # What start-up made lives until the end: the collector need not look at it again and again.
     gc.freeze()
+    gc.enable()
     log.info("ready", listeners=",".join(listener.advertised for listener in opened))
     print(f"ready {opened[0].address}", flush=True)  # noqa: T201
     log.info("stopping", reason=await stopped)
