@@ -21,6 +21,7 @@ from moldau.log.epochs import LeaderEpochs
 from moldau.log.flush import Flush
 from moldau.log.producers import Producers, Sent
 from moldau.log.recovery import (
+    UNSETTLED,
     Loading,
     base_offsets,
     finish_interrupted_work,
@@ -29,7 +30,7 @@ from moldau.log.recovery import (
     snapshot_offsets,
 )
 from moldau.log.rolling import must_roll
-from moldau.log.segment import CLEANED, DELETED, SWAP, Segment
+from moldau.log.segment import Segment
 from moldau.log.segments import Segments
 from moldau.log.validation import examine, no_batch, wants_records
 from moldau.wire.errors import Error
@@ -157,7 +158,7 @@ class Log:
     def _settled_names(self) -> list[str]:
         disk = self.files.disk
         names = disk.listdir(self.path)
-        if any(name.endswith((DELETED, CLEANED, SWAP)) for name in names):
+        if any(name.endswith(UNSETTLED) for name in names):
             finish_interrupted_work(self.files, self.path, names)
             names = disk.listdir(self.path)
         return names

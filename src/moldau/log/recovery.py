@@ -30,6 +30,8 @@ from moldau.wire.records import HEADER_SIZE, Batch
 logger = logging.getLogger(__name__)
 
 MAGIC_AT = 16
+TEMPORARY = ".tmp"
+UNSETTLED = (DELETED, CLEANED, SWAP, TEMPORARY)
 SEGMENT_FILES = (LOG, INDEX, TIMES, TXNS)
 
 
@@ -63,17 +65,18 @@ def snapshot_offsets(names: Iterable[str]) -> list[int]:
 
 
 def finish_interrupted_work(files: Files, folder: str, names: list[str]) -> None:
-    """Complete or undo what a swap of segments left behind.
+    """Complete or undo what a crash has interrupted.
 
-    `.deleted` files go. A `.cleaned` file means that compaction was not done: it goes, and so do the `.swap` files from
-    its offset on. The other `.swap` files are complete: the segments that they replace go, and they take their place.
+    `.deleted` and `.tmp` files go (a `.tmp` that is written anew could come back with old bytes under its new name).
+    A `.cleaned` file means that compaction was not done: it goes, and so do the `.swap` files from its offset on. The
+    other `.swap` files are complete: the segments that they replace go, and they take their place.
     """
     disk = files.disk
     cleaned = [offset_of(name) or 0 for name in names if name.endswith(CLEANED)]
     undone = min(cleaned, default=2**63)
     swaps = [name for name in names if name.endswith(SWAP)]
     stale = [name for name in swaps if (offset_of(name) or 0) >= undone]
-    for name in [name for name in names if name.endswith((DELETED, CLEANED))] + stale:
+    for name in [name for name in names if name.endswith((DELETED, CLEANED, TEMPORARY))] + stale:
         remove_if_there(disk, f"{folder}/{name}")
     swaps = [name for name in swaps if name not in stale]
     for base in sorted(
