@@ -135,7 +135,7 @@ class World:
         same = sum(1 for one, other in zip(found, self.acked, strict=False) if one == other)
         assert same >= at_least
         assert found[same:] in ([], *self.doubtful), (found, self.acked)
-        self.acked, self.doubtful = [(offset, value or b"") for offset, value in found], []
+        self.acked = [(offset, value or b"") for offset, value in found]
         self.check_transactions()
 
     def check_transactions(self) -> None:
