@@ -19,6 +19,7 @@ from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
+NO_ID = bytes(16)
 Row = tuple[Wanted, Any]  # what was wanted, and its PartitionData
 
 
@@ -88,7 +89,7 @@ def read(known: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: I
         row.aborted_transactions = ()
         return row
     row.error_code = partition.leader_error(wanted.leader_epoch)
-    if row.error_code == Error.NONE:
+    if not row.error_code:
         try:
             fill(row, partition, wanted, max_bytes, min_one, isolation)
         except Refused as refused:
@@ -132,12 +133,13 @@ def respond(context: Context, rows: list[Row], by_id: bool) -> Any:
     topics: dict[Any, list[Any]] = {}
     for wanted, row in rows:
         topics.setdefault(wanted.topic, []).append(row)
-        wanted.told = told(row)
-    name = "topic_id" if by_id else "topic"
+        if context.session is not None:
+            wanted.told = told(row)
+    topic_row = m.FetchResponse_FetchableTopicResponse
     responses = [
-        m.FetchResponse_FetchableTopicResponse(partitions=parts, **{name: topic}) for topic, parts in topics.items()
+        topic_row("", topic, parts) if by_id else topic_row(topic, NO_ID, parts) for topic, parts in topics.items()
     ]
-    return m.FetchResponse(session_id=context.session_id, responses=responses)
+    return m.FetchResponse(0, Error.NONE, context.session_id, responses)
 
 
 def told(row: Any) -> tuple[int, int, int] | None:
