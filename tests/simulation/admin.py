@@ -47,6 +47,7 @@ class Operation:
     error_of: Callable[[Any], int]
     is_done: Callable[[Image], bool]
     accept: Callable[[Any, Image | None], None]
+    ledger: Ledger | None = None  # the partition that may have its own reason to refuse
 
 
 class Admin:
@@ -103,7 +104,9 @@ class Admin:
         if error is Error.NONE:
             operation.accept(answer, None)
         elif error in IN_DOUBT:
-            if not self.world.storage_may_fail():
+            if operation.ledger is not None:
+                self.world.check_refusal(operation.ledger, error)
+            elif not self.world.storage_may_fail():
                 raise Broken(Property.SOUND_STAYS_ONLINE, f"{operation.text}: {error.name}")
             self.maybes.append(operation)
         else:
@@ -204,6 +207,7 @@ def delete_records(world: World, ledger: Ledger) -> Operation:
         lambda answer: out_of_range_is_fine(answer.topics[0].partitions[0]),
         lambda image: False,
         accept,
+        ledger,
     )
 
 

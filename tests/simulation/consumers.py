@@ -205,7 +205,7 @@ class Consumer:
             self.world.check_refusal(ledger, Error(part.error_code))
             return
         self.world.events.note(f"{self.peer.name} {ledger} looked up {timestamp}: {part.offset}")
-        if self.world.topics.get(ledger.topic.name) is not ledger.topic or ledger.rotten:
+        if self.world.topics.get(ledger.topic.name) is not ledger.topic or ledger.rotten or ledger.index_rotten:
             return  # the name may stand for another topic by now
         if timestamp == LATEST and part.offset < asked.high:
             raise ledger.broken(Property.NEVER_BACK, f"latest is {part.offset} after {asked.high}")

@@ -117,10 +117,14 @@ def rot(world: World) -> None:
     ledgers = [ledger for ledger in world.ledgers() if not (ledger.rotten or ledger.unsure or ledger.topic.compacted)]
     if world.ending or not ledgers:
         return
-    if world.random.random() < 0.15:
+    kind = world.random.random()
+    if kind < 0.15:
         rot_metadata(world)
         return
     ledger = world.random.choice(ledgers)
+    if kind < 0.4:
+        rot_index(world, ledger)
+        return
     home = home_of(world, ledger)
     places = settled_places(world, home, str(ledger)) if home else []
     if places:
@@ -129,6 +133,21 @@ def rot(world: World) -> None:
         ledger.rotten = True
         world.events.note(f"a bit of {ledger} flips at {position}")
         world.counts["flipped bits"] += 1
+
+
+def rot_index(world: World, ledger: Ledger) -> None:
+    """Whatever an index says, the node must not pass over records in silence."""
+    home = home_of(world, ledger)
+    folder = world.machine.find(f"{home}/{ledger}")
+    files = folder.names.items() if isinstance(folder, Folder) else ()
+    found = [inode for name, inode in files if name.endswith((".index", ".timeindex")) and isinstance(inode, Inode)]
+    settled = [inode for inode in found if inode.data and not inode.pending]
+    if settled:
+        inode = world.random.choice(settled)
+        inode.rot(world.random.randrange(len(inode.data)), world.random.randrange(8))
+        ledger.index_rotten = True
+        world.events.note(f"a bit of an index of {ledger} flips")
+        world.counts["flipped bits of indexes"] += 1
 
 
 def rot_metadata(world: World) -> None:

@@ -43,7 +43,7 @@ def probe(world: World) -> dict[Ledger, list[Error]]:
     answers: dict[Ledger, list[Error]] = {}
     peer = Peer(world, "probe")
     for number, ledger in enumerate(world.ledgers()):
-        if not (ledger.faulty or ledger.rotten or ledger.topic.doomed):
+        if not (ledger.faulty or ledger.rotten or ledger.index_rotten or ledger.topic.doomed):
             answers[ledger] = []
             send(world, peer, Session(ledger, f"last{number}", False, True), answers[ledger])
     return answers

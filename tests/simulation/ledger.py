@@ -66,7 +66,8 @@ class Ledger:
     cut_to: int = 0  # the largest offset that a DeleteRecords named
     unsure: bool = False  # power was lost, and the partition has not been looked at since
     faulty: bool = False  # its disk has failed, so it may be offline
-    rotten: bool = False  # a bit of it has flipped
+    rotten: bool = False  # a bit of its batches has flipped
+    index_rotten: bool = False  # a bit of an index has flipped; the batches are sound
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -116,7 +117,7 @@ class Ledger:
         while position + 12 <= len(view):
             size = 12 + int.from_bytes(view[position + 8 : position + 12], signed=True)
             if size > len(view) - position and size > 12:
-                if self.rotten and not found:
+                if (self.rotten or self.index_rotten) and not found:
                     raise WireError("a batch that never ends")
                 break
             try:
@@ -124,7 +125,7 @@ class Ledger:
                 batch.verify()
                 found.append(self.check(batch, list(records(batch)), now_ms))
             except WireError as error:
-                if not self.rotten:
+                if not (self.rotten or self.index_rotten):
                     raise self.broken(Property.AS_SENT, f"{error}") from None
                 raise
             position += batch.size

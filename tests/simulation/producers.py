@@ -204,7 +204,7 @@ class Producer:
         if session.unacked and session.unacked[0] is not batch:
             session.again = True
             return
-        if not (session.lossy or session.many_at_restart or session.ledger.rotten):
+        if not (session.lossy or session.many_at_restart or session.ledger.rotten or session.ledger.index_rotten):
             seen = f"{session.name} sent {batch.number} as its next batch to {session.ledger} and was refused"
             raise Broken(Property.SEQUENCE, seen)
         self.start_over(session)

@@ -125,7 +125,7 @@ class World:
         self.background.finish()
         self.counts["clean stops"] += 1
         for ledger in self.ledgers():
-            if not (ledger.faulty or ledger.rotten or ledger.unsure or self.was_full):
+            if not (ledger.faulty or ledger.rotten or ledger.index_rotten or ledger.unsure or self.was_full):
                 ledger.safe = ledger.high
         self.forget_starts()
         self.go_down()
@@ -228,7 +228,7 @@ class World:
     def check_refusal(self, ledger: Ledger, error: Error) -> None:
         """Whether a partition has a reason to refuse."""
         if error is Error.KAFKA_STORAGE_ERROR:
-            fine = ledger.faulty or ledger.rotten or self.has_no_room()
+            fine = ledger.faulty or ledger.rotten or ledger.index_rotten or self.has_no_room()
         elif error is Error.REQUEST_TIMED_OUT:
             fine = True
         else:
