@@ -30,6 +30,7 @@ class Case:
     silent: bool = False  # no answer is due
     patience_s: float = 20.0
     settle_s: float = 0.0  # how long to wait behind a change that brokers judge by what they have heard of others
+    signs: tuple[str, ...] = ()  # fields of which only the sign is compared: here they are each broker's own time
     keep: Callable[[Any, Any], None] | None = None  # given target and answer: for what later cases need
 
     def all_versions(self) -> Iterator[int]:

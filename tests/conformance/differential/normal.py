@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau.wire import records
 from moldau.wire.errors import Error, WireError
+from tests.conformance.differential.case import Case
 from tests.conformance.differential.target import Target
 
 ABSENT = "absent"
@@ -80,13 +81,13 @@ def differences(kafka: Any, moldau: Any, path: str = "") -> Iterator[Difference]
 
 
 class Normal:
-    """Makes answers of one API by one broker comparable."""
+    """Makes the answers of one broker to a case comparable."""
 
-    def __init__(self, api: str, target: Target) -> None:
+    def __init__(self, case: Case, target: Target) -> None:
         self.target = target
-        self.named = UNORDERED.get(api, {})
-        self.signs = SIGNS | SIGNS_OF.get(api, set())
-        self.numbers = NUMBERS_OF.get(api, set())
+        self.named = UNORDERED.get(case.api, {})
+        self.signs = SIGNS | SIGNS_OF.get(case.api, set()) | set(case.signs)
+        self.numbers = NUMBERS_OF.get(case.api, set())
         self.topics = {topic_id: name for name, topic_id in target.ids.items()}
 
     def __call__(self, answer: Any) -> Any:

@@ -33,10 +33,10 @@ def play(script: Script, kafka: Target, moldau: Target) -> Judgement:
 def compare(judgement: Judgement, case: Case, version: int, kafka: Target, moldau: Target) -> None:
     kafka.send(case, version)
     moldau.send(case, version)
-    there, here = kafka.receive(case, version), Normal(case.api, moldau)(moldau.receive(case, version))
+    there, here = kafka.receive(case, version), Normal(case, moldau)(moldau.receive(case, version))
     deadline = time.monotonic() + CATCH_UP_S
     while True:
-        found = list(differences(*_same_shape(Normal(case.api, kafka)(there), here)))
+        found = list(differences(*_same_shape(Normal(case, kafka)(there), here)))
         left = judgement.unexpected(case.name, found)
         if not left or not case.api.startswith(QUESTIONS) or time.monotonic() > deadline:
             break

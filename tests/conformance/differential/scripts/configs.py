@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -172,6 +173,7 @@ REPLACED = [
         (3, "x", []),
     ),
     now(TOPIC, "g"),
+    dataclasses.replace(replace("a topic twice, replaced", (TOPIC, "g", []), (TOPIC, "g", [])), patience_s=1.0),
     replace("no resource"),
     replace("an unknown topic", (TOPIC, "nope", [])),
     replace("an unknown topic, in thought", (TOPIC, "nope", []), validate=True),

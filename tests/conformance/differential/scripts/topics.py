@@ -38,6 +38,8 @@ METADATA = [
     metadata("three topics and an unknown one", ["t", "nope", "t-two", "t"], NAMED),
     metadata("a topic and its operations", ["t"], range(8, 14), include_topic_authorized_operations=True),
     metadata("an unknown topic and its operations", ["nope"], 12, include_topic_authorized_operations=True),
+    metadata("operations on an illegal name", ["a/b"], 12, include_topic_authorized_operations=True),
+    metadata("operations on an unknown id", [(b"?" * 16, None)], 12, include_topic_authorized_operations=True),
     metadata("all topics and operations", None, range(8, 14), include_topic_authorized_operations=True),
     metadata("operations on the cluster", [], range(8, 11), include_cluster_authorized_operations=True),
     *(metadata(f"name: {what}", [name], (4, 9, 12)) for what, name in NAMES.items() if name != "__consumer_offsets"),

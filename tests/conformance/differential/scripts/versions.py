@@ -97,7 +97,8 @@ KEYS = [
     ),
 ]
 
-METADATA = {"topics": [(bytes(16), "nope")], "allow_auto_topic_creation": False}
+# A name of its own: one of the changed bytes allows that it is created.
+METADATA = {"topics": [(bytes(16), "v")], "allow_auto_topic_creation": False}
 
 
 def ask(name: str, wire: Callable[[bytes], bytes], version: int = 4) -> Case:
