@@ -49,9 +49,14 @@ def retain_all(node: Node) -> Work:
 
 
 def sweep(node: Node) -> None:
-    """Remove files whose delete delay is over."""
+    """Remove files whose delete delay is over, in the background: a large one takes its time."""
     for directory in node.replicas.directories:
-        directory.sweep(node.clock.wall_ms())
+        directory.sweep(node.clock.wall_ms(), lambda work: node.background.submit(work, report_removal))
+
+
+def report_removal(outcome: Any) -> None:
+    if isinstance(outcome, BaseException):
+        log.warning("a deleted file cannot be removed, and is left to the next start", reason=str(outcome))
 
 
 def open_missing(node: Node) -> None:

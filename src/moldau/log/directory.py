@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from moldau.log.checkpoints import Damaged, Partition, read_offsets, read_properties, write_offsets, write_properties
 from moldau.log.config import LogConfig
-from moldau.log.disk import NO_ROOM, Files, remove_if_there, remove_tree
+from moldau.log.disk import NO_ROOM, Files, Remover, at_once, remove_if_there, remove_tree
 from moldau.log.log import Log
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -269,17 +270,17 @@ class Directory:
             if due_ms is not None:
                 self.condemned.append((due_ms, target))
 
-    def sweep(self, now_ms: int) -> None:
-        """Remove what is due: folders of deleted partitions, files of deleted segments."""
+    def sweep(self, now_ms: int, remove: Remover = at_once) -> None:
+        """Remove what is due: folders of deleted partitions, files of deleted segments. `remove` may use a thread."""
         for log in self.logs.values():
             if log.segments.condemned and log.offline is None:
                 with suppress(Refused):  # it is offline now, and has said why
-                    log.sweep(now_ms)
+                    log.sweep(now_ms, remove)
         due = [path for due_ms, path in self.condemned if due_ms <= now_ms]
         self.condemned = [(due_ms, path) for due_ms, path in self.condemned if due_ms > now_ms]
         for path in due:
             try:
-                remove_tree(self.files.disk, path)
+                remove(partial(remove_tree, self.files.disk, path))
             except OSError as error:
                 logger.warning("%s cannot be removed, and is left to the next start: %s", path, error)
 

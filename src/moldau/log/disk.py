@@ -243,6 +243,14 @@ def remove_if_there(disk: Disk, path: str) -> None:
         return
 
 
+Remover = Callable[[Callable[[], None]], None]
+
+
+def at_once(work: Callable[[], None]) -> None:
+    """The plain `Remover`. The removal of a large file takes its time, so a node has another, with a thread."""
+    work()
+
+
 def remove_tree(disk: Disk, path: str) -> None:
     """Remove a folder of plain files."""
     for name in disk.listdir(path):

@@ -16,7 +16,7 @@ from moldau.log.answers import NOT_FOUND, Appended, Found, Isolation, Origin, Re
 from moldau.log.batchwise import append_batches
 from moldau.log.checkpoints import Damaged, read_topic_id, write_topic_id
 from moldau.log.config import LogConfig
-from moldau.log.disk import NO_ROOM, File, Files, remove_tree
+from moldau.log.disk import NO_ROOM, File, Files, Remover, at_once, remove_tree
 from moldau.log.epochs import LeaderEpochs
 from moldau.log.flush import Flush
 from moldau.log.producers import Producers, Sent
@@ -558,10 +558,11 @@ class Log:
         except OSError as error:
             raise self.fail(f"Segments of {self.path} cannot be replaced: {error}") from error
 
-    def sweep(self, now_ms: int) -> None:
+    def sweep(self, now_ms: int, remove: Remover = at_once) -> None:
         """Remove the files whose delay is over, and forget producers that have been silent for too long."""
         try:
-            self.segments.sweep(now_ms)
+            for segment in self.segments.take_due(now_ms):
+                remove(segment.remove)
         except OSError as error:
             raise self.fail(f"Files of {self.path} cannot be removed: {error}") from error
         self.producer_state.expire(now_ms, self.config.producer_id_expiration_ms)

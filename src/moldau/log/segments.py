@@ -63,7 +63,7 @@ class Segments:
         return sum(segment.look() for segment in self.items)
 
     def condemn(self, doomed: Sequence[Segment], due_ms: int) -> None:
-        """Take segments out; their files go when `sweep` is called at `due_ms` or later."""
+        """Take segments out; their files go when `take_due` is called at `due_ms` or later."""
         gone = set(map(id, doomed))
         self.set([segment for segment in self.items if id(segment) not in gone])
         self.unsynced = [segment for segment in self.unsynced if id(segment) not in gone]
@@ -72,11 +72,11 @@ class Segments:
             segment.release()
             self.condemned.append((due_ms, segment))
 
-    def sweep(self, now_ms: int) -> None:
+    def take_due(self, now_ms: int) -> list[Segment]:
+        """The condemned segments whose delay is over; they are not known here any more."""
         due = [segment for due_ms, segment in self.condemned if due_ms <= now_ms]
         self.condemned = [(due_ms, segment) for due_ms, segment in self.condemned if due_ms > now_ms]
-        for segment in due:
-            segment.remove()
+        return due
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], due_ms: int) -> None:
         """Swap in what compaction has made of `old`: complete and synced `.cleaned` segments."""
