@@ -115,7 +115,7 @@ def test_a_request_like_one_before_goes_the_short_way(world, version):
 
 
 def test_topics_with_names_of_several_lengths_go_the_short_way_on_one_connection(world):
-    names = ["a", "bb", "ccc"]
+    names = ["a" * length for length in range(1, 21)]
     for name in names:
         world.create(name)
     sent = [frames.request_frame(request(10, name, None, 0, [b"v"]), 10, 1, "c")[4:] for name in names]
@@ -138,6 +138,7 @@ def test_what_was_learnt_is_forgotten_when_the_metadata_changes(world):
 
 def test_what_is_learnt_is_bounded(world, monkeypatch):
     monkeypatch.setattr("moldau.broker.api.produce_one.HEADS", 4)
+    monkeypatch.setattr("moldau.broker.api.produce_one.HEAD_ENDS", 8)
     world.create("t")
     for number in range(20):
         client = "c" * number

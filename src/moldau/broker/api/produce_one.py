@@ -35,7 +35,7 @@ FIRST_VERSION = 5  # whose answer has the three numbers
 FIRST_FLEXIBLE = 9
 HEAD_START = 8  # behind key, version and correlation id
 HEADS = 4096  # that are kept, for each version
-HEAD_ENDS = 8  # that are tried, for each connection
+HEAD_ENDS = 32  # that are tried, for each connection: one for each length of a topic's name
 
 START = Struct(">ii")  # key and version, correlation id
 LENGTH = Struct(">i")  # of the records; in flexible versions a varint of one more
