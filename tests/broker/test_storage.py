@@ -235,3 +235,16 @@ def test_a_topic_of_the_same_name_does_not_get_the_records_of_the_deleted_one(se
     log = world.log_of("t")
     found = [record.value for segment in log.segments for _, batch in segment.batches() for record in records(batch)]
     assert found in ([], [b"new"])
+
+
+def test_a_compacted_topic_can_be_deleted_although_its_disk_fails():
+    world = SimWorld("/one,/two")
+    small = {"internal_segment_bytes": "200", "cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
+    topic_id = world.create("t", **small)
+    for _ in range(3):
+        produce(world, topic_id, [b"x" * 90], key=b"k")
+    world.advance(20_000)
+    world.machine.broken |= {f"{path}/cleaner-offset-checkpoint.tmp" for path in ("/one", "/two")}
+    answer = world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("t")], [], 1000))
+    assert answer.responses[0].error_code == Error.NONE
+    assert not world.node.replicas.by_name

@@ -1,7 +1,9 @@
 """After a crash: torn tails are cut, damage is reported, interrupted work is finished or undone."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -11,6 +13,7 @@ from moldau.log.index import OFFSET_ENTRY
 from moldau.log.log import Log
 from moldau.wire.refusal import Refused
 from tests.log.logs import NOW, append, config, contents, create, end, files_of, reopen, sequenced
+from tests.simulation.disk import Machine, SimDisk
 
 SMALL = config(index_interval_bytes=200)
 
@@ -349,3 +352,18 @@ def test_a_log_that_does_not_end_where_it_was_closed_is_damaged(tmp_path: Path) 
     again = reopen(tmp_path, SMALL, clean=True, recovery_point=12)
     with pytest.raises(Refused, match="synced up to offset 12"):
         again.read(0, 1000)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_given_up_for_a_later_start_does_not_come_back(seed: int) -> None:
+    machine = Machine(Random(seed), lambda: NOW, Counter())
+    SimDisk(machine).mkdir("/data")
+    machine.root.sync()
+    log = create(Path("/data"), disk=SimDisk(machine))
+    append(log, sequenced(0, 5))
+    log.flush()
+    log = reopen(Path("/data"), disk=SimDisk(machine), lost_writes=True, start_offset=7)
+    assert (log.start_offset, log.end_offset, log.recovery_point) == (7, 7, 7)
+    machine.lose_power()
+    log = reopen(Path("/data"), disk=SimDisk(machine), lost_writes=True, start_offset=7, recovery_point=7)
+    assert (log.start_offset, log.end_offset, log.offline) == (7, 7, None)

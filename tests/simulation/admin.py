@@ -151,7 +151,7 @@ def create_topic(world: World, name: str) -> Operation:
         request,
         7,
         lambda answer: answer.topics[0].error_code,
-        lambda image: name in image and name not in world.topics,
+        lambda image: name not in world.topics and name in image and image[name].configs == configs,
         accept,
     )
 

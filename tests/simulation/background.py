@@ -28,7 +28,10 @@ class SlowThread:
     def begin(self) -> None:
         if self.jobs and not self.busy:
             self.busy = True
-            self.world.events.after(self.world.delay(), self.run)
+            self.world.events.after(self.delay(), self.run)
+
+    def delay(self) -> float:
+        return self.world.random.uniform(0.05, self.world.plan.sync_ms)
 
     def run(self) -> None:
         if self.gone:
@@ -37,7 +40,7 @@ class SlowThread:
         result = outcome(work)
         self.busy = False
         self.world.counts["background jobs"] += 1
-        self.world.events.after(self.world.delay() * 0.5, lambda: self.report(done, result))
+        self.world.events.after(self.delay() * 0.5, lambda: self.report(done, result))
         self.begin()
 
     def report(self, done: Callable[[Any], None], result: Any) -> None:

@@ -67,6 +67,7 @@ class Ledger:
     unsure: bool = False  # power was lost, and the partition has not been looked at since
     faulty: bool = False  # its disk has failed, so it may be offline
     rotten: bool = False  # a bit of its batches has flipped
+    forgetful: bool = False  # after a crash, the producers of deleted records are no longer known
     index_rotten: bool = False  # a bit of an index has flipped; the batches are sound
 
     def __str__(self) -> str:
@@ -167,7 +168,7 @@ class Ledger:
             raise self.broken(Property.OFFSET_KEEPS_RECORD, f"offset {offset} held {before!r}, now {name!r}")
         sent, _ = self.sent[name]
         places = self.places.setdefault(name, set())
-        live = [place for place in places if place >= self.start]
+        live = [place for place in places if place >= self.start or not self.forgetful]
         if sent.session.idempotent and live:
             raise self.broken(Property.ONCE, f"{name!r} stands at {sorted(places)} and at {offset}")
         if len(places) >= sent.attempts:

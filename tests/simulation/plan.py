@@ -16,6 +16,7 @@ class Plan:
 
     length_ms: float
     latency_ms: float
+    sync_ms: float  # how long the background thread takes for a job, at most
     slow_reader: float
     power: float  # how many of the crashes take the power
     crashes: int
@@ -35,6 +36,7 @@ class Plan:
         plan = cls(
             length_ms=random.choice((400, 1500, 3000)),
             latency_ms=random.choice((0.5, 3, 15)),
+            sync_ms=random.choice((0.5, 5, 60)),
             slow_reader=random.choice((0, 0.02, 0.2)),
             power=random.choice((0, 0.5, 1)),
             crashes=random.choice((1, 2, 4)),

@@ -217,7 +217,8 @@ class Producer:
 
     def node_restarted(self) -> None:
         for session in self.sessions:
-            if len(session.unacked) > 1:
+            first = session.unacked[:1]
+            if any(batch.number + len(batch.names) < session.made for batch in first):
                 session.many_at_restart = True
 
     def forget(self, ledger: Ledger) -> None:

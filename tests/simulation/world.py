@@ -141,6 +141,7 @@ class World:
             self.power_lost_ms = self.clock.now
         for ledger in self.ledgers():
             ledger.unsure = ledger.unsure or power
+            ledger.forgetful = True
             if ledger.faulty:
                 ledger.acks.clear()  # flush.ms could not be kept
         self.forget_starts()

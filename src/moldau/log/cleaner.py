@@ -255,7 +255,10 @@ class Cleaner:
         """The log is deleted."""
         self.cancel(log)
         self.uncleanable.pop((log.topic, log.partition), None)
-        self.checkpoints.put(log, None)
+        try:
+            self.checkpoints.put(log, None)
+        except OSError as error:
+            logger.warning("%s-%d stays in the cleaner's checkpoint: %s", log.topic, log.partition, error)
 
     def truncated(self, log: Log, offset: int) -> None:
         """The log was cut: what is written there from now on is dirty."""

@@ -584,5 +584,6 @@ class Log:
         try:
             truncation.truncate_fully(self, offset)
             self._start_segment(offset, now_ms)
+            self.files.disk.sync_dir(self.path)  # what has gone must not come back before the recovery point
         except OSError as error:
             raise self.fail(f"{self.path} cannot be truncated: {error}") from error
