@@ -18,6 +18,7 @@ from moldau.broker.api import Handler, load
 from moldau.broker.api.api_versions import known_keys
 from moldau.broker.api.produce_one import produce_one
 from moldau.broker.connection import Connection
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
@@ -74,6 +75,7 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
+        self.coordinators: list[Coordinators[Any]] = []
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
@@ -203,6 +205,8 @@ class Node:
             number = self.timers[0][1]
             heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
             TIMERS[number].run(self)
+        for coordinators in self.coordinators:
+            coordinators.tick()
         self.work.advance(lambda: self.clock.monotonic_ms() >= now + SLICE_MS)
         return self.idle_ms()
 
