@@ -84,6 +84,7 @@ class Cluster:
         self.features: dict[str, int] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.next_producer_id = 0
+        self.topic_changes = 0  # grows with each change of which topics and partitions there are
         self.unsupported: set[str] = set()
 
     def replay(self, record: Any) -> None:
@@ -111,10 +112,12 @@ def ids_or(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
 def replay_topic(cluster: Cluster, record: Any) -> None:
     topic = Topic(record.name, bytes(record.topic_id))
     cluster.topics[topic.name] = cluster.topics_by_id[topic.id] = topic
+    cluster.topic_changes += 1
 
 
 def replay_partition(cluster: Cluster, record: Any) -> None:
     topic = cluster.topics_by_id[bytes(record.topic_id)]
+    cluster.topic_changes += 1
     topic.partitions[record.partition_id] = Partition(
         index=record.partition_id,
         replicas=tuple(record.replicas),
@@ -152,6 +155,7 @@ def replay_remove_topic(cluster: Cluster, record: Any) -> None:
     topic = cluster.topics_by_id.pop(bytes(record.topic_id))
     del cluster.topics[topic.name]
     cluster.configs.pop((TOPIC, topic.name), None)
+    cluster.topic_changes += 1
 
 
 def replay_config(cluster: Cluster, record: Any) -> None:
