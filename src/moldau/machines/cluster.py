@@ -1,4 +1,4 @@
-"""The cluster's metadata: topics, partitions, settings, brokers, features, quotas.
+"""The cluster's metadata: topics, partitions, settings, brokers, features, quotas, access control, credentials.
 
 The image is rebuilt only by `replay` of the records of `__cluster_metadata`, in Kafka's schemas, so that a
 quorum can take the log over: one node commits to its own disk today, several will agree on the same records.
@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from moldau.machines.acls import Acls
+from moldau.machines.credentials import Credential
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -83,6 +86,8 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         self.features: dict[str, int] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.acls = Acls()
+        self.credentials: dict[tuple[str, int], Credential] = {}
         self.next_producer_id = 0
         self.topic_changes = 0  # grows with each change of which topics and partitions there are
         self.unsupported: set[str] = set()
@@ -232,12 +237,29 @@ def replay_quota(cluster: Cluster, record: Any) -> None:
         del cluster.quotas[entity]
 
 
+def replay_acl(cluster: Cluster, record: Any) -> None:
+    cluster.acls.replay(record)
+
+
+def replay_remove_acl(cluster: Cluster, record: Any) -> None:
+    cluster.acls.replay_removal(record)
+
+
+def replay_credential(cluster: Cluster, record: Any) -> None:
+    keys = bytes(record.salt), bytes(record.stored_key), bytes(record.server_key)
+    cluster.credentials[record.name, record.mechanism] = Credential(*keys, record.iterations)
+
+
+def replay_remove_credential(cluster: Cluster, record: Any) -> None:
+    del cluster.credentials[record.name, record.mechanism]
+
+
 def ignore(cluster: Cluster, record: Any) -> None:
     """Records that say nothing about this image: heartbeats of the log, marks around atomic groups, controllers."""
 
 
 def set_aside(cluster: Cluster, record: Any) -> None:
-    """What Kafka's controller wrote and this release does not know (ACLs, credentials, tokens): told at the start."""
+    """What Kafka's controller wrote and this release does not know (delegation tokens): told at the start."""
     cluster.unsupported.add(record.SCHEMA.name)
 
 
@@ -255,6 +277,10 @@ REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
     "FeatureLevelRecord": replay_feature,
     "ProducerIdsRecord": replay_producer_ids,
     "ClientQuotaRecord": replay_quota,
+    "AccessControlEntryRecord": replay_acl,
+    "RemoveAccessControlEntryRecord": replay_remove_acl,
+    "UserScramCredentialRecord": replay_credential,
+    "RemoveUserScramCredentialRecord": replay_remove_credential,
     "RegisterControllerRecord": ignore,
     "BeginTransactionRecord": ignore,
     "EndTransactionRecord": ignore,
