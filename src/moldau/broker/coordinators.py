@@ -15,6 +15,7 @@ from moldau.broker import logs
 from moldau.broker.partition import Partition
 from moldau.broker.topics import plan_topic
 from moldau.broker.wait import Wait
+from moldau.broker.work import BUSY, Work
 from moldau.log.answers import Origin
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.topics import NewTopic
@@ -27,7 +28,7 @@ from moldau.wire.refusal import Refused
 if TYPE_CHECKING:
     from moldau.broker.node import Node
 
-log = logs.get(__name__)
+logger = logs.get(__name__)
 
 CHUNK = 1 << 20
 
@@ -79,14 +80,19 @@ class Coordinators(Generic[M]):
         replication: str,
         configs: Callable[[], Mapping[str, str]],
         make: Callable[[int], M],
+        after: Callable[[int, M], None] = lambda index, machine: None,
     ) -> None:
-        """`partitions` and `replication` are settings; `make` gives the machine of a partition."""
+        """`partitions` and `replication` are settings; `make` gives the machine of a partition.
+
+        `after` is called when effects were carried out: what a decision sets off elsewhere (markers) happens there.
+        """
         self.node = node
         self.topic = topic
         self.partitions = partitions
         self.replication = replication
         self.configs = configs
         self.make = make
+        self.after = after
         self.machines: dict[int, M] = {}
 
     def ensure_topic(self) -> int:
@@ -158,11 +164,12 @@ class Coordinators(Generic[M]):
             if effects.changes:
                 self.commit(index, effects)
         except Refused as refused:
-            log.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
+            logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
             effects.answers = [(p, p.refuse(Error.COORDINATOR_NOT_AVAILABLE)) for p, _ in effects.answers]
         for promise, answer in effects.answers:
             promise.answer = answer
             self.node.signal(promise)
+        self.after(index, self.machines[index])
 
     def commit(self, index: int, effects: Effects) -> None:
         """Append the changes in one batch and replay them."""
@@ -178,6 +185,23 @@ class Coordinators(Generic[M]):
         producer_id = effects.producer.id if effects.producer else -1
         for change in effects.changes:
             machine.replay(change.key, change.value, producer_id)
+
+    def replay_marker(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """A marker was appended to a partition of the topic. A machine that is not loaded will find it in the log."""
+        if (machine := self.machines.get(index)) is not None:
+            machine.replay_marker(producer_id, producer_epoch, commit)
+
+    def load_all(self) -> Work:
+        """Load every machine that has something to go on with, a partition at a time."""
+        known = self.node.cluster.topics.get(self.topic)
+        for index in sorted(known.partitions) if known else ():
+            try:
+                log = self.home(index).log
+                if index not in self.machines and log.end_offset > log.start_offset:
+                    self.load(index)
+            except Refused as refused:
+                logger.error("a coordinator cannot load", topic=self.topic, partition=index, reason=refused.message)
+            yield BUSY
 
     def ask(self, index: int, promise: Promise, effects: Effects) -> Any:
         """Carry out a command; the answer if it is there, else a Wait for it."""

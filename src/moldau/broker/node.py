@@ -20,9 +20,11 @@ from moldau.broker.api.produce_one import produce_one
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
+from moldau.broker.groups import group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
+from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
 from moldau.broker.work import Workshop
@@ -75,7 +77,9 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
-        self.coordinators: list[Coordinators[Any]] = []
+        self.groups = group_coordinators(self)
+        self.transactions = transaction_coordinators(self)
+        self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions]
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
@@ -98,6 +102,7 @@ class Node:
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
+        self.work.add(self.transactions.load_all())
 
     def stop(self) -> None:
         """Answer who waits, and close every log, so that the next start needs no recovery."""

@@ -11,7 +11,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.api.produce import check, refusal
+from moldau.broker.admission import is_transactional
+from moldau.broker.api.produce import check, check_records, refusal
 from moldau.log.config import FOREVER
 from moldau.wire import frames
 from moldau.wire import messages as m
@@ -50,9 +51,10 @@ def produce_one(node: Node, frame: memoryview, position: int, version: int, corr
         else:
             partitions = node.replicas.by_name.get(str(topic, "utf-8"))
         partition = partitions.get(index) if partitions else None
-        if partition is None or partition.log.config.flush_messages != FOREVER:
+        if partition is None or partition.log.config.flush_messages != FOREVER or is_transactional(records):
             return None
-        check(partition, records, acks, version)
+        check_records(records, version)
+        check(partition, acks)
     except (Refused, WireError, StructError, IndexError, UnicodeDecodeError):
         return None
     try:
