@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
-from moldau.machines.groups import Groups
+from moldau.machines.effects import Promise
+from moldau.machines.group import Client
+from moldau.machines.groups import Command, Groups, Kind, kind_of
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
@@ -27,3 +32,30 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
         return Groups(setting, node.random, lambda: node.cluster)
 
     return Coordinators(node, TOPIC, "offsets.topic.num.partitions", "offsets.topic.replication.factor", configs, make)
+
+
+def client_of(connection: Connection) -> Client:
+    """As Kafka shows a client: its id, and its address behind a slash."""
+    return Client(connection.client_id or "", "/" + connection.peer.rpartition(":")[0].strip("[]"))
+
+
+def ask_member(
+    node: Node,
+    connection: Connection,
+    request: Any,
+    version: int,
+    command: Callable[[Kind], Command],
+    refuse: Callable[[Error], Any],
+) -> Any:
+    """What a member that speaks the classic protocol asks, answered by the kind of its group."""
+    if not request.group_id:
+        return refuse(Error.INVALID_GROUP_ID)
+    try:
+        index, machine = node.groups.of(request.group_id)
+    except Refused as refused:
+        return refuse(refused.error)
+    promise = Promise(refuse)
+    kind = kind_of(machine, request.group_id)
+    now = node.clock.wall_ms()
+    effects = command(kind)(machine, promise, request, client_of(connection), version, now)
+    return node.groups.ask(index, promise, effects)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from moldau.machines.classic import ClassicGroup, State
+from moldau.machines.classic_rebalance import touch
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, Group, refuse
 from moldau.wire import messages as m
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 NO_OFFSET = -1
 NO_EXPIRY = -1
 NO_TOPIC_ID = bytes(16)
-TOPIC_ID_EPOCH = 9  # from this request version on a missing group has an error of its own
+MISSING_GROUP = 9  # from this version of OffsetCommit on a missing group has an error of its own
 
 
 class Offset(NamedTuple):
@@ -175,12 +177,21 @@ def commit(
     group = groups.groups.get(group_id)
     if group is None and member[2] >= 0:
         refuse(
-            Error.GROUP_ID_NOT_FOUND if version >= TOPIC_ID_EPOCH else Error.ILLEGAL_GENERATION,
+            Error.GROUP_ID_NOT_FOUND if version >= MISSING_GROUP else Error.ILLEGAL_GENERATION,
             f"There is no group '{group_id}'.",
         )
     check = group.check_commit(*member, transactional=False, version=version) if group else None
+    if isinstance(group, ClassicGroup):
+        keep_session(groups, group, member[0], now_ms)
     expires_ms = NO_EXPIRY if retention_ms < 0 else now_ms + retention_ms
     return plan(groups, group_id, rows, now_ms, expires_ms, check)
+
+
+def keep_session(groups: Groups, group: ClassicGroup, member_id: str, now_ms: int) -> None:
+    """A commit of a classic member is a sign of life."""
+    member = group.members.get(member_id)
+    if member is not None and group.state in (State.STABLE, State.PREPARING):
+        touch(groups, group, member, now_ms)
 
 
 def commit_transactional(
@@ -238,6 +249,27 @@ def change(group: str, topic: str, partition: int, value: Any) -> Change:
     """The record of a commit. Kafka keeps to version 1 for commits with an expiry, which later ones cannot carry."""
     version = None if value is None else 1 if value.expire_timestamp != NO_EXPIRY else 4
     return Change(m.OffsetCommitKey(group, topic, partition), value, version)
+
+
+def delete(groups: Groups, group_id: str, partitions: Iterable[tuple[str, int]]) -> Commit:
+    """Tombstones for offsets of topics that nobody in the group reads; raises Refused."""
+    group = groups.groups.get(group_id)
+    if group is None:
+        refuse(Error.GROUP_ID_NOT_FOUND, f"There is no group '{group_id}'.")
+    group.check_offset_delete()
+    result = Commit()
+    for topic, partition in partitions:
+        subscribed = group.subscribes(topic)
+        result.errors.append(Error.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Error.NONE)
+        known = groups.offsets.get(group_id, topic, partition) or groups.offsets.is_pending(group_id, topic, partition)
+        if known and not subscribed:
+            result.changes.append(change(group_id, topic, partition, None))
+    return result
+
+
+def of_namesake(offset: Offset, topic_id: bytes) -> bool:
+    """Whether an offset was committed for an earlier topic of the same name."""
+    return NO_TOPIC_ID not in (offset.topic_id, topic_id) and offset.topic_id != topic_id
 
 
 def delete_all(groups: Groups, group_id: str) -> list[Change]:
