@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.machines import classic, classic_requests, offsets
+from moldau.machines import classic, classic_requests, consumer, departures, guests, offsets
 from moldau.machines.classic import ClassicGroup
 from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change, Effects, Promise
@@ -129,12 +129,20 @@ KINDS: dict[str, Kind] = {
         heartbeat=classic_requests.heartbeat,
         leave=classic_requests.leave,
     ),
+    "consumer": Kind(
+        loaded=departures.loaded,
+        join=guests.join,
+        sync=guests.sync,
+        heartbeat=guests.heartbeat,
+        leave=guests.leave,
+    ),
 }
 
 Replay = Callable[[Groups, Any, Any], None]
 
 REPLAY: dict[str, Replay] = {
     **classic.REPLAY,
+    **consumer.REPLAY,
 }
 
 
