@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAGIC_AT, ATTRIBUTES_AT = 16, 22
 KNOWS_ABORTABLE, ADDS_PARTITIONS = 11, 12  # versions of Produce
+EPOCH_FOR_EACH = 2  # the transactions version of a client that lets its writes add partitions
 VERIFICATION = "transaction.partition.verification.enable"
 NO_COORDINATOR = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
 
@@ -44,67 +45,76 @@ def barred_partitions(node: Node, request: Any, version: int) -> dict[Name, Refu
         return {}
     if request.transactional_id is None:
         raise Refused(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id")
-    batches: dict[Partition, Batch] = {}
-    for topic, part in parts:
-        partitions = node.replicas.by_id.get(topic.topic_id) if version >= 13 else node.replicas.by_name.get(topic.name)
-        partition = partitions.get(part.index) if partitions else None
-        try:
-            if partition is not None:
-                batches[partition] = Batch(part.records)
-        except WireError:
-            continue  # the log will say what is wrong with it
-    batches = {partition: batch for partition, batch in batches.items() if batch.has_producer_id}
+    batches = batches_of(node, parts, version)
     producers = {Identity(batch.producer_id, batch.producer_epoch) for batch in batches.values()}
     if len(producers) > 1:
         raise Refused(Error.INVALID_PRODUCER_ID_MAPPING, "the batches have more than one producer id")
     if not producers:
         return {}
     (producer,), adds = producers, version >= ADDS_PARTITIONS
-    barred = admit(node, request.transactional_id, producer, batches, adds, version >= KNOWS_ABORTABLE)
+    errors = admit(node, request.transactional_id, producer, batches, adds, version >= KNOWS_ABORTABLE)
+    barred = {where: told_to_producer(error, adds) for where, error in errors.items()}
     if adds:
         barred |= out_of_order({p: batch for p, batch in batches.items() if (p.topic, p.index) not in barred})
     return barred
+
+
+def batches_of(node: Node, parts: Iterable[tuple[Any, Any]], version: int) -> dict[Partition, Batch]:
+    """The batches of producers, by partition. What is no batch, or for no partition of ours, is refused later."""
+    found: dict[Partition, Batch] = {}
+    for topic, part in parts:
+        partitions = node.replicas.by_id.get(topic.topic_id) if version >= 13 else node.replicas.by_name.get(topic.name)
+        partition = partitions.get(part.index) if partitions else None
+        try:
+            if partition is not None and (batch := Batch(part.records)).has_producer_id:
+                found[partition] = batch
+        except WireError:
+            continue
+    return found
 
 
 def out_of_order(batches: dict[Partition, Batch]) -> dict[Name, Refused]:
     """With an epoch for each transaction, the first batch that a partition sees of one has sequence 0."""
     found: dict[Name, Refused] = {}
     for partition, batch in batches.items():
-        if batch.base_sequence:
-            known = partition.log.producers.by_id.get(batch.producer_id)
-            if known is None or not known.batches:
-                text = f"Producer {batch.producer_id} begins with sequence {batch.base_sequence}, not 0."
-                found[partition.topic, partition.index] = Refused(Error.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
+        known = partition.log.producers.by_id.get(batch.producer_id)
+        if batch.base_sequence and (known is None or not known.batches):
+            text = f"Producer {batch.producer_id} begins with sequence {batch.base_sequence}, not 0."
+            found[partition.topic, partition.index] = Refused(Error.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
     return found
+
+
+def told_to_producer(error: Error, adds: bool) -> Refused:
+    """Old clients do not ask again after some errors with which they should: they get one with which they do."""
+    if error in NO_COORDINATOR or (error is Error.CONCURRENT_TRANSACTIONS and not adds):
+        return Refused(Error.NOT_ENOUGH_REPLICAS, f"The transaction cannot be verified now: {error.message}")
+    if error in (Error.INVALID_TXN_STATE, Error.TRANSACTION_ABORTABLE):
+        return Refused(error, "The partition was not added to the transaction.")
+    return Refused(error, error.message)
 
 
 def admit(
     node: Node, name: str, producer: Identity, partitions: Iterable[Partition], adds: bool, knows_abortable: bool
-) -> dict[Name, Refused]:
+) -> dict[Name, Error]:
     """Why a producer may not write to some of these partitions in its transaction.
 
     `adds`: the client counts on its first write to make a partition part of the transaction. `knows_abortable`: it
     understands TRANSACTION_ABORTABLE.
     """
-    refusals: dict[Name, Refused] = {}
-    unknown: list[Name] = []
+    errors: dict[Name, Error] = {}
+    unseen: list[Name] = []
     for partition in partitions:
         where = partition.topic, partition.index
         try:
             if not has_open_transaction(partition, producer):
-                unknown.append(where)
+                unseen.append(where)
         except Refused as refused:
-            refusals[where] = refused
-    if not unknown or not (adds or node.settings[VERIFICATION]):
-        return refusals
-    if adds:
-        errors = dict.fromkeys(unknown, add_partitions(node, name, producer, unknown, 2))
-    else:
-        errors = verify_partitions(node, name, producer, unknown)
-    for where, error in errors.items():
-        if error:
-            refusals[where] = told_to_writer(error, adds, knows_abortable)
-    return refusals
+            errors[where] = refused.error
+    if unseen and adds:
+        errors |= dict.fromkeys(unseen, add_partitions(node, name, producer, unseen, EPOCH_FOR_EACH))
+    elif unseen and node.settings[VERIFICATION]:
+        errors |= verify_partitions(node, name, producer, unseen)
+    return {where: translated(error, knows_abortable) for where, error in errors.items() if error}
 
 
 def has_open_transaction(partition: Partition, producer: Identity) -> bool:
@@ -113,19 +123,12 @@ def has_open_transaction(partition: Partition, producer: Identity) -> bool:
     if known is None:
         return False
     if producer.epoch < known.epoch:
-        text = f"Producer {producer.producer_id} has epoch {producer.epoch}, but epoch {known.epoch} was seen already."
-        raise Refused(Error.INVALID_PRODUCER_EPOCH, text)
+        raise Refused(Error.INVALID_PRODUCER_EPOCH, "")
     return known.txn_first_offset >= 0 and known.epoch == producer.epoch
 
 
-def told_to_writer(error: Error, adds: bool, knows_abortable: bool) -> Refused:
-    """The coordinator's error in the words of Produce and TxnOffsetCommit. Old clients do not retry all they should."""
+def translated(error: Error, knows_abortable: bool) -> Error:
+    """The coordinator's error as those know it who write."""
     if error is Error.PRODUCER_FENCED:
-        error = Error.INVALID_PRODUCER_EPOCH
-    elif error is Error.TRANSACTION_ABORTABLE and not knows_abortable:
-        error = Error.INVALID_TXN_STATE
-    elif error in NO_COORDINATOR or (error is Error.CONCURRENT_TRANSACTIONS and not adds):
-        return Refused(Error.NOT_ENOUGH_REPLICAS, f"The transaction cannot be verified now: {error.message}")
-    if error in (Error.INVALID_TXN_STATE, Error.TRANSACTION_ABORTABLE):
-        return Refused(error, "The partition was not added to the transaction.")
-    return Refused(error, error.message)
+        return Error.INVALID_PRODUCER_EPOCH
+    return Error.INVALID_TXN_STATE if error is Error.TRANSACTION_ABORTABLE and not knows_abortable else error
