@@ -1,13 +1,14 @@
 """The runtime of the coordinators: an internal topic, a machine for each of its partitions, and nothing else.
 
-A machine is loaded by replaying its partition when it is first asked for. Its effects are carried out here: changes
-are appended to the partition, replayed once they are committed, and then the answers are released. So what a client
-was told survives a crash, and a machine that is loaded again is the machine that was.
+A machine is loaded by replaying its partition, in the background after a start or when it is first asked for. Its
+effects are carried out here: changes are appended to the partition, replayed once they are committed, and then the
+answers are released. So what a client was told survives a crash, and a machine that is loaded again is the machine
+that was. A machine whose partition cannot be written is let go: it is loaded again when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
 
 logger = logs.get(__name__)
 
-CHUNK = 1 << 20
+CHUNK = 1 << 16  # bytes that are replayed in one step of a load
+LOAD_AT_ONCE = 1 << 20  # a log of at most this size is loaded when it is asked for; for a larger one clients come again
+TIMERS_AT_ONCE = 1000
+
+TOO_LARGE = (Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE)
+ELSEWHERE = (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR)
 
 
 class Machine(Protocol):
@@ -94,6 +100,8 @@ class Coordinators(Generic[M]):
         self.make = make
         self.after = after
         self.machines: dict[int, M] = {}
+        self.loads: dict[int, Work] = {}
+        self.open: dict[Promise, int] = {}
 
     def ensure_topic(self) -> int:
         """Create the internal topic if it is not there; returns how many partitions it has."""
@@ -127,15 +135,38 @@ class Coordinators(Generic[M]):
             yield index, self.machine(index)
 
     def load(self, index: int) -> M:
-        """Replay a partition into a new machine."""
-        home = self.home(index)
-        machine = self.make(index)
-        offset = home.log.start_offset
-        while offset < home.log.end_offset:
-            offset = self.replay_chunk(home, machine, offset)
+        """Have a machine now if its log is short; a long one is loaded in the background."""
+        load = self.begin_load(index)
+        if self.home(index).log.size > LOAD_AT_ONCE:
+            self.node.work.add(load)
+            raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded.")
+        for _ in load:
+            pass
+        if index not in self.machines:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
+        return self.machines[index]
+
+    def begin_load(self, index: int) -> Work:
+        """The load of a partition that is under way, or else a new one."""
+        if index not in self.loads:
+            self.loads[index] = self.loading(index)
+        return self.loads[index]
+
+    def loading(self, index: int) -> Work:
+        """Replay a partition into a new machine, step by step."""
+        try:
+            home, machine = self.home(index), self.make(index)
+            offset = home.log.start_offset
+            while offset < home.log.end_offset:
+                offset = self.replay_chunk(home, machine, offset)
+                yield BUSY
+        except (Refused, WireError) as error:
+            logger.error("a coordinator cannot be loaded", topic=self.topic, partition=index, reason=str(error))
+            return
+        finally:
+            del self.loads[index]
         self.machines[index] = machine
         self.run(index, machine.loaded(self.node.clock.wall_ms()))
-        return machine
 
     def home(self, index: int) -> Partition:
         """The partition behind a machine."""
@@ -164,12 +195,37 @@ class Coordinators(Generic[M]):
             if effects.changes:
                 self.commit(index, effects)
         except Refused as refused:
-            logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
-            effects.answers = [(p, p.refuse(Error.COORDINATOR_NOT_AVAILABLE)) for p, _ in effects.answers]
-        for promise, answer in effects.answers:
-            promise.answer = answer
-            self.node.signal(promise)
+            self.failed(index, effects, refused)
+            return
+        self.release(effects.answers)
         self.after(index, self.machines[index])
+
+    def release(self, answers: Iterable[tuple[Promise, Any]]) -> None:
+        for promise, answer in answers:
+            promise.answer = answer
+            self.open.pop(promise, None)
+            self.node.signal(promise)
+
+    def failed(self, index: int, effects: Effects, refused: Refused) -> None:
+        """Nothing was written. What is too large is the client's affair; otherwise the machine has lost its log."""
+        logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
+        if refused.error in TOO_LARGE:
+            self.release([(p, p.refuse(Error.MESSAGE_TOO_LARGE)) for p, _ in effects.answers])
+            if effects.undo is not None:
+                self.run(index, effects.undo())
+            return
+        error = Error.NOT_COORDINATOR if refused.error in ELSEWHERE else Error.COORDINATOR_NOT_AVAILABLE
+        self.release([(p, p.refuse(error)) for p, _ in effects.answers])
+        self.unload(index, error)
+
+    def unload(self, index: int, error: Error) -> None:
+        """Let a machine go with all that is soft about it; who waits for it is told."""
+        self.machines.pop(index, None)
+        self.release([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
+
+    def stop(self) -> None:
+        """Tell all who wait that they have to look for another coordinator."""
+        self.release([(promise, promise.refuse(Error.NOT_COORDINATOR)) for promise in self.open])
 
     def commit(self, index: int, effects: Effects) -> None:
         """Append the changes in one batch and replay them."""
@@ -192,30 +248,42 @@ class Coordinators(Generic[M]):
             machine.replay_marker(producer_id, producer_epoch, commit)
 
     def load_all(self) -> Work:
-        """Load every machine that has something to go on with, a partition at a time."""
+        """Load every machine that has something to go on with, one after the other."""
         known = self.node.cluster.topics.get(self.topic)
         for index in sorted(known.partitions) if known else ():
-            try:
-                log = self.home(index).log
-                if index not in self.machines and log.end_offset > log.start_offset:
-                    self.load(index)
-            except Refused as refused:
-                logger.error("a coordinator cannot load", topic=self.topic, partition=index, reason=refused.message)
-            yield BUSY
+            home = self.node.replicas.by_name[self.topic].get(index)
+            if index not in self.machines and home is not None and home.log.end_offset > home.log.start_offset:
+                yield from self.begin_load(index)
 
     def ask(self, index: int, promise: Promise, effects: Effects) -> Any:
-        """Carry out a command; the answer if it is there, else a Wait for it."""
+        """Carry out a command; the answer if it is there, else a Wait for it, until the machine's next deadline."""
         self.run(index, effects)
+        if promise.answer is None:
+            self.open[promise] = index
+            self.tick_machine(index, self.node.clock.wall_ms())
         if promise.answer is not None:
             return promise.answer
-        return Wait(inf, lambda _: promise.answer, (promise,))
+        return Wait(self.next_deadline_ms(), lambda _: promise.answer, (promise,))
 
     def tick(self) -> None:
-        """Let time pass for every loaded machine that has something due."""
+        """Let time pass for every loaded machine."""
         now = self.node.clock.wall_ms()
-        for index, machine in list(self.machines.items()):
-            if machine.next_deadline_ms() <= now:
-                self.run(index, machine.tick(now))
+        for index in list(self.machines):
+            self.tick_machine(index, now)
+
+    def tick_machine(self, index: int, now_ms: int) -> None:
+        """Do what is due, one after the other: each is decided on the state that the one before left."""
+        for _ in range(TIMERS_AT_ONCE):
+            machine = self.machines.get(index)
+            if machine is None or machine.next_deadline_ms() > now_ms:
+                break
+            self.run(index, machine.tick(now_ms))
+
+    def next_deadline_ms(self) -> float:
+        """When `tick` is next needed, by the node's monotonic clock."""
+        due = min((machine.next_deadline_ms() for machine in self.machines.values()), default=inf)
+        clock = self.node.clock
+        return clock.monotonic_ms() + max(0.0, due - clock.wall_ms())
 
 
 def encode(change: Change, now_ms: int) -> Record:

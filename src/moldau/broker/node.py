@@ -102,10 +102,13 @@ class Node:
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
-        self.work.add(self.transactions.load_all())
+        for coordinators in self.coordinators:
+            self.work.add(coordinators.load_all())
 
     def stop(self) -> None:
         """Answer who waits, and close every log, so that the next start needs no recovery."""
+        for coordinators in self.coordinators:
+            coordinators.stop()
         self.waits.expire(inf)
         self.cleaner.cancel()
         for directory in self.replicas.directories:
@@ -225,6 +228,7 @@ class Node:
             return SLICE_MS
         now = self.clock.monotonic_ms()
         due = [IDLE_TICK_MS + now, *(timer[0] for timer in self.timers[:1])]
+        due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
         deadline = self.waits.next_deadline_ms()
         if deadline is not None:
             due.append(deadline)

@@ -48,6 +48,7 @@ def prepare(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects:
 
 
 def merge(first: Effects, then: Effects) -> Effects:
+    first.undo = first.undo or then.undo
     return first.add(then.changes, then.answers)
 
 

@@ -251,7 +251,7 @@ def synced(groups: Groups, group: ClassicGroup, member: Member) -> None:
 def assign(groups: Groups, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int) -> Effects:
     """The leader has assigned: when that is written the group is stable, and who waits is answered."""
     group.since_ms = now_ms
-    effects = Effects([group.record(assignments)])
+    effects = Effects([group.record(assignments)], undo=lambda: rebalance.prepare(groups, group, now_ms))
     for member in group.members.values():
         if member.syncing is not None:
             effects.answers.append((member.syncing, assigned(group, assignments.get(member.id, b""))))

@@ -45,11 +45,15 @@ class Producer:
 
 @dataclass(slots=True)
 class Effects:
-    """All of it happens, in this order: the changes are committed together, then the answers go out."""
+    """All of it happens, in this order: the changes are committed together, then the answers go out.
+
+    If the changes are too large to be written the answers are refused, and `undo` says what follows for the machine.
+    """
 
     changes: list[Change] = field(default_factory=list[Change])
     answers: list[tuple[Promise, Any]] = field(default_factory=list[tuple[Promise, Any]])
     producer: Producer | None = None
+    undo: Callable[[], Effects] | None = None
 
     def add(self, changes: Iterable[Change] = (), answers: Iterable[tuple[Promise, Any]] = ()) -> Effects:
         self.changes += changes
