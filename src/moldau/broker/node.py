@@ -14,13 +14,15 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
+from moldau.broker import guards
 from moldau.broker.api import Handler, load
 from moldau.broker.api.api_versions import known_keys
 from moldau.broker.api.produce_one import produce_one
+from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
-from moldau.broker.groups import group_coordinators
+from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
@@ -83,6 +85,9 @@ class Node:
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
+        self.authorizer = make_authorizer(settings, self.cluster.acls)
+        if self.authorizer is not None:
+            guards.load()
 
     @property
     def cluster(self) -> Cluster:
@@ -130,6 +135,9 @@ class Node:
         self.metadata.commit(result.records)
         for topic in gone:
             self.replicas.remove_topic(topic)
+            for coordinators in self.coordinators:
+                coordinators.forget_topic(topic.name)
+            forget_topic(self, topic)
         for record in result.records:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:
@@ -166,9 +174,11 @@ class Node:
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        if key == PRODUCE and (quick := produce_one(self, frame, position, version, correlation_id)) is not None:
-            connection.out.append(quick)
-            return
+        if key == PRODUCE and self.authorizer is None:
+            quick = produce_one(self, frame, position, version, correlation_id)
+            if quick is not None:
+                connection.out.append(quick)
+                return
         handle, cls = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
         request, _ = codec.decode_from(cls, version, frame, position)
@@ -184,7 +194,8 @@ class Node:
         api = self.apis.get(key)
         if api is None or not api.low <= version <= api.high:
             return None
-        route = self.routes[key, version] = (api.handle, m.request_class(key))
+        handle = api.handle if self.authorizer is None else guards.guarded(key, api.handle)
+        route = self.routes[key, version] = (handle, m.request_class(key))
         return route
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
