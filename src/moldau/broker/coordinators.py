@@ -223,6 +223,12 @@ class Coordinators(Generic[M]):
         self.machines.pop(index, None)
         self.release([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
 
+    def forget_topic(self, topic: str) -> None:
+        """If the internal topic itself was deleted its machines go with it."""
+        if topic == self.topic:
+            for index in list(self.machines):
+                self.unload(index, Error.NOT_COORDINATOR)
+
     def stop(self) -> None:
         """Tell all who wait that they have to look for another coordinator."""
         self.release([(promise, promise.refuse(Error.NOT_COORDINATOR)) for promise in self.open])

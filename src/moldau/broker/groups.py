@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
-from moldau.machines.effects import Promise
+from moldau.machines import offsets
+from moldau.machines.cluster import Topic
+from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Command, Groups, Kind, kind_of
 from moldau.wire.errors import Error
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from moldau.broker.node import Node
 
 TOPIC = "__consumer_offsets"
+CHANGES_AT_ONCE = 1000
 
 
 def group_coordinators(node: Node) -> Coordinators[Groups]:
@@ -32,6 +35,14 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
         return Groups(setting, node.random, lambda: node.cluster)
 
     return Coordinators(node, TOPIC, "offsets.topic.num.partitions", "offsets.topic.replication.factor", configs, make)
+
+
+def forget_topic(node: Node, topic: Topic) -> None:
+    """A topic is gone, and with it what was committed for it."""
+    for index, machine in list(node.groups.machines.items()):
+        changes = offsets.of_deleted_topic(machine, topic.name, topic.id)
+        for at in range(0, len(changes), CHANGES_AT_ONCE):
+            node.groups.run(index, Effects(changes[at : at + CHANGES_AT_ONCE]))
 
 
 def client_of(connection: Connection) -> Client:

@@ -184,7 +184,7 @@ def fail_syncs(groups: Groups, group: ClassicGroup, error: Error, now_ms: int) -
     for member in group.members.values():
         member.assignment = b""
         if member.syncing is not None:
-            answers.append((member.syncing, m.SyncGroupResponse(error_code=error)))
+            answers.append((member.syncing, member.syncing.refuse(error)))
             member.syncing = None
             touch(groups, group, member, now_ms)
     return answers
@@ -264,13 +264,9 @@ def depart(groups: Groups, group: ClassicGroup, member_ids: list[str], now_ms: i
 
 def turned_away(member: Member, error: Error) -> Answers:
     """Answers for a member's waiting requests, now that it is no member any more."""
-    answers: Answers = []
-    if member.joining is not None:
-        answers.append((member.joining, m.JoinGroupResponse(error_code=error, member_id=member.id)))
-    if member.syncing is not None:
-        answers.append((member.syncing, m.SyncGroupResponse(error_code=error)))
+    waiting = [promise for promise in (member.joining, member.syncing) if promise is not None]
     member.joining = member.syncing = None
-    return answers
+    return [(promise, promise.refuse(error)) for promise in waiting]
 
 
 def forget_if_nothing(groups: Groups, group: ClassicGroup) -> None:

@@ -41,7 +41,7 @@ def join(groups: Groups, promise: Promise, request: Any, client: Client, version
         group = None
     if group is None:
         if request.member_id != NO_MEMBER:
-            return effects_of(promise, not_joined(Error.UNKNOWN_MEMBER_ID, request.member_id))
+            return effects_of(promise, promise.refuse(Error.UNKNOWN_MEMBER_ID))
         group = ClassicGroup(request.group_id, since_ms=now_ms)
         if effects.changes:
             effects.changes.append(group.record({}))
@@ -49,7 +49,7 @@ def join(groups: Groups, promise: Promise, request: Any, client: Client, version
     try:
         outcome = join_group(groups, group, promise, request, client, version, now_ms)
     except Refused as refused:
-        outcome = effects_of(promise, not_joined(refused.error, request.member_id))
+        outcome = effects_of(promise, promise.refuse(refused.error))
     rebalance.forget_if_nothing(groups, group)
     return rebalance.merge(effects, outcome)
 
@@ -58,8 +58,11 @@ def effects_of(promise: Promise, answer: Any) -> Effects:
     return Effects(answers=[(promise, answer)])
 
 
-def not_joined(error: Error, member: str) -> Any:
-    return m.JoinGroupResponse(error_code=error, member_id=member)
+def not_joined(promise: Promise, error: Error, member: str) -> Effects:
+    """A refusal that tells a member id other than that of the request."""
+    answer = promise.refuse(error)
+    answer.member_id = member
+    return effects_of(promise, answer)
 
 
 def join_group(
@@ -67,7 +70,7 @@ def join_group(
 ) -> Effects:
     if not has_room(groups, group, request.member_id):
         rebalance.remove(groups, group, request.member_id)
-        return effects_of(promise, not_joined(Error.GROUP_MAX_SIZE_REACHED, NO_MEMBER))
+        return not_joined(promise, Error.GROUP_MAX_SIZE_REACHED, NO_MEMBER)
     if not group.supports(request.protocol_type, {protocol.name for protocol in request.protocols}):
         refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Group '{group.id}' uses other protocols.")
     if request.member_id == NO_MEMBER:
@@ -101,7 +104,7 @@ def join_new(
         group.pending.add(new_id)
         deadline = now_ms + request.session_timeout_ms
         groups.timers.set(("member", group.id, new_id), deadline, rebalance.timeout_of(groups, group.id, new_id))
-        return effects_of(promise, not_joined(Error.MEMBER_ID_REQUIRED, new_id))
+        return not_joined(promise, Error.MEMBER_ID_REQUIRED, new_id)
     return enter(groups, group, promise, new_member(request, new_id, client), request, now_ms)
 
 
@@ -150,7 +153,7 @@ def update(member: Member, promise: Promise | None, request: Any) -> rebalance.A
     member.rebalance_timeout_ms = rebalance_timeout_of(request)
     member.session_timeout_ms = request.session_timeout_ms
     older, member.joining = member.joining, promise
-    return [] if older is None else [(older, not_joined(Error.REBALANCE_IN_PROGRESS, member.id))]
+    return [] if older is None else [(older, older.refuse(Error.REBALANCE_IN_PROGRESS))]
 
 
 # Static members.
@@ -206,7 +209,7 @@ def sync(groups: Groups, promise: Promise, request: Any, client: Client, version
         check_protocol(group, request)
         return sync_member(groups, group, group.members[request.member_id], promise, request, now_ms)
     except Refused as refused:
-        return effects_of(promise, m.SyncGroupResponse(error_code=refused.error))
+        return effects_of(promise, promise.refuse(refused.error))
 
 
 def known(groups: Groups, group_id: str) -> ClassicGroup:
@@ -234,8 +237,7 @@ def sync_member(
     if group.state is State.STABLE:
         return effects_of(promise, assigned(group, member.assignment))
     older, member.syncing = member.syncing, promise
-    refused = m.SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS)
-    effects = Effects(answers=[] if older is None else [(older, refused)])
+    effects = Effects(answers=[] if older is None else [(older, older.refuse(Error.REBALANCE_IN_PROGRESS))])
     if group.leader != member.id:
         return effects
     assignments = {row.member_id: row.assignment for row in request.assignments}
@@ -284,10 +286,9 @@ def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, ve
 
 def leave(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
     """Members leave, or an administrator sends static members away by their instance ids."""
-    try:
-        group = known(groups, request.group_id)
-    except Refused as refused:
-        return effects_of(promise, m.LeaveGroupResponse(error_code=refused.error))
+    group = groups.groups.get(request.group_id)
+    if not isinstance(group, ClassicGroup):
+        group = ClassicGroup(request.group_id)  # of which nobody is a member
     rows: list[Any] = []
     leaving: list[str] = []
     for asked in request.members:

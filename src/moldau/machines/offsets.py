@@ -279,6 +279,19 @@ def delete_all(groups: Groups, group_id: str) -> list[Change]:
     return [change(group_id, topic, partition, None) for topic, partition in keys]
 
 
+def of_deleted_topic(groups: Groups, name: str, topic_id: bytes) -> list[Change]:
+    """Tombstones for the offsets of a topic that is gone; those of an earlier or later namesake stay."""
+    known = groups.offsets
+    found = [
+        (group, partition)
+        for group, topics in known.committed.items()
+        for partition, offset in topics.get(name, {}).items()
+        if not of_namesake(offset, topic_id)
+    ]
+    found += [(group, partition) for group, topic, partition in known.pending if topic == name]
+    return [change(group, name, partition, None) for group, partition in dict.fromkeys(found)]
+
+
 def expired(groups: Groups, group: Group, now_ms: int) -> tuple[list[Change], bool]:
     """Tombstones for offsets whose retention is over, and whether none is left then."""
     rule = group.offset_expiry()

@@ -23,7 +23,7 @@ def describe_groups(node, connection, request, version):
     rows = [describe(node, group_id, version) for group_id in request.groups]
     if request.include_authorized_operations:
         for row in rows:
-            if row.error_code in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
+            if row.error_code == Error.NONE:
                 row.authorized_operations = operations.GROUP
     return m.DescribeGroupsResponse(groups=rows)
 

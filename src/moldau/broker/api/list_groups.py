@@ -35,6 +35,4 @@ def matches(group: Group, states: set[str], types: set[str]) -> bool:
 
 
 def row_of(group: Group) -> Any:
-    return m.ListGroupsResponse_ListedGroup(
-        group.id, group.protocol_name(), group.state_name(), group.kind.capitalize()
-    )
+    return m.ListGroupsResponse_ListedGroup(group.id, group.protocol_name(), group.state_name(), group.kind)

@@ -54,6 +54,8 @@ def sort_out(node: Any, request: Any, version: int) -> tuple[list[Any], list[Row
     rows: list[Row] = []
     slots: list[Any] = []
     for asked in request.topics:
+        if not asked.partitions:
+            continue
         answers: list[Any] = []
         topics.append(m.OffsetCommitResponse_OffsetCommitResponseTopic(asked.name, asked.topic_id, answers))
         topic = node.cluster.topic(None if version >= BY_ID else asked.name, asked.topic_id)
