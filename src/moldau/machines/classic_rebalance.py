@@ -265,8 +265,11 @@ def depart(groups: Groups, group: ClassicGroup, member_ids: list[str], now_ms: i
 def turned_away(member: Member, error: Error) -> Answers:
     """Answers for a member's waiting requests, now that it is no member any more."""
     waiting = [promise for promise in (member.joining, member.syncing) if promise is not None]
+    answers = [(promise, promise.refuse(error)) for promise in waiting]
+    if member.joining is not None:
+        answers[0][1].member_id = member.id
     member.joining = member.syncing = None
-    return [(promise, promise.refuse(error)) for promise in waiting]
+    return answers
 
 
 def forget_if_nothing(groups: Groups, group: ClassicGroup) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from moldau.machines import classic_rebalance as rebalance
@@ -290,22 +291,24 @@ def leave(groups: Groups, promise: Promise, request: Any, client: Client, versio
     if not isinstance(group, ClassicGroup):
         group = ClassicGroup(request.group_id)  # of which nobody is a member
     rows: list[Any] = []
-    leaving: list[str] = []
+    leaving: dict[str, None] = {}
     for asked in request.members:
         row = m.LeaveGroupResponse_MemberResponse(asked.member_id, asked.group_instance_id)
         try:
-            leaving.append(leaver(group, asked.member_id, asked.group_instance_id))
+            leaving[leaver(group, asked.member_id, asked.group_instance_id, leaving)] = None
         except Refused as refused:
             row.error_code = refused.error
         rows.append(row)
-    effects = rebalance.depart(groups, group, leaving, now_ms)
+    effects = rebalance.depart(groups, group, list(leaving), now_ms)
     return effects.add(answers=[(promise, m.LeaveGroupResponse(members=rows))])
 
 
-def leaver(group: ClassicGroup, member: str, instance: str | None) -> str:
-    """The id of the member that is meant; raises Refused."""
+def leaver(group: ClassicGroup, member: str, instance: str | None, gone: Container[str]) -> str:
+    """The id of the member that is meant; raises Refused, also for one that is named twice."""
     if member == NO_MEMBER and instance is not None and instance in group.instances:
-        return group.instances[instance]
-    if member not in group.pending:
+        member = group.instances[instance]
+    elif member not in group.pending:
         group.check_member(member, instance)
+    if member in gone:
+        refuse(Error.UNKNOWN_MEMBER_ID, f"'{member}' has left '{group.id}' already.")
     return member

@@ -42,7 +42,7 @@ def describe(node: Any, group_id: str, version: int) -> Any:
 
 
 def described(group: ClassicGroup) -> Any:
-    """Metadata and assignment are told while they are those of the whole group: when it is stable."""
+    """Protocol and metadata are told while they are agreed on: when the group is stable."""
     stable = group.state is State.STABLE
     return m.DescribeGroupsResponse_DescribedGroup(
         group_id=group.id,
@@ -60,5 +60,5 @@ def member_row(group: ClassicGroup, member: Member, stable: bool) -> Any:
         client_id=member.client.id,
         client_host=member.client.host,
         member_metadata=member.metadata(group.protocol) if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )
