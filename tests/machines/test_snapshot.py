@@ -29,6 +29,9 @@ def history(cluster: Cluster):
     yield m.UserScramCredentialRecord("u", 1, b"salt", b"stored", b"server", 4096)
     yield m.UserScramCredentialRecord("v", 2, b"salt", b"stored", b"server", 8192)
     yield m.RemoveUserScramCredentialRecord("v", 2)
+    yield m.DelegationTokenRecord("User:a", "User:b", ["User:c"], 1, 9, 5, "kept")
+    yield m.DelegationTokenRecord("User:a", "User:b", [], 1, 9, 5, "gone")
+    yield m.RemoveDelegationTokenRecord("gone")
 
 
 def test_a_snapshot_rebuilds_the_image():

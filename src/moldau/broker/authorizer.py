@@ -1,11 +1,13 @@
-"""The authorizer that the settings ask for, and how a client's host is written in an access control entry."""
+"""The authorizer that the settings ask for, what is not heeded yet, and how a client's host is written in an entry."""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 
 from moldau.machines.acls import Acls
 from moldau.machines.authorizer import Authorizer
+from moldau.machines.cluster import Cluster
 from moldau.settings import Settings
 
 
@@ -15,6 +17,18 @@ def make_authorizer(settings: Settings, acls: Acls) -> Authorizer | None:
         return None
     users = (user.strip() for user in settings["super.users"].split(";"))
     return Authorizer(acls, filter(None, users), settings["allow.everyone.if.no.acl.found"])
+
+
+def unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[str]:
+    """What the metadata says and this broker does not do: told at each start."""
+    for name in sorted(cluster.unsupported):
+        yield f"the metadata has records that this release does not obey: {name}"
+    if cluster.quotas:
+        yield "client quotas are kept and described, but not enforced yet"
+    if cluster.credentials or cluster.tokens:
+        yield "credentials and tokens are kept, but nobody authenticates yet: all clients are User:ANONYMOUS"
+    if cluster.acls.by_id and authorizer is None:
+        yield "there are access control entries, but authorizer.class.name is empty: everybody may do everything"
 
 
 def host_of(peer: str) -> str:

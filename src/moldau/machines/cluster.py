@@ -88,6 +88,7 @@ class Cluster:
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls = Acls()
         self.credentials: dict[tuple[str, int], Credential] = {}
+        self.tokens: dict[str, Any] = {}  # delegation tokens by id, as their records say
         self.next_producer_id = 0
         self.topic_changes = 0  # grows with each change of which topics and partitions there are
         self.unsupported: set[str] = set()
@@ -254,12 +255,20 @@ def replay_remove_credential(cluster: Cluster, record: Any) -> None:
     del cluster.credentials[record.name, record.mechanism]
 
 
+def replay_token(cluster: Cluster, record: Any) -> None:
+    cluster.tokens[record.token_id] = record
+
+
+def replay_remove_token(cluster: Cluster, record: Any) -> None:
+    del cluster.tokens[record.token_id]
+
+
 def ignore(cluster: Cluster, record: Any) -> None:
     """Records that say nothing about this image: heartbeats of the log, marks around atomic groups, controllers."""
 
 
 def set_aside(cluster: Cluster, record: Any) -> None:
-    """What Kafka's controller wrote and this release does not know (delegation tokens): told at the start."""
+    """What another release or Kafka's controller wrote and this release does not know: told at the start."""
     cluster.unsupported.add(record.SCHEMA.name)
 
 
@@ -281,6 +290,8 @@ REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
     "RemoveAccessControlEntryRecord": replay_remove_acl,
     "UserScramCredentialRecord": replay_credential,
     "RemoveUserScramCredentialRecord": replay_remove_credential,
+    "DelegationTokenRecord": replay_token,
+    "RemoveDelegationTokenRecord": replay_remove_token,
     "RegisterControllerRecord": ignore,
     "BeginTransactionRecord": ignore,
     "EndTransactionRecord": ignore,

@@ -31,6 +31,7 @@ def image_records(cluster: Cluster) -> Iterator[Any]:
         yield m.AccessControlEntryRecord(acl_id, *acl)
     for key, credential in cluster.credentials.items():
         yield m.UserScramCredentialRecord(*key, *astuple(credential))
+    yield from cluster.tokens.values()
     if cluster.next_producer_id:
         yield m.ProducerIdsRecord(-1, -1, cluster.next_producer_id)
 

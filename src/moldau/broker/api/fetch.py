@@ -90,7 +90,8 @@ def unreadable(node: Any, connection: Any, request: Any, wanted: list[Wanted]) -
     """
     client = connection.principal, connection.host
     topics = {one.topic for one in wanted}
-    if max(request.replica_id, request.replica_state.replica_id) >= 0:
+    state = request.replica_state
+    if (request.replica_id if state is None else state.replica_id) >= 0:
         return set() if node.authorizer.allows(*client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME) else topics
     names = {topic: name_of(node, topic) for topic in topics}
     return {topic for topic, name in names.items() if name and not node.authorizer.allows(*client, READ, TOPIC, name)}

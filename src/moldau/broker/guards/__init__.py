@@ -72,14 +72,15 @@ class Call:
 
     def withhold(self, items: str, rows: str, may: Callable[[Any], bool], refuse: Callable[[Any], Any]) -> Any:
         """Forward the request without those of `items` that the client may not have, and add their refusals to
-        `rows` of the answer."""
+        `rows` of the answer, unless it refuses the request as a whole."""
         kept, refused = split(getattr(self.request, items), may)
         if not refused:
             return self.forward()
         setattr(self.request, items, kept)
 
         def add(response: Any) -> Any:
-            setattr(response, rows, [*getattr(response, rows), *map(refuse, refused)])
+            if not getattr(response, "error_code", Error.NONE):
+                setattr(response, rows, [*getattr(response, rows), *map(refuse, refused)])
             return response
 
         return self.forward(add)

@@ -45,9 +45,7 @@ def describe_configs(call: Call) -> Any:
 
 @guard(33)
 def alter_configs(call: Call) -> Any:
-    return guard_changes(
-        call, m.AlterConfigsResponse_AlterConfigsResourceResponse, lambda resource: True, tuple(SCOPES)
-    )
+    return guard_changes(call, m.AlterConfigsResponse_AlterConfigsResourceResponse, has_values, tuple(SCOPES))
 
 
 @guard(44)
@@ -67,6 +65,11 @@ def guard_changes(call: Call, row: Callable[..., Any], sound: Callable[[Any], bo
         return may(call, ALTER_CONFIGS, resource)
 
     return call.withhold("resources", "responses", passes, lambda resource: denied(row, resource))
+
+
+def has_values(resource: Any) -> bool:
+    given = {config.name: config.value for config in resource.configs}
+    return len(given) == len(resource.configs) and None not in given.values()
 
 
 def is_sound(resource: Any) -> bool:

@@ -158,7 +158,7 @@ def create_topics(call: Call) -> Any:
     def finish(response: Any) -> Any:
         for row in response.topics:
             if row.error_code == Error.NONE and not call.may(DESCRIBE_CONFIGS, TOPIC, row.name):
-                row.topic_config_error_code, row.configs = DENIED, None
+                row.topic_config_error_code, row.configs = DENIED, []
                 row.num_partitions = row.replication_factor = -1
         response.topics = [*response.topics, *map(denied, refused)]
         return response
@@ -180,9 +180,9 @@ def delete_topics(call: Call) -> Any:
         name, topic_id = key
         if (name is None) == (topic_id == NO_ID) or counts[key] > 1:
             return True  # the handler refuses it
-        if name is not None and name not in known:
-            return call.may(DESCRIBE, TOPIC, name)
-        return call.may_topic(DELETE, name, topic_id)
+        if name is not None and not call.may(DESCRIBE, TOPIC, name):
+            return False
+        return (name is not None and name not in known) or call.may_topic(DELETE, name, topic_id)
 
     def denied(key: tuple[str | None, bytes]) -> Any:
         topic = call.node.cluster.topics_by_id.get(key[1])

@@ -157,7 +157,7 @@ def write_markers(call: Call, error: Error) -> Any:
 def share_state(verb: str, call: Call, error: Error) -> Any:
     """The five APIs on the state of share groups look alike: topics by id, partitions, a code for each."""
     name = f"{verb}Response"
-    topic_row, partition_row = m.message(f"{name}_{SHARE_STATE[verb]}"), m.message(f"{name}_PartitionResult")
+    topic_row, partition_row = getattr(m, f"{name}_{SHARE_STATE[verb]}"), getattr(m, f"{name}_PartitionResult")
     rows = [
         topic_row(
             topic_id=topic.topic_id,
@@ -168,7 +168,7 @@ def share_state(verb: str, call: Call, error: Error) -> Any:
         )
         for topic in call.request.topics
     ]
-    return m.message(name)(results=rows)
+    return getattr(m, name)(results=rows)
 
 
 SHARE_STATE = {
