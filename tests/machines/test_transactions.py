@@ -378,13 +378,16 @@ class Client:
     serial: int
     transaction: int | None = None
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
-    written: list[tuple[int, tuple[str, int]]] = field(default_factory=list)
-    alive: bool = True
+    added: set[tuple[str, int]] = field(default_factory=set)
 
     def begin(self, transaction: int) -> int:
         if self.transaction is None:
             self.transaction = transaction
         return self.transaction
+
+    def is_over(self) -> None:
+        self.transaction = None
+        self.added.clear()
 
     def reborn(self, identity: Identity) -> None:
         if identity != self.identity:
@@ -435,17 +438,27 @@ class TransactionMachine(RuleBasedStateMachine):
     def owns(self, client: Client) -> bool:
         return self.owners[client.name] == client.serial
 
+    def admitted(self, client: Client, partition: tuple[str, int]) -> Error:
+        """The client of version 1 adds a partition first; that of version 2 leaves it to its first write."""
+        if client.version < 2 and partition not in client.added:
+            error = self.bench.add(client.identity, partition, name=client.name, client=0)
+            if error:
+                return error
+            client.added.add(partition)
+        if self.places[partition].is_open(client.identity):
+            return Error.NONE
+        if client.version < 2:
+            return self.bench.machine.verify(client.name, client.identity, [partition])[partition]
+        return self.bench.add(client.identity, partition, name=client.name)
+
     @rule(client=clients, partition=st.sampled_from(PARTITIONS))
     def write(self, client: Client, partition: tuple[str, int]) -> None:
-        place = self.places[partition]
-        error = Error.NONE
         try:
-            if not place.is_open(client.identity):
-                error = self.bench.add(client.identity, partition, name=client.name, client=client.version)
+            error = self.admitted(client, partition)
             if error is Error.NONE:
                 sequence = client.sequences.get(partition, 0)
                 transaction = client.begin(next(self.transactions))
-                place.write(client.identity, sequence, transaction)
+                self.places[partition].write(client.identity, sequence, transaction)
                 client.sequences[partition] = sequence + 1
                 self.written.setdefault(transaction, []).append(partition)
         except Refused as refused:
@@ -468,12 +481,12 @@ class TransactionMachine(RuleBasedStateMachine):
         if outcome.error is Error.NONE:
             assert self.owns(client), "a fenced producer has ended a transaction"
             self.decided[client.transaction] = commit
-            client.transaction = None
+            client.is_over()
             if outcome.identity.producer_id >= 0:
                 client.reborn(outcome.identity)
         elif outcome.error in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING, Error.INVALID_TXN_STATE):
             self.decided.setdefault(client.transaction, False)
-            client.transaction = None
+            client.is_over()
 
     @rule(client=clients)
     def go_on_after_an_error(self, client: Client) -> None:
@@ -486,7 +499,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert self.owns(client), "a fenced producer was taken back"
             if client.transaction is not None:
                 self.decided.setdefault(client.transaction, False)
-            client.transaction = None
+            client.is_over()
             client.reborn(outcome.identity)
 
     @rule(client=consumes(clients))
@@ -507,7 +520,8 @@ class TransactionMachine(RuleBasedStateMachine):
         for name, missing in list(self.bench.machine.unmarked.items()):
             for partition in sorted(missing)[:markers]:
                 self.places[partition].mark(self.bench.machine.by_id[name])
-        before = {name: replace(one, last_epoch=-1) for name, one in self.bench.machine.by_id.items()}
+        unwritten = {"last_epoch": -1} | ({} if self.bench.version else {"previous_producer_id": -1})
+        before = {name: replace(one, **unwritten) for name, one in self.bench.machine.by_id.items()}
         self.bench.machine = self.bench.load()
         assert self.bench.machine.by_id == before, "the records say something else than what was lived through"
         prepared = {name for name, one in before.items() if one.state in PREPARED}
