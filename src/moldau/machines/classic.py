@@ -171,8 +171,8 @@ class ClassicGroup:
             refuse(Error.ILLEGAL_GENERATION, f"Group '{self.id}' is at generation {self.generation}.")
 
     def supports(self, protocol_type: str, names: set[str]) -> bool:
-        """Whether a member with these protocols could join."""
-        if self.state is State.EMPTY:
+        """Whether a member with these protocols could join. Where all have left, anything goes."""
+        if not self.members:
             return bool(protocol_type and names)
         return protocol_type == self.protocol_type and bool(names & self.candidates())
 

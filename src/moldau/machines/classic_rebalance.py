@@ -78,7 +78,7 @@ def complete_if_all_joined(groups: Groups, group: ClassicGroup, now_ms: int) -> 
 
 
 def complete_or_schedule(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects:
-    if group.all_joined():
+    if group.all_joined() or not group.members:
         return complete(groups, group, now_ms)
     schedule_completion(groups, group, now_ms)
     return Effects()

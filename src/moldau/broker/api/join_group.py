@@ -3,7 +3,8 @@
 v1 rebalance timeout (KIP-62).  v4 a new member gets an id first (KIP-394).  v5 static members (KIP-345).
 v7 protocol type in the answer (KIP-559).  v8 reason (KIP-800).  v9 a leader may skip the assignment (KIP-814).
 Deviates: a group that nobody joined with the id he got is gone with that id; Kafka writes it and deletes it later. A
-join that its member repeats is answered with REBALANCE_IN_PROGRESS; Kafka leaves it unanswered.
+join that its member repeats is answered with REBALANCE_IN_PROGRESS; Kafka leaves it unanswered. When all have left in
+the delay before the first rebalance, others may join; Kafka answers INCONSISTENT_GROUP_PROTOCOL until it is over.
 """
 
 from __future__ import annotations
