@@ -325,6 +325,76 @@ def test_a_loaded_machine_goes_on_with_what_was_decided():
     assert bench.state() is State.COMPLETE_COMMIT
 
 
+# What Apache Kafka 4.3.1 wrote to `__transaction_state` when it was asked the same: the time, the command, the value.
+OFFSETS = "__consumer_offsets"
+KAFKA_WROTE = [
+    (
+        1794723679410,
+        lambda bench, producer: bench.init(),
+        "0001 0000000000000004 0000 0000ea60 00 00 000001a1ddde0cb2 ffffffffffffffff 01 00080000000000000004",
+    ),
+    (
+        1794723679428,
+        lambda bench, producer: bench.add(producer, client=0),
+        "0001 0000000000000004 0000 0000ea60 01 01 000001a1ddde0cc4 000001a1ddde0cc4 01 00080000000000000004",
+    ),
+    (
+        1794723679436,
+        lambda bench, producer: bench.end(producer, client=0),
+        "0001 0000000000000004 0000 0000ea60 02 01 000001a1ddde0ccc 000001a1ddde0cc4 01 00080000000000000004",
+    ),
+    (
+        1794723679437,
+        lambda bench, producer: bench.settle(),
+        "0001 0000000000000004 0000 0000ea60 04 01 000001a1ddde0ccd 000001a1ddde0cc4 01 00080000000000000004",
+    ),
+    (
+        1794723679641,
+        lambda bench, producer: bench.end(producer, commit=False),
+        "0001 0000000000000004 0001 0000ea60 03 01 000001a1ddde0d99 000001a1ddde0d99 02 00080000000000000004 02020002",
+    ),
+    (
+        1794723679642,
+        lambda bench, producer: bench.settle(),
+        "0001 0000000000000004 0001 0000ea60 05 01 000001a1ddde0d9a 000001a1ddde0d99 02 00080000000000000004 02020002",
+    ),
+    (
+        1794723679854,
+        lambda bench, producer: bench.add(producer, (OFFSETS, 0), client=0),
+        "0001 0000000000000004 0001 0000ea60 01 02 135f5f636f6e73756d65725f6f666673657473 02 00000000 00"
+        "000001a1ddde0e6e 000001a1ddde0e6e 01 00080000000000000004",
+    ),
+    (
+        1794723679857,
+        lambda bench, producer: bench.add(producer, (OFFSETS, 3), client=0),
+        "0001 0000000000000004 0001 0000ea60 01 02 135f5f636f6e73756d65725f6f666673657473 03 00000000 00000003 00"
+        "000001a1ddde0e71 000001a1ddde0e6e 01 00080000000000000004",
+    ),
+    (
+        1794723748337,
+        lambda bench, producer: bench.tick(0),
+        "0001 0000000000000004 0002 0000ea60 03 02 135f5f636f6e73756d65725f6f666673657473 03 00000000 00000003 00"
+        "000001a1dddf19f1 000001a1ddde0e6e 02 00080000000000000004 02020002",
+    ),
+    (
+        1794723748337,
+        lambda bench, producer: bench.settle(),
+        "0001 0000000000000004 0002 0000ea60 05 01 000001a1dddf19f1 000001a1ddde0e6e 02 00080000000000000004 02020002",
+    ),
+]
+
+
+def test_records_are_those_of_kafka():
+    bench = Bench(now_ms=KAFKA_WROTE[0][0], ids=count(4))
+    for now_ms, command, value in KAFKA_WROTE:
+        known = bench.machine.by_id.get("x")
+        bench.now_ms = now_ms
+        command(bench, known and Identity(known.producer_id, known.epoch))
+        assert bench.log[-1].key == b"\0\0" + b"\0\1x"
+        assert bench.log[-1].value.hex() == value.replace(" ", "")
+    assert len(bench.log) == len(KAFKA_WROTE)
+
+
 # Producers, zombies, time-outs and crashes, all at once.
 
 NAMES = ["x", "y"]
