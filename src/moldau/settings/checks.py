@@ -77,7 +77,8 @@ def _check_lone_values(settings: Settings) -> None:
 def _objections(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings["authorizer.class.name"] not in ("", STANDARD_AUTHORIZER):
         yield "authorizer.class.name", f"the one there is is called {STANDARD_AUTHORIZER}; empty means none"
-    if any(":" not in user for user in settings["super.users"].split(";") if user.strip()):
+    users = settings["super.users"].split(";") if settings["authorizer.class.name"] else ()
+    if any(":" not in user for user in users if user.strip()):
         yield "super.users", "users are written User:NAME, separated by semicolons"
     if settings["node.id"] != settings["broker.id"]:
         yield "broker.id", "it must be the same as node.id"

@@ -85,4 +85,4 @@ def test_an_authorizer_that_is_not_there_is_refused_at_the_start(make_world):
     with pytest.raises(SettingError, match="StandardAuthorizer"):
         make_world(authorizer_class_name="StandardAuthorizer")
     with pytest.raises(SettingError, match="User:NAME"):
-        make_world(super_users="User:a;bob")
+        make_world(authorizer_class_name=STANDARD, super_users="User:a;bob")
