@@ -85,12 +85,16 @@ def topic_hash(topic_id: bytes, name: str, racks: tuple[tuple[str, ...], ...]) -
 def racks(topic: Topic, cluster: Cluster) -> tuple[tuple[str, ...], ...]:
     """Where the replicas of each partition are, as far as their brokers say."""
     known = {broker.id: broker.rack for broker in cluster.brokers.values() if broker.rack}
-    if not known:
-        return ((),) * len(topic.partitions)
-    return tuple(
-        tuple(sorted(known[replica] for replica in topic.partitions[index].replicas if replica in known))
-        for index in range(len(topic.partitions))
-    )
+    if len(cluster.brokers) == 1 or not known:
+        return (tuple(known.values()),) * len(topic.partitions)
+    places: dict[tuple[int, ...], tuple[str, ...]] = {}
+    rows: list[tuple[str, ...]] = []
+    for index in range(len(topic.partitions)):
+        replicas = topic.partitions[index].replicas
+        if replicas not in places:
+            places[replicas] = tuple(sorted(known[replica] for replica in replicas if replica in known))
+        rows.append(places[replicas])
+    return tuple(rows)
 
 
 def text(value: str) -> bytes:
