@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.broker.authorizer import host_of
 from moldau.broker.wait import Wait
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -34,3 +35,7 @@ class Connection:
     head_ends: tuple[int, ...] = ()  # of produce requests, see api/produce_one.py
     principal: str = ANONYMOUS
     software: tuple[str, str] = ("unknown", "unknown")
+    host: str = field(init=False)  # of the peer, as access control entries write it
+
+    def __post_init__(self) -> None:
+        self.host = host_of(self.peer)

@@ -7,6 +7,7 @@ client that gets no session, or whose session was evicted, simply names everythi
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
@@ -54,6 +55,7 @@ class Context:
     session: Session | None
     incremental: bool
     wanted: list[Wanted]
+    denied: Collection[bytes | str] = ()  # topics that the client may not read
 
     @property
     def session_id(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
+from moldau.broker.authorizer import unheeded
 from moldau.broker.features import SUPPORTED
 from moldau.log.answers import Origin
 from moldau.log.checkpoints import Damaged
@@ -73,8 +74,8 @@ class Metadata:
         offset = self.load_snapshot()
         while offset < log.end_offset:
             offset = self.replay_from(offset)
-        for name in sorted(self.cluster.unsupported):
-            logger.warning("the metadata has records that this release does not obey", type=name)
+        for sentence in unheeded(self.cluster, self.node.authorizer):
+            logger.warning(sentence)
 
     def load_snapshot(self) -> int:
         """Replay the newest snapshot, and say from where the log goes on."""

@@ -14,14 +14,19 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
+from moldau.broker import guards
 from moldau.broker.api import Handler, load
 from moldau.broker.api.api_versions import unsupported
 from moldau.broker.api.produce_one import Known, learn, produce_one
+from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
+from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
+from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
 from moldau.broker.work import Workshop
@@ -75,9 +80,15 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
+        self.groups = group_coordinators(self)
+        self.transactions = transaction_coordinators(self)
+        self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions]
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
+        self.authorizer = make_authorizer(settings, self.cluster.acls)
+        if self.authorizer is not None:
+            guards.load()
 
     @property
     def cluster(self) -> Cluster:
@@ -97,9 +108,13 @@ class Node:
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
+        for coordinators in self.coordinators:
+            self.work.add(coordinators.load_all())
 
     def stop(self) -> None:
         """Answer who waits, and close every log, so that the next start needs no recovery."""
+        for coordinators in self.coordinators:
+            coordinators.stop()
         self.waits.expire(inf)
         self.cleaner.cancel()
         for directory in self.replicas.directories:
@@ -122,6 +137,9 @@ class Node:
         self.metadata.commit(result.records)
         for topic in gone:
             self.replicas.remove_topic(topic)
+            for coordinators in self.coordinators:
+                coordinators.forget_topic(topic.name)
+            forget_topic(self, topic)
         for record in result.records:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:
@@ -171,7 +189,7 @@ class Node:
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
-            if key == PRODUCE:
+            if key == PRODUCE and self.authorizer is None:
                 learn(self, connection, frame, version, request, outcome)
 
     def route(self, key: int, version: int) -> Route | None:
@@ -179,7 +197,8 @@ class Node:
         api = self.apis.get(key)
         if api is None or not api.low <= version <= api.high:
             return None
-        route = self.routes[key, version] = (api.handle, m.request_class(key))
+        handle = api.handle if self.authorizer is None else guards.guarded(key, api.handle)
+        route = self.routes[key, version] = (handle, m.request_class(key))
         return route
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
@@ -207,6 +226,8 @@ class Node:
             number = self.timers[0][1]
             heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
             TIMERS[number].run(self)
+        for coordinators in self.coordinators:
+            coordinators.tick()
         self.work.advance(lambda: self.clock.monotonic_ms() >= now + SLICE_MS)
         return self.idle_ms()
 
@@ -220,6 +241,7 @@ class Node:
             return SLICE_MS
         now = self.clock.monotonic_ms()
         due = [IDLE_TICK_MS + now, *(timer[0] for timer in self.timers[:1])]
+        due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
         deadline = self.waits.next_deadline_ms()
         if deadline is not None:
             due.append(deadline)

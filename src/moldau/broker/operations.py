@@ -1,18 +1,37 @@
-"""Authorized operations: which operations each kind of resource knows, as the bit fields of the Describe answers."""
+"""Authorized operations: which operations each kind of resource knows, as the bit fields of the Describe answers.
+
+The fields here are those of a broker that has no authorizer; with one a guard fills in what the client may do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
+from moldau.machines import acls
+from moldau.machines.acls import (
+    ALTER,
+    ALTER_CONFIGS,
+    CLUSTER_ACTION,
+    CREATE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    IDEMPOTENT_WRITE,
+    READ,
+    WRITE,
+)
 
 NOT_ASKED = -(2**31)  # the client did not ask for them
+
+OF = {
+    acls.TOPIC: (READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS),
+    acls.CLUSTER: (CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE),
+    acls.GROUP: (READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS),
+}
 
 
 def bits(operations: Iterable[int]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-TOPIC = bits((READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS))
-CLUSTER = bits((CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE))
+TOPIC, CLUSTER, GROUP = bits(OF[acls.TOPIC]), bits(OF[acls.CLUSTER]), bits(OF[acls.GROUP])

@@ -44,10 +44,12 @@ class Partition:
         """Let the log know of this leader's epoch: until the first append it begins at the log's end."""
         self.log.leader_epochs.assign_if_newer(self.placement.leader_epoch, self.log.end_offset)
 
-    def append(self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
+    def append(
+        self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT, transaction_version: int = 0
+    ) -> Appended:
         """Append as the leader. With no other replica in sync, what is written is committed."""
         log, placement = self.log, self.placement
-        appended = log.append(view, placement.leader_epoch, now_ms, origin)
+        appended = log.append(view, placement.leader_epoch, now_ms, origin, transaction_version)
         if len(placement.isr) == 1:
             log.advance_high_watermark(log.end_offset)
         return appended

@@ -1,4 +1,4 @@
-"""The cluster's metadata: topics, partitions, settings, brokers, features, quotas.
+"""The cluster's metadata: topics, partitions, settings, brokers, features, quotas, access control, credentials.
 
 The image is rebuilt only by `replay` of the records of `__cluster_metadata`, in Kafka's schemas, so that a
 quorum can take the log over: one node commits to its own disk today, several will agree on the same records.
@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from moldau.machines.acls import Acls
+from moldau.machines.credentials import Credential
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -83,7 +86,11 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         self.features: dict[str, int] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.acls = Acls()
+        self.credentials: dict[tuple[str, int], Credential] = {}
+        self.tokens: dict[str, Any] = {}  # delegation tokens by id, as their records say
         self.next_producer_id = 0
+        self.topic_changes = 0  # grows with each change of which topics and partitions there are
         self.unsupported: set[str] = set()
 
     def replay(self, record: Any) -> None:
@@ -111,10 +118,12 @@ def ids_or(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
 def replay_topic(cluster: Cluster, record: Any) -> None:
     topic = Topic(record.name, bytes(record.topic_id))
     cluster.topics[topic.name] = cluster.topics_by_id[topic.id] = topic
+    cluster.topic_changes += 1
 
 
 def replay_partition(cluster: Cluster, record: Any) -> None:
     topic = cluster.topics_by_id[bytes(record.topic_id)]
+    cluster.topic_changes += 1
     topic.partitions[record.partition_id] = Partition(
         index=record.partition_id,
         replicas=tuple(record.replicas),
@@ -152,6 +161,7 @@ def replay_remove_topic(cluster: Cluster, record: Any) -> None:
     topic = cluster.topics_by_id.pop(bytes(record.topic_id))
     del cluster.topics[topic.name]
     cluster.configs.pop((TOPIC, topic.name), None)
+    cluster.topic_changes += 1
 
 
 def replay_config(cluster: Cluster, record: Any) -> None:
@@ -228,12 +238,37 @@ def replay_quota(cluster: Cluster, record: Any) -> None:
         del cluster.quotas[entity]
 
 
+def replay_acl(cluster: Cluster, record: Any) -> None:
+    cluster.acls.replay(record)
+
+
+def replay_remove_acl(cluster: Cluster, record: Any) -> None:
+    cluster.acls.replay_removal(record)
+
+
+def replay_credential(cluster: Cluster, record: Any) -> None:
+    keys = bytes(record.salt), bytes(record.stored_key), bytes(record.server_key)
+    cluster.credentials[record.name, record.mechanism] = Credential(*keys, record.iterations)
+
+
+def replay_remove_credential(cluster: Cluster, record: Any) -> None:
+    del cluster.credentials[record.name, record.mechanism]
+
+
+def replay_token(cluster: Cluster, record: Any) -> None:
+    cluster.tokens[record.token_id] = record
+
+
+def replay_remove_token(cluster: Cluster, record: Any) -> None:
+    del cluster.tokens[record.token_id]
+
+
 def ignore(cluster: Cluster, record: Any) -> None:
     """Records that say nothing about this image: heartbeats of the log, marks around atomic groups, controllers."""
 
 
 def set_aside(cluster: Cluster, record: Any) -> None:
-    """What Kafka's controller wrote and this release does not know (ACLs, credentials, tokens): told at the start."""
+    """What another release or Kafka's controller wrote and this release does not know: told at the start."""
     cluster.unsupported.add(record.SCHEMA.name)
 
 
@@ -251,6 +286,12 @@ REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
     "FeatureLevelRecord": replay_feature,
     "ProducerIdsRecord": replay_producer_ids,
     "ClientQuotaRecord": replay_quota,
+    "AccessControlEntryRecord": replay_acl,
+    "RemoveAccessControlEntryRecord": replay_remove_acl,
+    "UserScramCredentialRecord": replay_credential,
+    "RemoveUserScramCredentialRecord": replay_remove_credential,
+    "DelegationTokenRecord": replay_token,
+    "RemoveDelegationTokenRecord": replay_remove_token,
     "RegisterControllerRecord": ignore,
     "BeginTransactionRecord": ignore,
     "EndTransactionRecord": ignore,

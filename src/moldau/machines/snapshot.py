@@ -27,6 +27,11 @@ def image_records(cluster: Cluster) -> Iterator[Any]:
         parts = [m.ClientQuotaRecord_EntityData(*part) for part in entity]
         for key, value in values.items():
             yield m.ClientQuotaRecord(parts, key, value, False)
+    for acl_id, acl in cluster.acls.by_id.items():
+        yield m.AccessControlEntryRecord(acl_id, *acl)
+    for key, credential in cluster.credentials.items():
+        yield m.UserScramCredentialRecord(*key, *astuple(credential))
+    yield from cluster.tokens.values()
     if cluster.next_producer_id:
         yield m.ProducerIdsRecord(-1, -1, cluster.next_producer_id)
 

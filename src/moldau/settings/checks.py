@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from moldau.settings.layers import Settings
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
 # The left must be at most the right.
 _AT_MOST = (
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
@@ -73,6 +75,11 @@ def _check_lone_values(settings: Settings) -> None:
 
 
 def _objections(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings["authorizer.class.name"] not in ("", STANDARD_AUTHORIZER):
+        yield "authorizer.class.name", f"the one there is is called {STANDARD_AUTHORIZER}; empty means none"
+    users = settings["super.users"].split(";") if settings["authorizer.class.name"] else ()
+    if any(":" not in user for user in users if user.strip()):
+        yield "super.users", "users are written User:NAME, separated by semicolons"
     if settings["node.id"] != settings["broker.id"]:
         yield "broker.id", "it must be the same as node.id"
     if settings["log.roll.ms"] < 1:

@@ -15,6 +15,7 @@ from moldau.broker.api import api
 from moldau.broker.fetch_sessions import Context, Wanted
 from moldau.broker.wait import Wait
 from moldau.log.log import Isolation
+from moldau.machines.acls import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -31,6 +32,8 @@ def fetch(node, connection, request, version):
         context = open_context(node, request, by_id, now)
     except Refused as refused:
         return m.FetchResponse(error_code=refused.error)
+    if node.authorizer is not None:
+        context.denied = unreadable(node, connection, request, context.wanted)
     isolation = Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     poll = partial(attempt, node, context, request.min_bytes, max_bytes, isolation, by_id)
@@ -65,7 +68,10 @@ def attempt(
     rows: list[Row] = []
     size, urgent, left = 0, expired, max_bytes
     for wanted in context.wanted:
-        row = read(known, wanted, left, size == 0, isolation, by_id)
+        if wanted.topic in context.denied:
+            row = denied_row(wanted)
+        else:
+            row = read(known, wanted, left, size == 0, isolation, by_id)
         rows.append((wanted, row))
         if row.error_code or row.diverging_epoch is not None:
             urgent = True
@@ -76,6 +82,34 @@ def attempt(
     if size < min_bytes and not urgent and context.wanted:
         return None
     return respond(context, rows, by_id)
+
+
+def unreadable(node: Any, connection: Any, request: Any, wanted: list[Wanted]) -> set[bytes | str]:
+    """The topics that the client may not read: replicas act for the cluster, others read topics.
+
+    Not a guard, since a session wants partitions that the request does not name. Of an id that does not exist the
+    reading tells.
+    """
+    client = connection.principal, connection.host
+    topics = {one.topic for one in wanted}
+    state = request.replica_state
+    if (request.replica_id if state is None else state.replica_id) >= 0:
+        return set() if node.authorizer.allows(*client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME) else topics
+    names = {topic: name_of(node, topic) for topic in topics}
+    return {topic for topic, name in names.items() if name and not node.authorizer.allows(*client, READ, TOPIC, name)}
+
+
+def name_of(node: Any, topic: bytes | str) -> str | None:
+    """A topic's name, also where the client has its id; None where nobody has that id."""
+    if isinstance(topic, str):
+        return topic
+    known = node.cluster.topics_by_id.get(topic)
+    return None if known is None else known.name
+
+
+def denied_row(wanted: Wanted) -> Any:
+    error = Error.TOPIC_AUTHORIZATION_FAILED
+    return m.FetchResponse_PartitionData(wanted.index, error, -1, aborted_transactions=(), records=b"")
 
 
 def read(known: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:

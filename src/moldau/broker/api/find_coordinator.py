@@ -1,23 +1,60 @@
-"""FindCoordinator (key 10), v0-6: which broker looks after a group or a transactional id.
+"""FindCoordinator (key 10), v0-6: which broker looks after a group, a transactional id or a share partition.
 
-v4 many keys at once (KIP-699).  v6 share groups (KIP-932).
-Deviates: this release has no coordinators yet and says so with COORDINATOR_NOT_AVAILABLE. The key is answered all
-the same, because librdkafka takes a broker without it for one that cannot read lz4.
+v1 transactional ids.  v4 many keys at once (KIP-699).  v6 share groups (KIP-932).
+Deviates: the internal topic is there when the answer comes; Kafka answers COORDINATOR_NOT_AVAILABLE the first time.
 """
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from moldau.broker.api import api
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
-WHY = "groups and transactions are not supported by this release"
+BATCHED = 4
+SHARES_FROM = 6
+SHARE = 2
+SHARE_KEY = re.compile(r".+:[A-Za-z0-9_-]{22}:[0-9]+", re.DOTALL)  # group, topic id, partition
+
+COORDINATORS = {0: "groups", 1: "transactions", SHARE: "shares"}
 
 
 @api(10, versions=(0, 6))
 def find_coordinator(node, connection, request, version):
-    error = Error.COORDINATOR_NOT_AVAILABLE
-    if version < 4:
-        return m.FindCoordinatorResponse(error_code=error, error_message=WHY, node_id=-1, host="", port=-1)
-    rows = [m.FindCoordinatorResponse_Coordinator(key, -1, "", -1, error, WHY) for key in request.coordinator_keys]
-    return m.FindCoordinatorResponse(coordinators=rows)
+    keys = request.coordinator_keys if version >= BATCHED else [request.key]
+    rows = [find(node, connection, key, request.key_type, version) for key in keys]
+    if version >= BATCHED:
+        return m.FindCoordinatorResponse(coordinators=rows)
+    (row,) = rows
+    error = Error(row.error_code)
+    return m.FindCoordinatorResponse(
+        error_code=error,
+        error_message=error.message if error else error.name,
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
+    )
+
+
+def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> Any:
+    try:
+        check(key, key_type, version)
+        coordinators = getattr(node, COORDINATORS[key_type], None)
+        if coordinators is None:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "")
+        coordinators.home(coordinators.partition_for(key))
+        brokers = node.brokers(connection.listener)
+        host, port = next((host, port) for broker, host, port, _ in brokers if broker == node.id)
+    except Refused as refused:
+        return m.FindCoordinatorResponse_Coordinator(key, -1, "", -1, refused.error, refused.message)
+    return m.FindCoordinatorResponse_Coordinator(key, node.id, host, port, Error.NONE, "")
+
+
+def check(key: str, key_type: int, version: int) -> None:
+    if key_type not in COORDINATORS:
+        raise Refused(Error.INVALID_REQUEST, f"There is no key type {key_type}.")
+    if key_type == SHARE and (version < SHARES_FROM or not SHARE_KEY.fullmatch(key)):
+        raise Refused(Error.INVALID_REQUEST, "The key of a share partition is group:topic id:partition, from v6 on.")

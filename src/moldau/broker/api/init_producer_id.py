@@ -1,26 +1,41 @@
-"""InitProducerId (key 22), v0-5: a producer id for idempotent writing.
+"""InitProducerId (key 22), v0-5: a producer id for idempotent writing, or the producer id of a transactional id.
 
-v3 producer id and epoch of a producer that lives on (KIP-360).  v5 transaction version 2 (KIP-890).
-Deviates: a transactional id is refused with COORDINATOR_NOT_AVAILABLE; transactions are not in this release.
+With a transactional id the epoch rises, which fences the producers before; a transaction that is open is aborted, and
+the client asks again. v3 producer id and epoch of a producer that lives on (KIP-360).  v4 PRODUCER_FENCED instead of
+INVALID_PRODUCER_EPOCH (KIP-588).  v5 TRANSACTION_ABORTABLE (KIP-890).
+Deviates: nothing known. Version 6 (two-phase commit, KIP-939) is not advertised by Kafka either.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from moldau.broker.api import api
+from moldau.broker.transactions import init_producer_id as ask
+from moldau.machines.transactions import Identity
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
-UNKNOWN = -1
+NOBODY = Identity()
 
 
 @api(22, versions=(0, 5))
 def init_producer_id(node, connection, request, version):
-    error = Error.COORDINATOR_NOT_AVAILABLE if request.transactional_id else Error.INVALID_REQUEST
-    half = (request.producer_id == UNKNOWN) != (request.producer_epoch == UNKNOWN)  # an id goes with an epoch
-    if request.transactional_id is None and not half:
+    said = Identity(request.producer_id, request.producer_epoch)
+    if said != NOBODY and -1 in said:
+        return answer(Error.INVALID_REQUEST, NOBODY)
+    if request.transactional_id is None:
         try:
-            return m.InitProducerIdResponse(producer_id=node.metadata.next_producer_id(), producer_epoch=0)
+            return answer(Error.NONE, Identity(node.metadata.next_producer_id(), 0))
         except Refused as refused:  # the block of ids could not be written down
-            error = refused.error
-    return m.InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)
+            return answer(refused.error, NOBODY)
+    expected = None if said == NOBODY else said
+    error, identity = ask(node, request.transactional_id, request.transaction_timeout_ms, expected)
+    if error is Error.PRODUCER_FENCED and version < 4:
+        error = Error.INVALID_PRODUCER_EPOCH
+    return answer(error, identity)
+
+
+def answer(error: Error, identity: Identity) -> Any:
+    return m.InitProducerIdResponse(error_code=error, producer_id=identity.producer_id, producer_epoch=identity.epoch)

@@ -6,12 +6,13 @@ librdkafka turns compression off where the lowest version is above 0 (KAFKA-1865
 
 v5 log start offset.  v7 zstd.  v8 error messages and record errors (KIP-467).  v10 current leader (KIP-951).
 v12 transactions without AddPartitionsToTxn (KIP-890).  v13 topic ids (KIP-516).
-Deviates: a transactional batch is refused with INVALID_TXN_STATE; transactions are not in this release. Records
-inside a batch are not decoded, so these checks of Kafka's LogValidator are left out unless the topic's settings demand
-decoding: that there are as many records as the header says, that their offset deltas count up from 0, that compressed
-data decompresses, that each record's timestamp is within bounds (the batch's largest is checked). Such a batch with
-a right checksum is stored as it is; readers and compaction cope with it. An unknown codec gives INVALID_RECORD
-(Kafka: UNKNOWN_SERVER_ERROR), and null records INVALID_RECORD (Kafka does not answer).
+Deviates: records inside a batch are not decoded, so these checks of Kafka's LogValidator are left out unless the
+topic's settings demand decoding: that there are as many records as the header says, that their offset deltas count up
+from 0, that compressed data decompresses, that each record's timestamp is within bounds (the batch's largest is
+checked). Such a batch with a right checksum is stored as it is; readers and compaction cope with it. An unknown codec
+gives INVALID_RECORD (Kafka: UNKNOWN_SERVER_ERROR), and null records INVALID_RECORD (Kafka does not answer). While the
+markers of a transaction cannot be written, a client of v12 that begins the next one is told CONCURRENT_TRANSACTIONS
+at once; Kafka tries for 100 ms.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from moldau.broker.admission import barred_partitions
 from moldau.broker.api import api
 from moldau.broker.wait import Wait
 from moldau.log.answers import Appended
 from moldau.machines.topics import INTERNAL_TOPICS
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import CODEC_MASK, MAGIC, TRANSACTIONAL
+from moldau.wire.records import CODEC_MASK, MAGIC
 from moldau.wire.refusal import Refused
 
 ZSTD = 4
@@ -42,6 +44,10 @@ def produce(node, connection, request, version):
     topics, unsynced, failed = [], [], False
     by_id = version >= 13
     known = node.replicas.by_id if by_id else node.replicas.by_name
+    try:
+        barred = barred_partitions(node, request, version)
+    except Refused as refused:
+        return refuse_all(connection, request, refused)
     for topic, parts in asked(request.topic_data):
         partitions = known.get(topic.topic_id if by_id else topic.name)
         answers = []
@@ -49,7 +55,10 @@ def produce(node, connection, request, version):
             reached = None  # the partition, once its log is asked
             try:
                 partition = find(partitions, part.index, by_id)
-                check(partition, part.records, acks, version)
+                check_records(part.records, version)
+                if barred and (partition.topic, part.index) in barred:
+                    raise barred[partition.topic, part.index]
+                check(partition, acks)
                 reached = partition
                 appended: Appended = partition.append(part.records, now)
             except Refused as refused:
@@ -99,8 +108,8 @@ def find(partitions: dict[int, Any] | None, index: int, by_id: bool) -> Any:
     return partition
 
 
-def check(partition: Any, records: memoryview | None, acks: int, version: int) -> None:
-    """What can be refused before the log looks at the batch, in Kafka's order."""
+def check_records(records: memoryview | None, version: int) -> None:
+    """What is wrong with a batch at first sight, in Kafka's order."""
     if not records:
         raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
     if len(records) > ATTRIBUTES_AT:
@@ -110,8 +119,10 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
             raise Refused(error, "only record batches of message format 2 are accepted")
         if version < 7 and records[ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
             raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs a produce request of version 7 or later")
-        if records[ATTRIBUTES_AT] & TRANSACTIONAL:
-            raise Refused(Error.INVALID_TXN_STATE, "transactions are not supported by this release")
+
+
+def check(partition: Any, acks: int) -> None:
+    """What can be refused before the log looks at the batch, in Kafka's order."""
     if acks not in ACKS:
         raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if partition.topic in INTERNAL_TOPICS:
@@ -122,6 +133,20 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
     # A topic cannot ask for more replicas in sync than it has (KIP-966).
     if acks == -1 and len(placement.isr) < min(partition.min_insync_replicas, len(placement.replicas)):
         raise Refused(Error.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas asks for")
+
+
+def refuse_all(connection: Any, request: Any, refused: Refused) -> Any:
+    """No partition of the request takes anything."""
+    if request.acks == 0:
+        connection.closing = "a produce request with acks=0 failed"
+        return None
+    rows = [
+        m.ProduceResponse_TopicProduceResponse(
+            topic.name, topic.topic_id, [refusal(None, part.index, refused) for part in topic.partition_data]
+        )
+        for topic in request.topic_data
+    ]
+    return m.ProduceResponse(rows)
 
 
 def refusal(reached: Any, index: int, refused: Refused) -> Any:

@@ -1,0 +1,31 @@
+"""AlterUserScramCredentials (key 51), v0: store and remove SCRAM credentials of users (KIP-554).
+
+A user is named once in a request, whatever the mechanism; one that is not in order does not hinder the others.
+Deviates: an empty salted password is UNACCEPTABLE_CREDENTIAL (Kafka: UNKNOWN_SERVER_ERROR). Credentials are kept and
+described; nobody authenticates with them yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.credentials import Upsertion, alter
+from moldau.wire import messages as m
+from moldau.wire.refusal import Refused
+
+
+@api(51, versions=(0, 0))
+def alter_user_scram_credentials(node, connection, request, version):
+    deletions = [(one.name, one.mechanism) for one in request.deletions]
+    upsertions = [
+        Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
+        for one in request.upsertions
+    ]
+    answer = node.commit(alter(node.cluster.credentials, deletions, upsertions))
+    return m.AlterUserScramCredentialsResponse(results=[row_of(*pair) for pair in answer.items()])
+
+
+def row_of(user: str, problem: Refused | None) -> Any:
+    outcome = (problem.error, problem.message) if problem else (0, None)
+    return m.AlterUserScramCredentialsResponse_AlterUserScramCredentialsResult(user, *outcome)

@@ -1,0 +1,79 @@
+"""ConsumerGroupDescribe (key 69), v0-1: members, epochs and assignments of consumer groups (KIP-848).
+
+v1 tells members of the classic protocol from the others (KIP-1099).
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from moldau.broker import operations
+from moldau.broker.api import api
+from moldau.machines.cluster import Cluster
+from moldau.machines.consumer import NO_TARGET, ConsumerGroup
+from moldau.machines.members import Member
+from moldau.machines.turns import assignors
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+CLASSIC, CONSUMER = 0, 1
+
+
+@api(69, versions=(0, 1))
+def consumer_group_describe(node, connection, request, version):
+    rows = [describe(node, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for row in rows:
+            if not row.error_code:
+                row.authorized_operations = operations.GROUP
+    return m.ConsumerGroupDescribeResponse(groups=rows)
+
+
+def describe(node: Any, group_id: str) -> Any:
+    try:
+        if not group_id:
+            return m.ConsumerGroupDescribeResponse_DescribedGroup(Error.INVALID_GROUP_ID)
+        _, machine = node.groups.of(group_id)
+        return described(machine.get(group_id, "consumer"), assignors(machine)[0], node.cluster)
+    except Refused as refused:
+        return m.ConsumerGroupDescribeResponse_DescribedGroup(refused.error, refused.message, group_id)
+
+
+def described(group: ConsumerGroup, default: str, cluster: Cluster) -> Any:
+    return m.ConsumerGroupDescribeResponse_DescribedGroup(
+        group_id=group.id,
+        group_state=group.state_name(),
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.preferred_assignor(default),
+        members=[member_row(group, member, cluster) for member in group.members.values()],
+    )
+
+
+def member_row(group: ConsumerGroup, member: Member, cluster: Cluster) -> Any:
+    return m.ConsumerGroupDescribeResponse_Member(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.regex,
+        assignment=assignment(member.assigned, cluster),
+        target_assignment=assignment(group.target.get(member.id, NO_TARGET), cluster),
+        member_type=CONSUMER if member.classic is None else CLASSIC,
+    )
+
+
+def assignment(partitions: Mapping[bytes, Collection[int]], cluster: Cluster) -> Any:
+    """Topics that are gone are left out."""
+    rows = [
+        m.ConsumerGroupDescribeResponse_TopicPartitions(topic, cluster.topics_by_id[topic].name, sorted(indexes))
+        for topic, indexes in partitions.items()
+        if topic in cluster.topics_by_id
+    ]
+    return m.ConsumerGroupDescribeResponse_Assignment(rows)

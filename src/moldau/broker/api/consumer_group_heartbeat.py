@@ -1,0 +1,38 @@
+"""ConsumerGroupHeartbeat (key 68), v0-1: members of consumer groups join, go on and leave (KIP-848).
+
+v1 subscriptions by regular expression; the member chooses its id (KIP-1082).
+Deviates: a new regular expression is matched at once, so that the first answer already has its topics.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.broker.groups import client_of
+from moldau.machines.effects import Promise
+from moldau.machines.heartbeats import heartbeat
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(68, versions=(0, 1))
+def consumer_group_heartbeat(node, connection, request, version):
+    if "consumer" not in node.settings["group.coordinator.rebalance.protocols"]:
+        return refused(
+            Error.UNSUPPORTED_VERSION, "The consumer protocol is not among group.coordinator.rebalance.protocols."
+        )
+    try:
+        index, machine = node.groups.of(request.group_id)
+    except Refused as why:
+        return refused(why.error, why.message)
+    promise = Promise(partial(refused, why=None))
+    now = node.clock.wall_ms()
+    effects = heartbeat(machine, promise, request, client_of(connection), version, now)
+    return node.groups.ask(index, promise, effects)
+
+
+def refused(error: Error, why: str | None) -> Any:
+    return m.ConsumerGroupHeartbeatResponse(error_code=error, error_message=why)

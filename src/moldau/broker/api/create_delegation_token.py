@@ -1,0 +1,27 @@
+"""CreateDelegationToken (key 38), v1-3: a token by which others act for an authenticated user (KIP-48).
+
+v3 a token for another owner (KIP-373).
+Deviates: listeners authenticate nobody yet, so nobody can have a token: the answer is always
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as Kafka's on such a listener.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.api import api
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+NO_TIME = -1
+
+
+@api(38, versions=(1, 3))
+def create_delegation_token(node, connection, request, version):
+    kind, _, name = connection.principal.partition(":")
+    owner = (
+        (request.owner_principal_type, request.owner_principal_name) if request.owner_principal_name else (kind, name)
+    )
+    response = m.CreateDelegationTokenResponse(Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, *owner)
+    if version >= 3:
+        response.token_requester_principal_type, response.token_requester_principal_name = kind, name
+    response.issue_timestamp_ms = response.expiry_timestamp_ms = response.max_timestamp_ms = NO_TIME
+    return response

@@ -1,0 +1,33 @@
+"""DeleteGroups (key 42), v0-2: delete empty groups of any kind, with their offsets.
+
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.machines.effects import Effects, Promise
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(42, versions=(0, 2))
+def delete_groups(node, connection, request, version):
+    rows = [delete(node, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    return m.DeleteGroupsResponse(results=rows)
+
+
+def delete(node: Any, group_id: str) -> Any:
+    def row(error: Error) -> Any:
+        return m.DeleteGroupsResponse_DeletableGroupResult(group_id, error)
+
+    try:
+        index, machine = node.groups.of(group_id)
+        changes = machine.delete(group_id)
+    except Refused as refused:
+        return row(refused.error)
+    promise = Promise(row)
+    return node.groups.ask(index, promise, Effects(changes, [(promise, row(Error.NONE))]))

@@ -1,0 +1,25 @@
+"""SyncGroup (key 14), v0-5: a member's assignment; the leader brings those of all.
+
+v3 static members (KIP-345).  v5 protocol type and name (KIP-559).
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.api import api
+from moldau.broker.groups import ask_member
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+WITH_PROTOCOL = 5
+
+
+@api(14, versions=(0, 5))
+def sync_group(node, connection, request, version):
+    def refuse(error: Error) -> object:
+        too_large = error == Error.MESSAGE_TOO_LARGE
+        return m.SyncGroupResponse(error_code=Error.UNKNOWN_SERVER_ERROR if too_large else error)
+
+    if version >= WITH_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
+        return refuse(Error.INCONSISTENT_GROUP_PROTOCOL)
+    return ask_member(node, connection, request, version, lambda kind: kind.sync, refuse)

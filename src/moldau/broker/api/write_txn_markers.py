@@ -1,0 +1,36 @@
+"""WriteTxnMarkers (key 27), v1-2: end transactions in partitions of this broker.
+
+Coordinators on other brokers send it, and the tools that abort a transaction which its coordinator has forgotten.
+v2 transaction version of the marker (KIP-890).
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.broker.transactions import Marker
+from moldau.machines.transactions import Identity
+from moldau.wire import messages as m
+
+
+@api(27, versions=(1, 2))
+def write_txn_markers(node, connection, request, version):
+    return m.WriteTxnMarkersResponse([write(node, one) for one in request.markers])
+
+
+def write(node: Any, one: Any) -> Any:
+    producer = Identity(one.producer_id, one.producer_epoch)
+    marker = Marker(node, producer, one.transaction_result, one.coordinator_epoch, one.transaction_version)
+    topics = [
+        m.WriteTxnMarkersResponse_WritableTxnMarkerTopicResult(
+            topic.name,
+            [
+                m.WriteTxnMarkersResponse_WritableTxnMarkerPartitionResult(index, marker.write(topic.name, index))
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in one.topics
+    ]
+    return m.WriteTxnMarkersResponse_WritableTxnMarkerResult(one.producer_id, topics)

@@ -1,0 +1,45 @@
+"""The authorizer that the settings ask for, what is not heeded yet, and how a client's host is written in an entry."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from moldau.machines.acls import Acls
+from moldau.machines.authorizer import Authorizer
+from moldau.machines.cluster import Cluster
+from moldau.settings import Settings
+
+
+def make_authorizer(settings: Settings, acls: Acls) -> Authorizer | None:
+    """None where everybody may do everything. That the class is one we know was checked with the settings."""
+    if not settings["authorizer.class.name"]:
+        return None
+    users = (user.strip() for user in settings["super.users"].split(";"))
+    return Authorizer(acls, filter(None, users), settings["allow.everyone.if.no.acl.found"])
+
+
+def unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[str]:
+    """What the metadata says and this broker does not do: told at each start."""
+    for name in sorted(cluster.unsupported):
+        yield f"the metadata has records that this release does not obey: {name}"
+    if cluster.quotas:
+        yield "client quotas are kept and described, but not enforced yet"
+    if cluster.credentials or cluster.tokens:
+        yield "credentials and tokens are kept, but nobody authenticates yet: all clients are User:ANONYMOUS"
+    if cluster.acls.by_id and authorizer is None:
+        yield "there are access control entries, but authorizer.class.name is empty: everybody may do everything"
+
+
+def host_of(peer: str) -> str:
+    """The address of `address:port` as Java writes it, which is how hosts stand in access control entries."""
+    text = peer.rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    if address.version == 4:
+        return text
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(group.lstrip("0") or "0" for group in address.exploded.split(":"))

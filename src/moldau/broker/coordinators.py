@@ -1,0 +1,330 @@
+"""The runtime of the coordinators: an internal topic, a machine for each of its partitions, and nothing else.
+
+A machine is loaded by replaying its partition, in the background after a start or when it is first asked for. Its
+effects are carried out here: changes are appended to the partition, replayed once they are committed, and then the
+answers are released. So what a client was told survives a crash, and a machine that is loaded again is the machine
+that was. A machine whose partition cannot be written is let go: it is loaded again when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from moldau.broker import logs
+from moldau.broker.partition import Partition
+from moldau.broker.topics import plan_topic
+from moldau.broker.wait import Wait
+from moldau.broker.work import BUSY, Work
+from moldau.log.answers import Origin
+from moldau.machines.effects import Change, Effects, Promise
+from moldau.machines.topics import NewTopic
+from moldau.wire import codec
+from moldau.wire import messages as m
+from moldau.wire.errors import Error, WireError
+from moldau.wire.records import Batch, ControlType, Record, build, control_type, records
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+logger = logs.get(__name__)
+
+CHUNK = 1 << 16  # bytes that are replayed in one step of a load
+LOAD_AT_ONCE = 1 << 20  # a log of at most this size is loaded when it is asked for; for a larger one clients come again
+TIMERS_AT_ONCE = 1000
+
+TOO_LARGE = (Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE)
+ELSEWHERE = (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR)
+
+
+class Machine(Protocol):
+    """A deterministic state machine on one partition of an internal topic."""
+
+    def replay(self, key: Any, value: Any, producer_id: int) -> None:
+        """Apply a committed change; `value` None deletes. With a producer id it counts when its marker comes."""
+        ...
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """A producer's transaction ended in this partition."""
+        ...
+
+    def loaded(self, now_ms: int) -> Effects:
+        """The whole partition was replayed: start what must go on."""
+        ...
+
+    def tick(self, now_ms: int) -> Effects:
+        """Let time pass."""
+        ...
+
+    def next_deadline_ms(self) -> float:
+        """When `tick` is next needed; inf if it is not."""
+        ...
+
+
+M = TypeVar("M", bound=Machine)
+
+
+def java_hash(text: str) -> int:
+    """The hash by which Kafka spreads ids over partitions: that of Java's strings, which are UTF-16."""
+    result = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        result = (result * 31 + (data[at] << 8 | data[at + 1])) & 0xFFFFFFFF
+    return result & 0x7FFFFFFF
+
+
+class Coordinators(Generic[M]):
+    """The machines of one internal topic."""
+
+    def __init__(
+        self,
+        node: Node,
+        topic: str,
+        partitions: str,
+        replication: str,
+        configs: Callable[[], Mapping[str, str]],
+        make: Callable[[int], M],
+        after: Callable[[int, M], None] = lambda index, machine: None,
+    ) -> None:
+        """`partitions` and `replication` are settings; `make` gives the machine of a partition.
+
+        `after` is called when effects were carried out: what a decision sets off elsewhere (markers) happens there.
+        """
+        self.node = node
+        self.topic = topic
+        self.partitions = partitions
+        self.replication = replication
+        self.configs = configs
+        self.make = make
+        self.after = after
+        self.machines: dict[int, M] = {}
+        self.loads: dict[int, Work] = {}
+        self.open: dict[Promise, int] = {}
+
+    def ensure_topic(self) -> int:
+        """Create the internal topic if it is not there; returns how many partitions it has."""
+        known = self.node.cluster.topics.get(self.topic)
+        if known is None:
+            settings = self.node.settings
+            new = NewTopic(
+                self.topic, settings[self.partitions], settings[self.replication], configs=dict(self.configs())
+            )
+            self.node.commit(plan_topic(self.node, new))
+            known = self.node.cluster.topics[self.topic]
+        return len(known.partitions)
+
+    def partition_for(self, key: str) -> int:
+        return java_hash(key) % self.ensure_topic()
+
+    def of(self, key: str) -> tuple[int, M]:
+        """The partition and the machine that look after a group, a transactional id or a share partition."""
+        index = self.partition_for(key)
+        return index, self.machine(index)
+
+    def machine(self, index: int) -> M:
+        """A partition's machine, loaded if need be; raises Refused where this node cannot have it."""
+        machine = self.machines.get(index)
+        return self.load(index) if machine is None else machine
+
+    def all(self) -> Iterator[tuple[int, M]]:
+        """Every machine of the topic, for requests that ask about all groups."""
+        known = self.node.cluster.topics.get(self.topic)
+        for index in sorted(known.partitions) if known else ():
+            yield index, self.machine(index)
+
+    def load(self, index: int) -> M:
+        """Have a machine now if its log is short; a long one is loaded in the background."""
+        load = self.begin_load(index)
+        if self.home(index).log.size > LOAD_AT_ONCE:
+            self.node.work.add(load)
+            raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded.")
+        for _ in load:
+            pass
+        if index not in self.machines:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
+        return self.machines[index]
+
+    def begin_load(self, index: int) -> Work:
+        """The load of a partition that is under way, or else a new one."""
+        if index not in self.loads:
+            self.loads[index] = self.loading(index)
+        return self.loads[index]
+
+    def loading(self, index: int) -> Work:
+        """Replay a partition into a new machine, step by step."""
+        try:
+            home, machine = self.home(index), self.make(index)
+            offset = home.log.start_offset
+            while offset < home.log.end_offset:
+                offset = self.replay_chunk(home, machine, offset)
+                yield BUSY
+        except (Refused, WireError) as error:
+            logger.error("a coordinator cannot be loaded", topic=self.topic, partition=index, reason=str(error))
+            return
+        finally:
+            del self.loads[index]
+        self.machines[index] = machine
+        self.run(index, machine.loaded(self.node.clock.wall_ms()))
+
+    def home(self, index: int) -> Partition:
+        """The partition behind a machine."""
+        try:
+            return self.node.replicas.leader(self.topic, index)
+        except Refused as refused:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refused.message) from None
+
+    def replay_chunk(self, home: Partition, machine: M, offset: int) -> int:
+        """Replay what one read gives; returns where the next begins."""
+        span = home.log.read(offset, CHUNK).span
+        if span is None:
+            return home.log.end_offset
+        view, position = memoryview(span.read()), 0
+        while len(view) - position > 12:
+            batch = Batch(view, position)
+            if not batch.is_whole:
+                break
+            replay_batch(self.topic, machine, batch)
+            offset, position = batch.next_offset, position + batch.size
+        return offset
+
+    def run(self, index: int, effects: Effects) -> None:
+        """Commit the changes, replay them, release the answers. If the log refuses, so are the answers."""
+        try:
+            if effects.changes:
+                self.commit(index, effects)
+        except Refused as refused:
+            self.failed(index, effects, refused)
+            return
+        self.release(effects.answers)
+        self.after(index, self.machines[index])
+
+    def release(self, answers: Iterable[tuple[Promise, Any]]) -> None:
+        for promise, answer in answers:
+            promise.answer = answer
+            self.open.pop(promise, None)
+            self.node.signal(promise)
+
+    def failed(self, index: int, effects: Effects, refused: Refused) -> None:
+        """Nothing was written. What is too large is the client's affair; otherwise the machine has lost its log."""
+        logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
+        if refused.error in TOO_LARGE:
+            self.release([(p, p.refuse(Error.MESSAGE_TOO_LARGE)) for p, _ in effects.answers])
+            if effects.undo is not None:
+                self.run(index, effects.undo())
+            return
+        error = Error.NOT_COORDINATOR if refused.error in ELSEWHERE else Error.COORDINATOR_NOT_AVAILABLE
+        self.release([(p, p.refuse(error)) for p, _ in effects.answers])
+        self.unload(index, error)
+
+    def unload(self, index: int, error: Error) -> None:
+        """Let a machine go with all that is soft about it; who waits for it is told."""
+        self.machines.pop(index, None)
+        self.release([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
+
+    def forget_topic(self, topic: str) -> None:
+        """If the internal topic itself was deleted its machines go with it."""
+        if topic == self.topic:
+            for index in list(self.machines):
+                self.unload(index, Error.NOT_COORDINATOR)
+
+    def stop(self) -> None:
+        """Tell all who wait that they have to look for another coordinator."""
+        self.release([(promise, promise.refuse(Error.NOT_COORDINATOR)) for promise in self.open])
+
+    def commit(self, index: int, effects: Effects) -> None:
+        """Append the changes in one batch and replay them."""
+        home, now = self.home(index), self.node.clock.wall_ms()
+        options: dict[str, Any] = {}
+        if effects.producer is not None:
+            producer = effects.producer
+            options = {"producer_id": producer.id, "producer_epoch": producer.epoch, "transactional": True}
+        batch = build([encode(change, now) for change in effects.changes], **options)
+        home.append(memoryview(batch), now, origin=Origin.COORDINATOR)
+        self.node.signal(home)
+        machine = self.machines[index]
+        producer_id = effects.producer.id if effects.producer else -1
+        for change in effects.changes:
+            machine.replay(change.key, change.value, producer_id)
+
+    def replay_marker(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """A marker was appended to a partition of the topic. A machine that is not loaded will find it in the log."""
+        if (machine := self.machines.get(index)) is not None:
+            machine.replay_marker(producer_id, producer_epoch, commit)
+
+    def load_all(self) -> Work:
+        """Load every machine that has something to go on with, one after the other."""
+        known = self.node.cluster.topics.get(self.topic)
+        for index in sorted(known.partitions) if known else ():
+            home = self.node.replicas.by_name[self.topic].get(index)
+            if index not in self.machines and home is not None and home.log.end_offset > home.log.start_offset:
+                yield from self.begin_load(index)
+
+    def ask(self, index: int, promise: Promise, effects: Effects) -> Any:
+        """Carry out a command; the answer if it is there, else a Wait for it, until the machine's next deadline."""
+        self.run(index, effects)
+        if promise.answer is None:
+            self.open[promise] = index
+            self.tick_machine(index, self.node.clock.wall_ms())
+        if promise.answer is not None:
+            return promise.answer
+        return Wait(self.next_deadline_ms(), lambda _: promise.answer, (promise,))
+
+    def tick(self) -> None:
+        """Let time pass for every loaded machine."""
+        now = self.node.clock.wall_ms()
+        for index in list(self.machines):
+            self.tick_machine(index, now)
+
+    def tick_machine(self, index: int, now_ms: int) -> None:
+        """Do what is due, one after the other: each is decided on the state that the one before left."""
+        for _ in range(TIMERS_AT_ONCE):
+            machine = self.machines.get(index)
+            if machine is None or machine.next_deadline_ms() > now_ms:
+                break
+            self.run(index, machine.tick(now_ms))
+
+    def next_deadline_ms(self) -> float:
+        """When `tick` is next needed, by the node's monotonic clock."""
+        due = min((machine.next_deadline_ms() for machine in self.machines.values()), default=inf)
+        clock = self.node.clock
+        return clock.monotonic_ms() + max(0.0, due - clock.wall_ms())
+
+
+def encode(change: Change, now_ms: int) -> Record:
+    """As Kafka's coordinators write it: in front of the key stands which record it is, of the value its version."""
+    key = change.key.SCHEMA.key.to_bytes(2) + codec.encode(change.key, change.key.SCHEMA.versions[1])
+    if change.value is None:
+        return Record(0, now_ms, key, None)
+    version = change.value.SCHEMA.versions[1] if change.version is None else change.version
+    return Record(0, now_ms, key, version.to_bytes(2) + codec.encode(change.value, version))
+
+
+def replay_batch(topic: str, machine: Machine, batch: Batch) -> None:
+    """Replay the records of a batch, or the marker that it is."""
+    for record in records(batch):
+        if batch.is_control:
+            kind = control_type(record.key)
+            if kind in (ControlType.COMMIT, ControlType.ABORT):
+                machine.replay_marker(batch.producer_id, batch.producer_epoch, kind == ControlType.COMMIT)
+        else:
+            key, value = decode(topic, record)
+            if key is not None:
+                machine.replay(key, value, batch.producer_id if batch.is_transactional else -1)
+
+
+def decode(topic: str, record: Record) -> tuple[Any, Any]:
+    """Key and value of a record; a key of a later release is (None, None), as Kafka skips what it does not know."""
+    if record.key is None or len(record.key) < 2:
+        raise WireError("a record of a coordinator without a key")
+    number = int.from_bytes(record.key[:2])
+    try:
+        key_class = m.record_class(topic, "coordinator-key", number)
+    except KeyError:
+        return None, None
+    key = codec.decode(key_class, key_class.SCHEMA.versions[1], record.key, 2)
+    if record.value is None:
+        return key, None
+    value_class = m.record_class(topic, "coordinator-value", number)
+    return key, codec.decode(value_class, int.from_bytes(record.value[:2]), record.value, 2)

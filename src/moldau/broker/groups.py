@@ -1,0 +1,72 @@
+"""The group coordinators of this node: machines/groups.py on the partitions of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.connection import Connection
+from moldau.broker.coordinators import Coordinators
+from moldau.machines import offsets
+from moldau.machines.cluster import Topic
+from moldau.machines.effects import Effects, Promise
+from moldau.machines.group import Client
+from moldau.machines.groups import Command, Groups, Kind, kind_of
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+TOPIC = "__consumer_offsets"
+CHANGES_AT_ONCE = 1000
+
+
+def group_coordinators(node: Node) -> Coordinators[Groups]:
+    def setting(name: str) -> object:
+        return node.settings[name]
+
+    def configs() -> Mapping[str, str]:
+        """The codec is the writer's, so that a change of `offsets.topic.compression.codec` holds for what follows."""
+        segment = str(node.settings["offsets.topic.segment.bytes"])
+        return {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": segment}
+
+    def make(index: int) -> Groups:
+        return Groups(setting, node.random, lambda: node.cluster)
+
+    return Coordinators(node, TOPIC, "offsets.topic.num.partitions", "offsets.topic.replication.factor", configs, make)
+
+
+def forget_topic(node: Node, topic: Topic) -> None:
+    """A topic is gone, and with it what was committed for it."""
+    for index, machine in list(node.groups.machines.items()):
+        changes = offsets.of_deleted_topic(machine, topic.name, topic.id)
+        for at in range(0, len(changes), CHANGES_AT_ONCE):
+            node.groups.run(index, Effects(changes[at : at + CHANGES_AT_ONCE]))
+
+
+def client_of(connection: Connection) -> Client:
+    """As Kafka shows a client: its id, and its address behind a slash."""
+    return Client(connection.client_id or "", "/" + connection.peer.rpartition(":")[0].strip("[]"))
+
+
+def ask_member(
+    node: Node,
+    connection: Connection,
+    request: Any,
+    version: int,
+    command: Callable[[Kind], Command],
+    refuse: Callable[[Error], Any],
+) -> Any:
+    """What a member that speaks the classic protocol asks, answered by the kind of its group."""
+    if not request.group_id:
+        return refuse(Error.INVALID_GROUP_ID)
+    try:
+        index, machine = node.groups.of(request.group_id)
+    except Refused as refused:
+        return refuse(refused.error)
+    promise = Promise(refuse)
+    kind = kind_of(machine, request.group_id)
+    now = node.clock.wall_ms()
+    effects = command(kind)(machine, promise, request, client_of(connection), version, now)
+    return node.groups.ask(index, promise, effects)

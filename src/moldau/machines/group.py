@@ -1,0 +1,98 @@
+"""What all kinds of groups have in common: the questions that offsets, listings and deletions ask of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn, Protocol
+
+from moldau.machines.effects import Change
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+NO_MEMBER = ""
+NO_EPOCH = -1
+
+# Looks at one partition of a commit (topic, topic id, partition); raises Refused for it alone.
+CheckPartition = Callable[[str, bytes, int], None]
+
+
+class Randomness(Protocol):
+    """Where member ids come from: a random.Random of the node."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+class Client(NamedTuple):
+    """Who sends a request."""
+
+    id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """From when on the retention of a group's offsets counts: a moment, or None for that of each commit."""
+
+    since_ms: int | None = None
+
+
+class Group(Protocol):
+    """A group of any kind. The checks raise Refused."""
+
+    id: str
+    kind: str  # classic, consumer, share or streams, as ListGroups says it
+
+    def state_name(self) -> str:
+        """As ListGroups and the Describe APIs say it."""
+        ...
+
+    def protocol_name(self) -> str:
+        """The protocol type as ListGroups says it; empty for none."""
+        ...
+
+    def is_empty(self) -> bool:
+        """Whether it has no members: then a group of another kind may take its id."""
+        ...
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
+    ) -> CheckPartition | None:
+        """May this member commit offsets? `epoch` is a generation or a member epoch, `version` that of the request."""
+        ...
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """May offsets be fetched by this member, or, without one, by anybody?"""
+        ...
+
+    def check_offset_delete(self) -> None: ...
+
+    def check_delete(self) -> None: ...
+
+    def subscribes(self, topic: str) -> bool:
+        """Whether a member is subscribed: then offsets of the topic are neither deleted nor expired."""
+        ...
+
+    def offset_expiry(self) -> Expiry | None:
+        """How the group's offsets expire just now; None if they do not."""
+        ...
+
+    def tombstones(self) -> list[Change]:
+        """Changes that delete the group with all that it wrote, but for its offsets."""
+        ...
+
+
+def refuse(error: Error, why: str) -> NoReturn:
+    raise Refused(error, why)
+
+
+def fresh_id(random: Randomness) -> str:
+    """A random UUID (version 4), as text."""
+    number = random.getrandbits(128) & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
+    text = f"{number:032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def member_id(random: Randomness, prefix: str) -> str:
+    """The id of a new member: that of its client, or of its static instance, made unique."""
+    return f"{prefix}-{fresh_id(random)}"

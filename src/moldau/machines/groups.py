@@ -1,0 +1,156 @@
+"""The machine of one partition of `__consumer_offsets`: groups of every kind, and their committed offsets.
+
+Each kind of group lives in a module of its own, which has a table `REPLAY` of its records and a row in `KINDS`.
+A group's id belongs to one kind at a time. What clients wait for, and when members were last heard of, is soft: it is
+lost with the process, and members then have their session timeout to come back, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.machines import classic, classic_requests, consumer, departures, guests, offsets
+from moldau.machines.classic import ClassicGroup
+from moldau.machines.cluster import Cluster
+from moldau.machines.effects import Change, Effects, Promise
+from moldau.machines.group import Client, Group, Randomness, refuse
+from moldau.machines.offsets import Offsets
+from moldau.machines.timers import Timers
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+EXPIRE_AT_ONCE = 1000  # changes in one batch of expired offsets
+
+
+class Groups:
+    """The groups of one partition. `setting` reads a setting of the broker, `cluster` gives its metadata."""
+
+    def __init__(self, setting: Callable[[str], Any], random: Randomness, cluster: Callable[[], Cluster]) -> None:
+        self.setting = setting
+        self.random = random
+        self.cluster = cluster
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self.timers = Timers()
+
+    # What the runtime asks of a machine.
+
+    def replay(self, key: Any, value: Any, producer_id: int) -> None:
+        if key.__class__ is m.OffsetCommitKey:
+            if value is not None and key.group not in self.groups:
+                # Offsets without members: a group that only stores them. It has no record of its own.
+                self.groups[key.group] = ClassicGroup(key.group)
+            self.offsets.replay(key, value, producer_id)
+        else:
+            REPLAY.get(key.SCHEMA.name, ignore)(self, key, value)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        self.offsets.replay_marker(producer_id, commit)
+
+    def loaded(self, now_ms: int) -> Effects:
+        """Everybody gets a session's time to be heard of; expiry begins."""
+        effects = Effects()
+        for group in list(self.groups.values()):
+            started = KINDS[group.kind].loaded(self, group, now_ms)
+            effects.add(started.changes, started.answers)
+        self.schedule_expiry(now_ms)
+        return effects
+
+    def tick(self, now_ms: int) -> Effects:
+        """Do what one timer asks for: what follows from it must be replayed before the next is looked at."""
+        action = self.timers.take(now_ms)
+        return Effects() if action is None else action(now_ms)
+
+    def next_deadline_ms(self) -> float:
+        return self.timers.next_deadline_ms()
+
+    # Commands for all kinds.
+
+    def get(self, group_id: str, kind: str) -> Any:
+        """The group if it is there and of this kind; raises Refused with GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if group is None or group.kind != kind:
+            refuse(Error.GROUP_ID_NOT_FOUND, f"There is no {kind} group '{group_id}'.")
+        return group
+
+    def delete(self, group_id: str) -> list[Change]:
+        """Changes that delete a group and its offsets; raises Refused."""
+        group = self.groups.get(group_id)
+        if group is None:
+            refuse(Error.GROUP_ID_NOT_FOUND, f"There is no group '{group_id}'.")
+        group.check_delete()
+        return [*offsets.delete_all(self, group_id), *group.tombstones()]
+
+    def forget(self, group_id: str) -> None:
+        """Take out a group of which nothing is written: it has neither members nor offsets."""
+        self.groups.pop(group_id, None)
+
+    def schedule_expiry(self, now_ms: int) -> None:
+        interval = self.setting("offsets.retention.check.interval.ms")
+        self.timers.set("expiry", now_ms + interval, self.expire)
+
+    def expire(self, now_ms: int) -> Effects:
+        """Tombstones for expired offsets, and for groups that have neither members nor offsets left."""
+        changes: list[Change] = []
+        for group in list(self.groups.values()):
+            gone, all_gone = offsets.expired(self, group, now_ms)
+            changes += gone
+            if all_gone and group.is_empty():
+                changes += group.tombstones()
+            if len(changes) >= EXPIRE_AT_ONCE:
+                self.timers.set("expiry", now_ms, self.expire)
+                return Effects(changes)
+        self.schedule_expiry(now_ms)
+        return Effects(changes)
+
+
+Command = Callable[[Groups, Promise, Any, Client, int, int], Effects]  # ..., request, client, version, now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a kind of group does that others do otherwise: how it goes on after a load, and how it treats members that
+    speak the classic protocol."""
+
+    loaded: Callable[[Groups, Any, int], Effects]
+    join: Command
+    sync: Command
+    heartbeat: Command
+    leave: Command
+
+
+KINDS: dict[str, Kind] = {
+    "classic": Kind(
+        loaded=classic_requests.loaded,
+        join=classic_requests.join,
+        sync=classic_requests.sync,
+        heartbeat=classic_requests.heartbeat,
+        leave=classic_requests.leave,
+    ),
+    "consumer": Kind(
+        loaded=departures.loaded,
+        join=guests.join,
+        sync=guests.sync,
+        heartbeat=guests.heartbeat,
+        leave=guests.leave,
+    ),
+}
+
+Replay = Callable[[Groups, Any, Any], None]
+
+REPLAY: dict[str, Replay] = {
+    **classic.REPLAY,
+    **consumer.REPLAY,
+}
+
+
+def ignore(groups: Groups, key: Any, value: Any) -> None:
+    """Records of kinds that this release does not serve."""
+
+
+def kind_of(groups: Groups, group_id: str) -> Kind:
+    """Who answers members that speak the classic protocol: an empty group of another kind makes room for them."""
+    group = groups.groups.get(group_id)
+    return KINDS["classic" if group is None or group.is_empty() else group.kind]
