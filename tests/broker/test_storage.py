@@ -248,3 +248,22 @@ def test_a_compacted_topic_can_be_deleted_although_its_disk_fails():
     answer = world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("t")], [], 1000))
     assert answer.responses[0].error_code == Error.NONE
     assert not world.node.replicas.by_name
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_folder_of_a_deleted_topic_does_not_come_back(seed: int):
+    world = SimWorld()
+    produce(world, world.create("t"), [b"v"])
+    world.node.replicas.checkpoint()
+    world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("t")], [], 1000))
+    world.machine.random.seed(seed)
+    world.machine.lose_power()
+    assert world.machine.find("/data/t-0") is None
+
+
+def test_who_waits_for_a_sync_that_fails_is_told_at_once():
+    world = SimWorld()
+    topic_id = world.create("t", flush_messages="1")
+    produce(world, topic_id, [b"v"])
+    world.node.background = Stubborn(world)
+    assert produce(world, topic_id, [b"w"]).error_code == Error.KAFKA_STORAGE_ERROR

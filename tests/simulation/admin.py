@@ -57,6 +57,7 @@ class Admin:
         self.world = world
         self.peer = Peer(world, "admin")
         self.current: Operation | None = None
+        self.named = 0
         self.maybes: list[Operation] = []  # answered with an error: a restart may still bring them
         self.pace_ms = world.plan.length_ms / world.plan.admin_acts
         self.later()
@@ -81,7 +82,7 @@ class Admin:
 
     def choose(self) -> Operation | None:
         world = self.world
-        names = [f"t{number}" for number in range(MAX_TOPICS) if f"t{number}" not in world.topics]
+        names = self.free_names()
         topics = list(world.topics.values())
         kind = world.random.randrange(8)
         if kind == 0 and names:
@@ -96,6 +97,16 @@ class Admin:
         if kind in (3, 4) and "delete" in topic.configs.get("cleanup.policy", "delete"):
             return delete_records(world, world.random.choice(topic.ledgers))
         return alter_config(world, topic)
+
+    def free_names(self) -> list[str]:
+        """A request by name may be under way for long: it must not find another topic of that name."""
+        known = self.world.topics
+        if len(known) >= MAX_TOPICS:
+            return []
+        if self.world.plan.reuse_names:
+            return [f"t{number}" for number in range(MAX_TOPICS) if f"t{number}" not in known]
+        self.named += 1
+        return [f"u{self.named}"]
 
     def answered(self, operation: Operation, answer: Any) -> None:
         self.current = None

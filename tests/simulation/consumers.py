@@ -45,7 +45,7 @@ class Consumer:
         random = world.random
         self.world = world
         self.peer = Peer(world, name)
-        self.version = random.randrange(4, 19)
+        self.version = random.randrange(BY_ID if world.plan.reuse_names else 4, 19)
         self.with_session = self.version >= SESSIONS and random.random() < 0.6
         self.pace_ms = world.plan.length_ms / random.choice((10, 25))
         self.positions: dict[Ledger, int] = {}

@@ -28,6 +28,7 @@ class Plan:
     failures: int
     rots: int
     batches: int  # how many are sent, about
+    reuse_names: bool  # topics get the names of deleted ones; then they are written to and read by id alone
     settings: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
 
@@ -47,6 +48,7 @@ class Plan:
             fillings=random.choice((0, 0, 1, 3)),
             failures=random.choice((0, 0, 0, 1, 2)),
             rots=random.choice((0, 0, 0, 1, 3)),
+            reuse_names=random.random() < 0.5,
             batches=random.choice((20, 60, 120)),
         )
         plan.settings = settings(random)

@@ -151,7 +151,7 @@ class Producer:
             self.send_request(row)
 
     def send_request(self, row: list[tuple[Session, Sent]]) -> None:
-        version = self.world.random.randrange(7, 14)
+        version = BY_ID if self.world.plan.reuse_names else self.world.random.randrange(7, 14)
         for session, batch in row:
             session.ledger.sends(batch)
             self.world.counts["records sent"] += len(batch.names)

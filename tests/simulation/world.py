@@ -229,7 +229,7 @@ class World:
     def check_refusal(self, ledger: Ledger, error: Error) -> None:
         """Whether a partition has a reason to refuse."""
         if error is Error.KAFKA_STORAGE_ERROR:
-            fine = ledger.faulty or ledger.rotten or ledger.index_rotten or self.has_no_room()
+            fine = ledger.topic.doomed or ledger.faulty or ledger.rotten or ledger.index_rotten or self.has_no_room()
         elif error is Error.REQUEST_TIMED_OUT:
             fine = True
         else:

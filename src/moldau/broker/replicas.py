@@ -62,6 +62,7 @@ class Replicas:
                 if name != METADATA_TOPIC:
                     log.warning("a folder belongs to no topic of this cluster; set aside", partition=f"{name}-{index}")
                     directory.set_stray_aside(name, index, self.unique())
+            directory.make_certain()
 
     def open_topic(self, topic: Topic) -> None:
         """Open the partitions of a topic that are placed here and are not open yet."""
@@ -127,10 +128,14 @@ class Replicas:
         """Close and delete the partitions of a topic that is gone; who waits for them is told."""
         partitions = self.by_id.pop(topic.id, {})
         self.by_name.pop(topic.name, None)
+        homes = {id(home): home for home in map(self.home_of, partitions.values())}
         for partition in partitions.values():
             self.node.cleaner.forget(partition.log)
             self.home_of(partition).delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
             self.node.signal(partition)
+            self.node.signal(partition.log)
+        for home in homes.values():
+            home.make_certain()
 
     def reconfigure(self, topic: str | None = None) -> None:
         """The settings of a topic, or of all, have changed."""

@@ -74,6 +74,7 @@ class Directory:
         "path",
         "recovery_points",
         "release_lock",
+        "renamed",
         "stale",
         "start_offsets",
     )
@@ -94,6 +95,7 @@ class Directory:
         self.start_offsets: dict[Partition, int] = {}
         self.high_watermarks: dict[Partition, int] = {}
         self.release_lock = lambda: None
+        self.renamed = False  # a partition was set aside, and its new name is not synced
 
     def open(self) -> None:
         """Lock the directory and read its checkpoints. InUse if another broker has it; any failure means offline."""
@@ -250,6 +252,16 @@ class Directory:
         self.logs.pop(key, None)
         self._set_aside(key, unique, DELETE, now_ms + log.config.file_delete_delay_ms)
 
+    def make_certain(self) -> None:
+        """No crash may bring back what was set aside: it would be taken for a new partition of its name."""
+        if not self.renamed or self.offline is not None:
+            return
+        try:
+            self.files.disk.sync_dir(self.path)
+            self.renamed = False
+        except OSError as error:
+            self.fail(f"The data directory {self.path} cannot be synced: {error}")
+
     def set_stray_aside(self, topic: str, partition: int, unique: str) -> None:
         """Rename a folder that belongs to no known topic, and keep it."""
         self._set_aside((topic, partition), unique, STRAY, None)
@@ -267,6 +279,7 @@ class Directory:
         except OSError as error:
             self.fail(f"{target} cannot be made: {error}")
         else:
+            self.renamed = True
             if due_ms is not None:
                 self.condemned.append((due_ms, target))
 

@@ -160,15 +160,17 @@ def refusal(reached: Any, index: int, refused: Refused) -> Any:
 
 
 def when_synced(response: Any, unsynced: list[tuple[Any, int]], expired: bool) -> Any:
-    """flush.messages promises that what is acknowledged is on disk."""
+    """flush.messages promises that what is acknowledged is on disk. A log that went offline will not be synced."""
     late = [p for p, last_offset in unsynced if p.log.recovery_point <= last_offset]
-    if not late:
-        return response
-    if not expired:
+    if any(p.log.offline is None for p in late) and not expired:
         return None
-    overdue = {(p.topic_id, p.index) for p in late} | {(p.topic, p.index) for p in late}
+    errors = {(name, p.index): late_error(p) for p in late for name in (p.topic_id, p.topic)}
     for topic in response.responses:
         for part in topic.partition_responses:
-            if (topic.topic_id, part.index) in overdue or (topic.name, part.index) in overdue:
-                part.error_code = Error.REQUEST_TIMED_OUT
+            error = errors.get((topic.topic_id, part.index)) or errors.get((topic.name, part.index))
+            part.error_code = error or part.error_code
     return response
+
+
+def late_error(partition: Any) -> Error:
+    return Error.REQUEST_TIMED_OUT if partition.log.offline is None else Error.KAFKA_STORAGE_ERROR
