@@ -166,9 +166,10 @@ def verify_partitions(
 
 def asked(node: Node, name: str, ask: Any, refuse: Any) -> Any:
     """The coordinator's answer, which is always there at once."""
+    promise = Promise(refuse)
     try:
         index, machine = node.transactions.of(name)
-    except Refused as refused:
+        effects = ask(machine, promise)
+    except Refused as refused:  # there is no coordinator, or no producer id
         return refuse(refused.error)
-    promise = Promise(refuse)
-    return node.transactions.ask(index, promise, ask(machine, promise))
+    return node.transactions.ask(index, promise, effects)

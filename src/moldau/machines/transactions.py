@@ -115,7 +115,8 @@ class Outcome(NamedTuple):
 class Transactions:
     """The transactional ids of one partition.
 
-    `next_producer_id` gives an id that nobody has, `version` the level of the feature transaction.version.
+    `next_producer_id` gives an id that nobody has, or raises Refused, as commands then do; `version` is the level of
+    the feature transaction.version.
     """
 
     def __init__(self, limits: Limits, next_producer_id: Callable[[], int], version: Callable[[], int]) -> None:
@@ -165,13 +166,20 @@ class Transactions:
         if self.abort_due_ms <= now_ms:
             late = list(self._late(now_ms))
             self.abort_due_ms = now_ms + (self.limits.abort_interval_ms if len(late) <= PER_TICK else 0)
-            effects.add(self._decide(self._fenced(one, now_ms)) for one in late[:PER_TICK])
+            effects.add(self._aborts(late[:PER_TICK], now_ms))
         if self.expiry_due_ms <= now_ms:
             old = list(self._unused(now_ms))
             some_left = len(old) > TOMBSTONES_PER_TICK
             self.expiry_due_ms = now_ms + (0 if some_left else self.limits.expiration_interval_ms)
             effects.add(Change(m.TransactionLogKey(one.id), None) for one in old[:TOMBSTONES_PER_TICK])
         return effects
+
+    def _aborts(self, late: Iterable[Transaction], now_ms: int) -> Iterator[Change]:
+        for one in late:
+            try:
+                yield self._decide(self._fenced(one, now_ms))
+            except Refused:  # it needs a producer id, and there is none just now
+                continue
 
     def _late(self, now_ms: int) -> Iterator[Transaction]:
         for one in self.by_id.values():

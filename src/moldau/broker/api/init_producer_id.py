@@ -15,6 +15,7 @@ from moldau.broker.transactions import init_producer_id as ask
 from moldau.machines.transactions import Identity
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 NOBODY = Identity()
 
@@ -25,7 +26,10 @@ def init_producer_id(node, connection, request, version):
     if said != NOBODY and -1 in said:
         return answer(Error.INVALID_REQUEST, NOBODY)
     if request.transactional_id is None:
-        return answer(Error.NONE, Identity(node.metadata.next_producer_id(), 0))
+        try:
+            return answer(Error.NONE, Identity(node.metadata.next_producer_id(), 0))
+        except Refused as refused:  # the block of ids could not be written down
+            return answer(refused.error, NOBODY)
     expected = None if said == NOBODY else said
     error, identity = ask(node, request.transactional_id, request.transaction_timeout_ms, expected)
     if error is Error.PRODUCER_FENCED and version < 4:

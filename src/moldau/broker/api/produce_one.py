@@ -12,7 +12,7 @@ from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.admission import is_transactional
-from moldau.broker.api.produce import check, check_records, refusal
+from moldau.broker.api.produce import check, refusal
 from moldau.log.config import FOREVER
 from moldau.wire import frames
 from moldau.wire import messages as m
@@ -53,8 +53,7 @@ def produce_one(node: Node, frame: memoryview, position: int, version: int, corr
         partition = partitions.get(index) if partitions else None
         if partition is None or partition.log.config.flush_messages != FOREVER or is_transactional(records):
             return None
-        check_records(records, version)
-        check(partition, acks)
+        check(partition, records, acks, version)
     except (Refused, WireError, StructError, IndexError, UnicodeDecodeError):
         return None
     try:
