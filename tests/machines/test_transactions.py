@@ -9,6 +9,7 @@ import pytest
 
 from moldau.machines.transactions import LAST_EPOCH, Identity, Limits, State
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 from tests.machines.transaction_bench import T0, T1, Bench
 
 
@@ -209,14 +210,33 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(ve
 
 def test_many_late_transactions_are_aborted_in_turns():
     bench = Bench()
-    for n in range(250):
-        bench.add(bench.init(f"x{n}", timeout_ms=1000).identity, T0, name=f"x{n}")
+    for n in range(50):
+        name = f"{n:010000}"
+        bench.add(bench.init(name, timeout_ms=1000).identity, T0, name=name)
     left = []
     for _ in range(3):
         bench.tick(15_000 if not left else 0)
-        left.append(sum(one.state is State.ONGOING for one in bench.machine.by_id.values()))
-    assert left == [150, 50, 0]
+        left.append(len(bench.machine.ongoing))
+    assert left == [26, 2, 0]
     assert bench.machine.abort_due_ms > bench.now_ms
+    assert bench.machine.next_deadline_ms() <= bench.now_ms + 1000, "their markers are missing"
+
+
+def test_without_a_producer_id_to_give_only_what_needs_one_must_wait():
+    bench = Bench()
+    for name in "x", "y":
+        bench.add(bench.init(name, timeout_ms=1000).identity, T0, name=name)
+    last = set_epoch(bench, LAST_EPOCH - 1)
+    bench.machine.next_producer_id = no_producer_id
+    with pytest.raises(Refused):
+        bench.end(last)
+    bench.tick(15_000)
+    assert (bench.state("x"), bench.state("y")) == (State.ONGOING, State.PREPARE_ABORT)
+    assert bench.machine.abort_due_ms > bench.now_ms
+
+
+def no_producer_id() -> int:
+    raise Refused(Error.KAFKA_STORAGE_ERROR, "the metadata log cannot be written")
 
 
 def test_an_id_that_nobody_uses_is_forgotten_but_not_while_it_is_in_use():

@@ -59,7 +59,8 @@ class Bench:
 
     def settle(self) -> None:
         """All markers are written."""
-        self.run(self.machine.marked(list(self.machine.unmarked), self.now_ms))
+        for name in list(self.machine.unmarked):
+            self.run(self.machine.marked(name, self.now_ms))
 
     def tick(self, ms: int) -> None:
         self.now_ms += ms
