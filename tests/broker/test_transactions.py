@@ -264,6 +264,22 @@ def test_a_marker_that_cannot_be_written_is_tried_again(world):
     assert read(world, "t", 1) == [b"a"]
 
 
+def test_a_coordinator_that_lost_its_log_comes_back_by_itself(make_world):
+    world = make_world(transaction_abort_timed_out_transaction_cleanup_interval_ms="1000", **FEW)
+    world.create("t")
+    producer = Transactional(world, "x").begin(timeout_ms=5000)
+    producer.send("t", b"a")
+    lost = world.node.transactions.home(world.node.transactions.partition_for("x")).log
+    active, lost.offline, lost.active = lost.active, "the disk is gone", None
+    assert producer.end() is Error.NOT_COORDINATOR
+    world.advance(2000)
+    lost.offline, lost.active = None, active
+    for _ in range(6):
+        world.advance(1000)
+    assert fetch(world, "t").last_stable_offset == 2
+    assert read(world, "t") == []
+
+
 def test_a_topic_that_was_deleted_holds_up_no_transaction(world):
     world.create("t")
     world.create("gone")

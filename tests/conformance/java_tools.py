@@ -32,8 +32,9 @@ MAIN = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
-WITHOUT_BROKER = {"kafka-dump-log"}
+WITHOUT_BROKER = {"kafka-dump-log", "transactional-message-copier"}  # or with an option of another name
 BROKER_LAST = {"kafka-cluster"}  # the subcommand has the option
 
 

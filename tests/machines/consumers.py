@@ -6,17 +6,16 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.broker.coordinators import decode, encode
 from moldau.machines.cluster import GROUP, Cluster
 from moldau.machines.consumer import ConsumerGroup
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups, kind_of
 from moldau.machines.heartbeats import heartbeat
+from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
-TOPIC = "__consumer_offsets"
 SESSION_MS, ASSIGNMENT_MS, REBALANCE_MS = 45_000, 1000, 30_000
 SETTINGS = {
     "group.consumer.assignors": ["uniform", "range"],
@@ -43,10 +42,11 @@ class Coordinator:
         self.log: list[tuple[Any, Any]] = []
         self.now_ms = 1_000_000
         self.topic_ids = 0
+        self.random = random.Random(7)
         self.machine = self.new_machine()
 
     def new_machine(self) -> Groups:
-        return Groups(self.settings.__getitem__, random.Random(7), lambda: self.cluster)
+        return Groups(self.settings.__getitem__, self.random, lambda: self.cluster)
 
     def replayed(self) -> Groups:
         """What a new start makes of the log."""
@@ -61,7 +61,7 @@ class Coordinator:
 
     def run(self, effects: Effects) -> None:
         for change in effects.changes:
-            key, value = decode(TOPIC, encode(change, self.now_ms))
+            key, value = through_bytes(change.key, None), through_bytes(change.value, change.version)
             self.log.append((key, value))
             self.machine.replay(key, value, -1)
         for promise, answer in effects.answers:
@@ -79,9 +79,10 @@ class Coordinator:
 
     def classic(self, command: str, request: Any, version: int) -> Any:
         """A request of the classic protocol; None if it waits."""
-        promise = Promise(lambda error: error)
+        promise = Promise(lambda error: m.response_class(request.SCHEMA.key)(error_code=error))
         ask = getattr(kind_of(self.machine, request.group_id), command)
         self.run(ask(self.machine, promise, request, Client("c", "/h"), version, self.now_ms))
+        self.advance(0)
         return promise.answer
 
     def group(self, group_id: str = "g") -> ConsumerGroup:
@@ -108,6 +109,13 @@ class Coordinator:
 
     def configure(self, group_id: str, name: str, value: str) -> None:
         self.cluster.replay(m.ConfigRecord(GROUP, group_id, name, value))
+
+
+def through_bytes(message: Any, version: int | None) -> Any:
+    if message is None:
+        return None
+    version = message.SCHEMA.versions[1] if version is None else version
+    return codec.decode(message.__class__, version, codec.encode(message, version))
 
 
 Slots = frozenset[tuple[bytes, int]]

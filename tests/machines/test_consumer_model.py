@@ -42,8 +42,8 @@ class ConsumerGroups(RuleBasedStateMachine):
         topics, regex = wish
         instance = f"i{member}" if static else None
         old = self.consumers.pop(member, None)
-        if old is not None and old.instance_id != instance:
-            old.leave()  # an instance id is for life
+        if old is not None and old.instance_id is not None:
+            old.leave(-2 if old.instance_id == instance else -1)  # an instance must let go before it comes back
         consumer = Consumer(self.coordinator, member, topics, regex, instance, assignor)
         self.consumers[member] = consumer.join()
 

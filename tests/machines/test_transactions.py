@@ -1,92 +1,16 @@
-"""Transactional ids: who owns them, what they may do, and that nothing is ever half done.
-
-The state machine at the end runs producers, zombies, retries, time-outs and crashes against one machine and against
-partitions that know no more than the log does (log/producers.py).
-"""
+"""Transactional ids: who owns them, what they may do, what is written of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
-from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from moldau.broker import coordinators
-from moldau.log.answers import Origin
-from moldau.log.producers import Marker, Producers
-from moldau.machines.effects import Effects, Promise
-from moldau.machines.transactions import (
-    LAST_EPOCH,
-    PREPARED,
-    Identity,
-    Limits,
-    Outcome,
-    State,
-    Transaction,
-    Transactions,
-)
+from moldau.machines.transactions import LAST_EPOCH, Identity, Limits, State
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
-
-TOPIC = "__transaction_state"
-T0, T1 = ("t", 0), ("t", 1)
-MINUTE = 60_000
-DEFAULTS = Limits()
-
-
-@dataclass
-class Bench:
-    """A machine, the records it has committed, and a clock."""
-
-    version: int = 2
-    limits: Limits = DEFAULTS
-    now_ms: int = 1_700_000_000_000
-    ids: Any = field(default_factory=lambda: count(100))
-    log: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.machine = self.load()
-
-    def load(self) -> Transactions:
-        """A machine as a restart makes it."""
-        machine = Transactions(self.limits, lambda: next(self.ids), lambda: self.version)
-        for record in self.log:
-            key, value = coordinators.decode(TOPIC, record)
-            machine.replay(key, value, -1)
-        machine.loaded(self.now_ms)
-        return machine
-
-    def run(self, effects: Effects) -> Any:
-        """As the runtime does: commit, replay, answer."""
-        for change in effects.changes:
-            self.log.append(coordinators.encode(change, self.now_ms))
-        for change in effects.changes:
-            self.machine.replay(change.key, change.value, -1)
-        return effects.answers[0][1] if effects.answers else None
-
-    def init(self, name: str = "x", expected: Identity | None = None, timeout_ms: int = MINUTE) -> Outcome:
-        return self.run(self.machine.init_producer_id(Promise(Outcome), name, timeout_ms, expected, self.now_ms))
-
-    def add(self, producer: Identity, *partitions: tuple[str, int], name: str = "x", client: int = 2) -> Error:
-        return self.run(self.machine.add_partitions(Promise(Outcome), name, producer, partitions, client, self.now_ms))
-
-    def end(self, producer: Identity, commit: bool = True, name: str = "x", client: int = 2) -> Outcome:
-        return self.run(self.machine.end(Promise(Outcome), name, producer, commit, client, self.now_ms))
-
-    def settle(self) -> None:
-        """All markers are written."""
-        self.run(self.machine.marked(list(self.machine.unmarked), self.now_ms))
-
-    def tick(self, ms: int) -> None:
-        self.now_ms += ms
-        self.run(self.machine.tick(self.now_ms))
-
-    def state(self, name: str = "x") -> State:
-        return self.machine.by_id[name].state
+from tests.machines.transaction_bench import T0, T1, Bench
 
 
 def set_epoch(bench: Bench, epoch: int) -> Identity:
@@ -286,14 +210,33 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(ve
 
 def test_many_late_transactions_are_aborted_in_turns():
     bench = Bench()
-    for n in range(250):
-        bench.add(bench.init(f"x{n}", timeout_ms=1000).identity, T0, name=f"x{n}")
+    for n in range(50):
+        name = f"{n:010000}"
+        bench.add(bench.init(name, timeout_ms=1000).identity, T0, name=name)
     left = []
     for _ in range(3):
         bench.tick(15_000 if not left else 0)
-        left.append(sum(one.state is State.ONGOING for one in bench.machine.by_id.values()))
-    assert left == [150, 50, 0]
+        left.append(len(bench.machine.ongoing))
+    assert left == [26, 2, 0]
     assert bench.machine.abort_due_ms > bench.now_ms
+    assert bench.machine.next_deadline_ms() <= bench.now_ms + 1000, "their markers are missing"
+
+
+def test_without_a_producer_id_to_give_only_what_needs_one_must_wait():
+    bench = Bench()
+    for name in "x", "y":
+        bench.add(bench.init(name, timeout_ms=1000).identity, T0, name=name)
+    last = set_epoch(bench, LAST_EPOCH - 1)
+    bench.machine.next_producer_id = no_producer_id
+    with pytest.raises(Refused):
+        bench.end(last)
+    bench.tick(15_000)
+    assert (bench.state("x"), bench.state("y")) == (State.ONGOING, State.PREPARE_ABORT)
+    assert bench.machine.abort_due_ms > bench.now_ms
+
+
+def no_producer_id() -> int:
+    raise Refused(Error.KAFKA_STORAGE_ERROR, "the metadata log cannot be written")
 
 
 def test_an_id_that_nobody_uses_is_forgotten_but_not_while_it_is_in_use():
@@ -393,231 +336,3 @@ def test_records_are_those_of_kafka():
         assert bench.log[-1].key == b"\0\0" + b"\0\1x"
         assert bench.log[-1].value.hex() == value.replace(" ", "")
     assert len(bench.log) == len(KAFKA_WROTE)
-
-
-# Producers, zombies, time-outs and crashes, all at once.
-
-NAMES = ["x", "y"]
-PARTITIONS = [T0, T1, ("u", 0)]
-
-
-@dataclass
-class Place:
-    """A partition: what the log knows of producers, and the entries that readers see."""
-
-    producers: Producers = field(default_factory=lambda: Producers(None, ""))  # type: ignore[arg-type]
-    entries: list[tuple[str, int, Any]] = field(default_factory=list)
-
-    def write(self, producer: Identity, sequence: int, transaction: int) -> None:
-        self.producers.check(*producer, sequence, sequence, True, Origin.CLIENT)
-        offset = len(self.entries)
-        self.producers.apply(*producer, sequence, offset, offset, 0, True)
-        self.entries.append(("data", producer.producer_id, transaction))
-
-    def mark(self, one: Transaction) -> None:
-        marker = Marker(one.commits, 0, 0)
-        self.producers.check_marker(one.producer_id, one.epoch, marker, one.client_version)
-        self.producers.apply_marker(one.producer_id, one.epoch, len(self.entries), marker)
-        self.entries.append(("marker", one.producer_id, one.commits))
-
-    def is_open(self, producer: Identity) -> bool:
-        known = self.producers.by_id.get(producer.producer_id)
-        if known and producer.epoch < known.epoch:
-            raise Refused(Error.INVALID_PRODUCER_EPOCH, "")
-        return known is not None and known.txn_first_offset >= 0 and known.epoch == producer.epoch
-
-    def committed(self) -> list[int]:
-        """What a reader of committed records sees, up to the first one that is not decided."""
-        seen: list[int] = []
-        waiting: dict[int, list[int]] = {}
-        for kind, producer_id, what in self.entries:
-            if kind == "data":
-                waiting.setdefault(producer_id, []).append(what)
-            elif transactions := waiting.pop(producer_id, []):
-                seen += transactions if what else []
-        return seen
-
-
-@dataclass
-class Client:
-    """A producer with its own idea of who it is."""
-
-    name: str
-    version: int
-    identity: Identity
-    serial: int
-    transaction: int | None = None
-    sequences: dict[tuple[str, int], int] = field(default_factory=dict)
-    added: set[tuple[str, int]] = field(default_factory=set)
-
-    def begin(self, transaction: int) -> int:
-        if self.transaction is None:
-            self.transaction = transaction
-        return self.transaction
-
-    def is_over(self) -> None:
-        self.transaction = None
-        self.added.clear()
-
-    def reborn(self, identity: Identity) -> None:
-        if identity != self.identity:
-            self.identity, self.sequences = identity, {}
-
-
-class TransactionMachine(RuleBasedStateMachine):
-    """Of every transaction either all records are read or none, whatever happens in between."""
-
-    clients = Bundle("clients")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bench = Bench(limits=Limits(abort_interval_ms=1000))
-        self.places = {name: Place() for name in PARTITIONS}
-        self.transactions = count()
-        self.owners: dict[str, int] = {}  # the client that was last given the id
-        self.serials = count()
-        self.written: dict[int, list[tuple[str, int]]] = {}
-        self.decided: dict[int, bool] = {}  # transaction -> whether a client was told that it is committed
-        self.asked: set[int] = set()  # a commit was asked for, and the answer may be unknown
-
-    def settle(self, markers: int | None = None) -> None:
-        """Write markers, all or the first few, and complete what has all of them."""
-        done = []
-        for name, missing in list(self.bench.machine.unmarked.items()):
-            for partition in sorted(missing)[:markers]:
-                self.places[partition].mark(self.bench.machine.by_id[name])
-                missing.discard(partition)
-            if not missing:
-                done.append(name)
-        self.bench.run(self.bench.machine.marked(done, self.bench.now_ms))
-
-    @initialize(version=st.sampled_from([0, 1, 2, 2]))
-    def choose_version(self, version: int) -> None:
-        """The level of transaction.version in the cluster."""
-        self.bench.version = version
-
-    @rule(target=clients, name=st.sampled_from(NAMES), version=st.sampled_from([0, 2]))
-    def new_producer(self, name: str, version: int) -> Client:
-        while (outcome := self.bench.init(name)).error is Error.CONCURRENT_TRANSACTIONS:
-            self.settle()
-        assert outcome.error is Error.NONE
-        client = Client(name, min(version, self.bench.version & 2), outcome.identity, next(self.serials))
-        self.owners[name] = client.serial
-        return client
-
-    def owns(self, client: Client) -> bool:
-        return self.owners[client.name] == client.serial
-
-    def admitted(self, client: Client, partition: tuple[str, int]) -> Error:
-        """The client of version 1 adds a partition first; that of version 2 leaves it to its first write."""
-        if client.version < 2 and partition not in client.added:
-            error = self.bench.add(client.identity, partition, name=client.name, client=0)
-            if error:
-                return error
-            client.added.add(partition)
-        if self.places[partition].is_open(client.identity):
-            return Error.NONE
-        if client.version < 2:
-            return self.bench.machine.verify(client.name, client.identity, [partition])[partition]
-        return self.bench.add(client.identity, partition, name=client.name)
-
-    @rule(client=clients, partition=st.sampled_from(PARTITIONS))
-    def write(self, client: Client, partition: tuple[str, int]) -> None:
-        try:
-            error = self.admitted(client, partition)
-            if error is Error.NONE:
-                sequence = client.sequences.get(partition, 0)
-                transaction = client.begin(next(self.transactions))
-                self.places[partition].write(client.identity, sequence, transaction)
-                client.sequences[partition] = sequence + 1
-                self.written.setdefault(transaction, []).append(partition)
-        except Refused as refused:
-            error = refused.error
-        assert error is not Error.NONE or self.owns(client), "a fenced producer has written"
-
-    @rule(client=clients, commit=st.booleans(), lost=st.booleans())
-    def end(self, client: Client, commit: bool, lost: bool) -> None:
-        """End the transaction; the answer may be lost, and then the client asks again."""
-        if client.transaction is None:
-            return
-        if commit:
-            self.asked.add(client.transaction)
-        outcome = self.bench.end(client.identity, commit, client.name, client.version)
-        if lost:
-            outcome = self.bench.end(client.identity, commit, client.name, client.version)
-            while outcome.error is Error.CONCURRENT_TRANSACTIONS:
-                self.settle()
-                outcome = self.bench.end(client.identity, commit, client.name, client.version)
-        if outcome.error is Error.NONE:
-            assert self.owns(client), "a fenced producer has ended a transaction"
-            self.decided[client.transaction] = commit
-            client.is_over()
-            if outcome.identity.producer_id >= 0:
-                client.reborn(outcome.identity)
-        elif outcome.error in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_ID_MAPPING, Error.INVALID_TXN_STATE):
-            self.decided.setdefault(client.transaction, False)
-            client.is_over()
-
-    @rule(client=clients)
-    def go_on_after_an_error(self, client: Client) -> None:
-        """KIP-360: the producer says who it was."""
-        outcome = self.bench.init(client.name, client.identity)
-        while outcome.error is Error.CONCURRENT_TRANSACTIONS:
-            self.settle()
-            outcome = self.bench.init(client.name, client.identity)
-        if outcome.error is Error.NONE:
-            assert self.owns(client), "a fenced producer was taken back"
-            if client.transaction is not None:
-                self.decided.setdefault(client.transaction, False)
-            client.is_over()
-            client.reborn(outcome.identity)
-
-    @rule(client=consumes(clients))
-    def client_dies(self, client: Client) -> None:
-        """Its transaction stays open until somebody takes over its id, or time is up."""
-
-    @rule(ms=st.sampled_from([10, 5_000, 70_000]))
-    def time_passes(self, ms: int) -> None:
-        self.bench.tick(ms)
-
-    @rule()
-    def markers_are_written(self) -> None:
-        self.settle()
-
-    @rule(markers=st.integers(0, 2))
-    def crash(self, markers: int) -> None:
-        """The coordinator dies with some of its markers written, and is loaded again."""
-        for name, missing in list(self.bench.machine.unmarked.items()):
-            for partition in sorted(missing)[:markers]:
-                self.places[partition].mark(self.bench.machine.by_id[name])
-        unwritten = {"last_epoch": -1} | ({} if self.bench.version else {"previous_producer_id": -1})
-        before = {name: replace(one, **unwritten) for name, one in self.bench.machine.by_id.items()}
-        self.bench.machine = self.bench.load()
-        assert self.bench.machine.by_id == before, "the records say something else than what was lived through"
-        prepared = {name for name, one in before.items() if one.state in PREPARED}
-        assert self.bench.machine.unmarked.keys() == prepared
-
-    @invariant()
-    def nothing_is_read_that_was_not_committed(self) -> None:
-        for place in self.places.values():
-            for transaction in place.committed():
-                assert transaction in self.asked, "a record is visible whose commit nobody asked for"
-                assert self.decided.get(transaction, True), "an aborted record is visible"
-
-    def teardown(self) -> None:
-        """In the end every transaction is decided, and all its partitions agree."""
-        self.bench.tick(10**7)
-        self.settle()
-        assert not self.bench.machine.unmarked
-        seen = [(transaction, name) for name, place in self.places.items() for transaction in place.committed()]
-        for transaction, partitions in self.written.items():
-            visible = [name for number, name in seen if number == transaction]
-            assert visible == [] or sorted(visible) == sorted(partitions), f"{transaction} is half committed"
-            if transaction in self.decided:
-                assert bool(visible) == self.decided[transaction], f"{transaction} is not what its producer was told"
-        for name, place in self.places.items():
-            assert place.producers.first_unstable is None or not place.producers.ongoing, f"{name} has an open end"
-
-
-TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

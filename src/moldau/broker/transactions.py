@@ -68,24 +68,29 @@ def transaction_coordinators(node: Node) -> Coordinators[Transactions]:
 def write_decided(node: Node, index: int, machine: Transactions) -> None:
     """Write the markers of every transaction that is decided, and complete those that have all of them.
 
-    What cannot be written now (a disk has failed) is tried again with the machine's next tick.
+    What cannot be written now (a disk has failed) is tried again with the machine's next tick. Called again by the
+    runtime while it is at work, it leaves the rest to the first call.
     """
-    if not machine.unmarked:
+    if not machine.unmarked or machine.marking:
         return
-    coordinator_epoch = node.transactions.home(index).placement.leader_epoch
-    done: list[str] = []
-    for name, missing in list(machine.unmarked.items()):
-        one = machine.by_id[name]
-        end = Marker(node, Identity(one.producer_id, one.epoch), one.commits, coordinator_epoch, one.client_version)
-        missing.difference_update(
-            [partition for partition in sorted(missing) if end.write(*partition) in NOTHING_TO_END]
-        )
-        if missing:
-            log.warning("markers of a transaction cannot be written yet", id=name, partitions=len(missing))
-        else:
-            done.append(name)
-    if done:
-        node.transactions.run(index, machine.marked(done, node.clock.wall_ms()))
+    machine.marking = True
+    try:
+        coordinator_epoch = node.transactions.home(index).placement.leader_epoch
+        for name in list(machine.unmarked):
+            if write_markers(node, machine, name, coordinator_epoch):
+                node.transactions.run(index, machine.marked(name, node.clock.wall_ms()))
+    finally:
+        machine.marking = False
+
+
+def write_markers(node: Node, machine: Transactions, name: str, coordinator_epoch: int) -> bool:
+    """Write the markers of one transaction that are missing; whether it has all of them then."""
+    one, missing = machine.by_id[name], machine.unmarked[name]
+    end = Marker(node, Identity(one.producer_id, one.epoch), one.commits, coordinator_epoch, one.client_version)
+    missing.difference_update([where for where in sorted(missing) if end.write(*where) in NOTHING_TO_END])
+    if missing:
+        log.warning("markers of a transaction cannot be written yet", id=name, partitions=len(missing))
+    return not missing
 
 
 class Marker:
@@ -166,9 +171,10 @@ def verify_partitions(
 
 def asked(node: Node, name: str, ask: Any, refuse: Any) -> Any:
     """The coordinator's answer, which is always there at once."""
+    promise = Promise(lambda error: refuse(Error.UNKNOWN_SERVER_ERROR if error is Error.MESSAGE_TOO_LARGE else error))
     try:
         index, machine = node.transactions.of(name)
-    except Refused as refused:
+        effects = ask(machine, promise)
+    except Refused as refused:  # there is no coordinator, or no producer id
         return refuse(refused.error)
-    promise = Promise(refuse)
-    return node.transactions.ask(index, promise, ask(machine, promise))
+    return node.transactions.ask(index, promise, effects)

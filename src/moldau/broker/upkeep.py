@@ -92,6 +92,11 @@ def compact(node: Node) -> None:
         node.work.add(compact_all(node))
 
 
+def load_transactions(node: Node) -> None:
+    """Coordinators that have lost their log come back by themselves: transactions time out though nobody asks."""
+    node.work.add(node.transactions.load_all())
+
+
 TIMERS = (
     Timer(1000, flush_due),
     Timer(1000, sweep),
@@ -101,4 +106,5 @@ TIMERS = (
     Timer("log.cleaner.backoff.ms", compact),
     Timer(1000, snapshot_metadata),
     Timer("producer.id.expiration.check.interval.ms", expire_producers),
+    Timer("transaction.abort.timed.out.transaction.cleanup.interval.ms", load_transactions),
 )

@@ -20,7 +20,7 @@ coordinator that answered the first one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import inf
@@ -32,8 +32,9 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 LAST_EPOCH = 2**15 - 1
-PER_TICK = 100  # transactions that one tick aborts, so that their records fit into a batch
-TOMBSTONES_PER_TICK = 1000
+BATCH_BYTES = 250_000  # about how much the records of one tick may come to
+PARTITION_BYTES = 260  # of a partition in a record: a name of the longest, and the rest
+RECORD_BYTES = 100  # of a record beside its id and its partitions
 RETRY_MS = 1000  # between two attempts to write markers that could not be written
 EPOCH_BUMPS = 2  # the transactions version in which each end raises the epoch
 TAGGED_FIELDS = 1  # the version from which records hold them
@@ -115,7 +116,8 @@ class Outcome(NamedTuple):
 class Transactions:
     """The transactional ids of one partition.
 
-    `next_producer_id` gives an id that nobody has, `version` the level of the feature transaction.version.
+    `next_producer_id` gives an id that nobody has, or raises Refused, as commands then do; `version` is the level of
+    the feature transaction.version.
     """
 
     def __init__(self, limits: Limits, next_producer_id: Callable[[], int], version: Callable[[], int]) -> None:
@@ -123,9 +125,11 @@ class Transactions:
         self.next_producer_id = next_producer_id
         self.version = version
         self.by_id: dict[str, Transaction] = {}
+        self.ongoing: dict[str, None] = {}
         self.unmarked: dict[str, set[Partition]] = {}
         self.decided: dict[str, tuple[Any, Transaction]] = {}  # what a change that is being committed will make true
         self.abort_due_ms = self.expiry_due_ms = self.retry_due_ms = inf
+        self.marking = False  # markers are being written just now
 
     # What the runtime asks for.
 
@@ -133,16 +137,16 @@ class Transactions:
         """Apply a committed change. One of our own is known already, with the last epoch that no record holds."""
         name = key.transactional_id
         ours, becomes = self.decided.pop(name, (None, None))
+        for table in (self.by_id, self.ongoing, self.unmarked):
+            table.pop(name, None)
         if value is None:
-            self.by_id.pop(name, None)
-            self.unmarked.pop(name, None)
             return
         now = becomes if becomes is not None and ours is value else from_value(name, value)
         self.by_id[name] = now
-        if now.state in PREPARED:
+        if now.state is State.ONGOING:
+            self.ongoing[name] = None
+        elif now.state in PREPARED:
             self.unmarked[name] = set(now.partitions)
-        else:
-            self.unmarked.pop(name, None)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """Nobody writes to this topic in a transaction."""
@@ -164,18 +168,29 @@ class Transactions:
         self.retry_due_ms = now_ms + RETRY_MS
         if self.abort_due_ms <= now_ms:
             late = list(self._late(now_ms))
-            self.abort_due_ms = now_ms + (self.limits.abort_interval_ms if len(late) <= PER_TICK else 0)
-            effects.add(self._decide(self._fenced(one, now_ms)) for one in late[:PER_TICK])
-        if self.expiry_due_ms <= now_ms:
+            some = portion(late)
+            aborts = list(self._aborts(some, now_ms))
+            some_left = len(some) < len(late) and len(aborts) == len(some)
+            self.abort_due_ms = now_ms + (0 if some_left else self.limits.abort_interval_ms)
+            effects.add(aborts)
+        elif self.expiry_due_ms <= now_ms:
             old = list(self._unused(now_ms))
-            some_left = len(old) > TOMBSTONES_PER_TICK
-            self.expiry_due_ms = now_ms + (0 if some_left else self.limits.expiration_interval_ms)
-            effects.add(Change(m.TransactionLogKey(one.id), None) for one in old[:TOMBSTONES_PER_TICK])
+            some = portion(old)
+            self.expiry_due_ms = now_ms + (0 if len(some) < len(old) else self.limits.expiration_interval_ms)
+            effects.add(Change(m.TransactionLogKey(one.id), None) for one in some)
         return effects
 
+    def _aborts(self, late: Iterable[Transaction], now_ms: int) -> Iterator[Change]:
+        for one in late:
+            try:
+                yield self._decide(self._fenced(one, now_ms))
+            except Refused:  # it needs a producer id, and there is none just now
+                continue
+
     def _late(self, now_ms: int) -> Iterator[Transaction]:
-        for one in self.by_id.values():
-            if one.state is State.ONGOING and one.start_ms + one.timeout_ms < now_ms:
+        for name in self.ongoing:
+            one = self.by_id[name]
+            if one.start_ms + one.timeout_ms < now_ms:
                 yield one
 
     def _unused(self, now_ms: int) -> Iterator[Transaction]:
@@ -301,9 +316,9 @@ class Transactions:
             answer = Outcome(Error.NONE, next_identity(prepared))
         return Effects([self._decide(prepared)], [(promise, answer)])
 
-    def marked(self, names: Iterable[str], now_ms: int) -> Effects:
-        """All markers of these transactions are written: they are complete."""
-        return Effects([self._decide(completed(self.by_id[name], now_ms)) for name in names])
+    def marked(self, name: str, now_ms: int) -> Effects:
+        """All markers of a transaction are written: it is complete."""
+        return Effects([self._decide(completed(self.by_id[name], now_ms))])
 
     # How a transaction changes.
 
@@ -337,6 +352,16 @@ class Transactions:
         value = to_value(becomes, version)
         self.decided[becomes.id] = value, becomes
         return Change(m.TransactionLogKey(becomes.id), value, version)
+
+
+def portion(transactions: Sequence[Transaction]) -> Sequence[Transaction]:
+    """The first ones, at least one, whose records fit into a batch together."""
+    size = 0
+    for place, one in enumerate(transactions):
+        size += RECORD_BYTES + len(one.id) + PARTITION_BYTES * len(one.partitions)
+        if size > BATCH_BYTES and place:
+            return transactions[:place]
+    return transactions
 
 
 def failed(promise: Promise, error: Error) -> Effects:

@@ -134,7 +134,7 @@ def update_regexes(turn: Turn, before: Member, wanted: Member) -> bool:
 def is_refresh_due(turn: Turn) -> bool:
     """Topics changed since the patterns were matched, though not a moment ago; or it is long since."""
     topic_changes, at_ms = turn.group.resolved
-    age = turn.now_ms - at_ms
+    age = turn.now_ms - max(at_ms, *(found.at_ms for found in turn.group.regexes.values()), 0)
     if age <= REGEX_PAUSE_MS:
         return False
     changed = topic_changes != turn.groups.cluster().topic_changes

@@ -11,8 +11,10 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.groups import client_of
+from moldau.machines.acls import DESCRIBE, TOPIC
 from moldau.machines.effects import Promise
 from moldau.machines.heartbeats import heartbeat
+from moldau.machines.subscriptions import Visible, anything
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -30,9 +32,18 @@ def consumer_group_heartbeat(node, connection, request, version):
         return refused(why.error, why.message)
     promise = Promise(partial(refused, why=None))
     now = node.clock.wall_ms()
-    effects = heartbeat(machine, promise, request, client_of(connection), version, now)
+    effects = heartbeat(machine, promise, request, client_of(connection), version, now, visible(node, connection))
     return node.groups.ask(index, promise, effects)
 
 
+def visible(node: Any, connection: Any) -> Visible:
+    """Regular expressions stand for topics that the client may describe."""
+    if node.authorizer is None:
+        return anything
+    return lambda topic: node.authorizer.allows(connection.principal, connection.host, DESCRIBE, TOPIC, topic)
+
+
 def refused(error: Error, why: str | None) -> Any:
+    if error == Error.MESSAGE_TOO_LARGE:
+        error, why = Error.UNKNOWN_SERVER_ERROR, "The group is too large to be written: see message.max.bytes."
     return m.ConsumerGroupHeartbeatResponse(error_code=error, error_message=why)

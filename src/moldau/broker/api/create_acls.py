@@ -40,4 +40,6 @@ def create_acls(node, connection, request, version):
 
 
 def row_of(problem: Refused | None) -> Any:
-    return m.CreateAclsResponse_AclCreationResult(*((problem.error, problem.message) if problem else ()))
+    if problem is None:
+        return m.CreateAclsResponse_AclCreationResult()
+    return m.CreateAclsResponse_AclCreationResult(problem.error, problem.message)

@@ -55,10 +55,9 @@ def produce(node, connection, request, version):
             reached = None  # the partition, once its log is asked
             try:
                 partition = find(partitions, part.index, by_id)
-                check_records(part.records, version)
                 if barred and (partition.topic, part.index) in barred:
                     raise barred[partition.topic, part.index]
-                check(partition, acks)
+                check(partition, part.records, acks, version)
                 reached = partition
                 appended: Appended = partition.append(part.records, now)
             except Refused as refused:
@@ -108,8 +107,8 @@ def find(partitions: dict[int, Any] | None, index: int, by_id: bool) -> Any:
     return partition
 
 
-def check_records(records: memoryview | None, version: int) -> None:
-    """What is wrong with a batch at first sight, in Kafka's order."""
+def check(partition: Any, records: memoryview | None, acks: int, version: int) -> None:
+    """What can be refused before the log looks at the batch, in Kafka's order."""
     if not records:
         raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
     if len(records) > ATTRIBUTES_AT:
@@ -119,10 +118,6 @@ def check_records(records: memoryview | None, version: int) -> None:
             raise Refused(error, "only record batches of message format 2 are accepted")
         if version < 7 and records[ATTRIBUTES_AT] & CODEC_MASK == ZSTD:
             raise Refused(Error.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs a produce request of version 7 or later")
-
-
-def check(partition: Any, acks: int) -> None:
-    """What can be refused before the log looks at the batch, in Kafka's order."""
     if acks not in ACKS:
         raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if partition.topic in INTERNAL_TOPICS:
