@@ -146,3 +146,19 @@ def test_a_walk_says_where_there_is_no_batch(tmp_path: Path) -> None:
         list(segment.headers())
     with pytest.raises(Damaged, match="position"):
         list(segment.batches())
+
+
+def test_whichever_bit_of_the_index_flips_no_record_is_passed_over(tmp_path: Path) -> None:
+    segment = written(tmp_path, 12)
+    truth = {batch.base_offset: (at, batch.size) for at, batch in segment.batches()}
+    segment.seal()
+    path = Path(segment.index.path)
+    sound = path.read_bytes()
+    assert len(sound) > 2 * OFFSET_ENTRY.size
+    for bit in range(len(sound) * 8):
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        again = opened(tmp_path)
+        for offset in range(100, 124, 2):
+            assert again.locate(offset) == truth[offset], f"bit {bit}"

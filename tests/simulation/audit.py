@@ -112,9 +112,10 @@ class Auditor:
         start, high, seen = read
         self.world.events.note(f"audit {ledger} {start}..{high}, {sum(len(s.names) for s in seen)} records")
         sure = ledger.safe if ledger.unsure else ledger.high
+        buried = ledger.tombstones()
         check_bounds(self.world, ledger, start, high)
         if ledger.topic.compacted:
-            check_last_values(ledger, start, sure, seen)
+            check_last_values(ledger, start, sure, buried, seen)
         else:
             check_gaps(ledger, start, high, seen)
         check_start(self.world, ledger, start, seen)
@@ -154,8 +155,8 @@ def check_gaps(ledger: Ledger, start: int, high: int, seen: list[Seen]) -> None:
         offset = batch.last_offset + 1
 
 
-def check_last_values(ledger: Ledger, start: int, sure: int, seen: list[Seen]) -> None:
-    """Of the records before `sure`, the newest of each key is there, or a newer one; a tombstone may have gone in time.
+def check_last_values(ledger: Ledger, start: int, sure: int, buried: dict[bytes, int], seen: list[Seen]) -> None:
+    """Of the records before `sure`, the newest of each key is there, or a newer one, unless a tombstone took it.
 
     After a loss of power the records behind may be missing anywhere: compaction leaves gaps, so a gap proves nothing.
     """
@@ -167,8 +168,7 @@ def check_last_values(ledger: Ledger, start: int, sure: int, seen: list[Seen]) -
         there[ledger.key_at(offset)] = offset
     known = sorted(offset for offset in ledger.known if start <= offset < sure)
     for key, offset in {ledger.key_at(offset): offset for offset in known}.items():
-        sent, at = ledger.sent[ledger.known[offset]]
-        if there.get(key, -1) < offset and sent.items[at].value is not None:
+        if there.get(key, -1) < offset and buried.get(key, -1) < offset:
             raise ledger.broken(Property.LAST_VALUE, f"{key!r} at {offset} is gone")
     if ledger.unsure:
         for session in ledger.lose(

@@ -6,6 +6,7 @@ compaction makes (`suffix`). Nothing is opened before it is needed.
 The batches that were appended last are remembered, so that a fetch at the tail finds its position without a read.
 """
 
+import logging
 from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
@@ -15,6 +16,8 @@ from moldau.log.disk import Data, File, Files, remove_if_there
 from moldau.log.index import OFFSET_ENTRY, TIME_ENTRY, AbortedTransactions, Index
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_SIZE, LENGTH_START, Batch
+
+logger = logging.getLogger(__name__)
 
 LOG, INDEX, TIMES, TXNS = ".log", ".index", ".timeindex", ".txnindex"
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
@@ -273,7 +276,28 @@ class Segment:
             return start, (positions[at + 1] if at + 1 < len(positions) else self.size) - start
         self.look_into_indexes()
         slot = self.index.floor(offset - self.base_offset)
+        if slot >= 0 and not self._fits(slot):
+            self._replace_indexes()
+            slot = self.index.floor(offset - self.base_offset)
         return self._find(offset, self.index.at(slot)[1] if slot >= 0 else 0)
+
+    def _fits(self, slot: int) -> bool:
+        """Whether an index entry leads to a batch that does not end behind it: else a search could pass over records."""
+        last, position = self.index.at(slot)
+        data = self.open_file().pread(_offsets.size, position) if 0 <= position < self.size else b""
+        if len(data) < _offsets.size:
+            return False
+        base, length, delta = _offsets.unpack(data)
+        whole = HEADER_SIZE - LENGTH_START <= length <= self.size - position - LENGTH_START
+        return whole and self.base_offset <= base <= base + delta <= self.base_offset + last
+
+    def _replace_indexes(self) -> None:
+        """They have been damaged; the batches know better."""
+        logger.warning("%s is damaged, and made anew", self.index.path)
+        writable = self.index.data is not None
+        self.rebuild()
+        if not writable:
+            self.seal()
 
     def _find(self, offset: int, position: int) -> tuple[int, int] | None:
         file, end = self.open_file(), self.size
