@@ -267,3 +267,17 @@ def test_who_waits_for_a_sync_that_fails_is_told_at_once():
     produce(world, topic_id, [b"v"])
     world.node.background = Stubborn(world)
     assert produce(world, topic_id, [b"w"]).error_code == Error.KAFKA_STORAGE_ERROR
+
+
+def test_what_a_failed_creation_left_behind_is_not_taken_for_the_partition():
+    world = SimWorld("/one,/two")
+    world.create("other")
+    world.machine.broken.add("/one/t-0")
+    topic_id = world.create("t")
+    assert world.machine.find("/one/t-0") and world.log_of("t").path == "/two/t-0"
+    produce(world, topic_id, [b"v"])
+    world.machine.broken.clear()
+    world.node.stop()
+    world.node = world.start()
+    assert world.log_of("t").path == "/two/t-0"
+    assert world.log_of("t").end_offset == 1
