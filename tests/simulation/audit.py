@@ -9,7 +9,7 @@ from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
 from tests.simulation.admin import TOPIC_RESOURCE, Described, Image
-from tests.simulation.ledger import FOREVER, Ledger, Seen
+from tests.simulation.ledger import FOREVER, WEEK_MS, Ledger, Seen
 from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ def check_bounds(world: World, ledger: Ledger, start: int, high: int) -> None:
     if high < ledger.safe:
         raise ledger.broken(Property.SYNCED_SURVIVES, f"ends at {high}, {ledger.safe} records were promised for good")
     slack = FLUSH_TIMER_MS + WAITING_JOBS * world.plan.sync_ms
-    due = world.power_lost_ms - ledger.topic.flush_ms - slack
+    due = world.down_ms - ledger.topic.flush_ms - slack
     flushed = max((end for when, end in ledger.acks if when < due), default=0)
-    if high < flushed and not ledger.faulty:
+    if high < flushed and not ledger.faulty and world.uptime_ms > slack:
         raise ledger.broken(Property.FLUSH_MS, f"ends at {high}, flush.ms should have kept {flushed} records")
     ledger.start = min(start, ledger.start)  # names that were removed may be back
     for session in ledger.lose_from(high):
@@ -181,7 +181,8 @@ def check_start(world: World, ledger: Ledger, start: int, seen: list[Seen]) -> N
     """Whatever has gone from the beginning of the log since the last audit was deleted for a reason."""
     topic, first = ledger.topic, max(ledger.cut_to, ledger.accounted)
     ledger.accounted = max(ledger.accounted, start)
-    if topic.compacted or (ledger.unsure and topic.smallest_retention_bytes < FOREVER):
+    by_size, by_time = topic.smallest_retention_bytes < FOREVER, topic.shortest_retention_ms < WEEK_MS
+    if topic.compacted or (by_size and (by_time or ledger.unsure)):
         return  # of what was kept when it went, some may have gone since; compaction takes what it likes
     kept, now = sum(batch.size for batch in seen), world.clock.wall_ms()
     for name in [ledger.known[offset] for offset in range(first, start) if offset in ledger.known]:

@@ -183,7 +183,7 @@ class Replicas:
         else:
             flush.complete()
         self.node.signal(partition.log)
-        if partition.must_sync():
+        if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way
             self.flush(partition)
 
     def checkpoint(self) -> None:

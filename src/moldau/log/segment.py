@@ -137,6 +137,8 @@ class Segment:
 
     def _note_rest(self, position: int, next_offset: int) -> int:
         for at, batch in self.headers(position):
+            if batch.base_offset < next_offset or not 0 <= batch.count <= batch.last_offset_delta + 1:
+                raise Damaged(f"{self.path} holds no batch with offset {next_offset} or a later one at position {at}")
             self.note(at, batch.size, batch.last_offset, batch.max_timestamp)
             next_offset = batch.next_offset
         return next_offset
