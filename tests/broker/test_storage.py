@@ -15,7 +15,7 @@ from moldau.machines.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import records
+from moldau.wire.records import Record, build, records
 from tests.broker.conftest import Client, ManualClock, World
 from tests.broker.test_node import produce
 from tests.simulation.disk import Machine, SimDisk
@@ -267,3 +267,50 @@ def test_who_waits_for_a_sync_that_fails_is_told_at_once():
     produce(world, topic_id, [b"v"])
     world.node.background = Stubborn(world)
     assert produce(world, topic_id, [b"w"]).error_code == Error.KAFKA_STORAGE_ERROR
+
+
+def test_what_a_failed_creation_left_behind_is_not_taken_for_the_partition():
+    world = SimWorld("/one,/two")
+    world.create("other")
+    world.machine.broken.add("/one/t-0")
+    topic_id = world.create("t")
+    assert world.machine.find("/one/t-0") and world.log_of("t").path == "/two/t-0"
+    produce(world, topic_id, [b"v"])
+    world.machine.broken.clear()
+    world.node.stop()
+    world.node = world.start()
+    assert world.log_of("t").path == "/two/t-0"
+    assert world.log_of("t").end_offset == 1
+
+
+def test_with_flush_messages_above_one_nobody_waits_for_the_next_record():
+    world = SimWorld()
+    topic_id = world.create("t", flush_messages="3")
+    slow = Slow()
+    world.node.background = slow
+    for sequence in range(4):  # the third wants a sync; the fourth comes while it is under way, and is not part of it
+        batch = bytes(build([Record(0, world.clock.wall_ms(), None, b"v")]))
+        topic = m.ProduceRequest_TopicProduceData(
+            topic_id=topic_id, partition_data=[m.ProduceRequest_PartitionProduceData(0, batch)]
+        )
+        client = Client(world.node)
+        client.send(m.ProduceRequest(None, -1, 1000, [topic]), 13)
+        assert (client.take() is None) == (sequence >= 2)
+    while slow.jobs:
+        slow.finish_one()
+    assert client.take().responses[0].partition_responses[0].error_code == Error.NONE
+
+
+class Slow(Inline):
+    """Jobs run when the test says so."""
+
+    __slots__ = ("jobs",)
+
+    def __init__(self) -> None:
+        self.jobs: list[Any] = []
+
+    def submit(self, work: Any, done: Any) -> None:
+        self.jobs.append((work, done))
+
+    def finish_one(self) -> None:
+        super().submit(*self.jobs.pop(0))

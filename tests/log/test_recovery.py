@@ -367,3 +367,13 @@ def test_what_was_given_up_for_a_later_start_does_not_come_back(seed: int) -> No
     machine.lose_power()
     log = reopen(Path("/data"), disk=SimDisk(machine), lost_writes=True, start_offset=7, recovery_point=7)
     assert (log.start_offset, log.end_offset, log.offline) == (7, 7, None)
+
+
+def test_flush_ms_does_not_begin_anew_with_a_restart(tmp_path: Path) -> None:
+    append(create(tmp_path, config(flush_ms=5000)), sequenced(0))
+    again = reopen(tmp_path, config(flush_ms=5000))
+    assert again.flush_due(NOW)
+    again.flush(NOW)
+    append(again, sequenced(1))
+    assert not again.flush_due(NOW + 4999)
+    assert again.flush_due(NOW + 5000)

@@ -146,3 +146,55 @@ def test_a_walk_says_where_there_is_no_batch(tmp_path: Path) -> None:
         list(segment.headers())
     with pytest.raises(Damaged, match="position"):
         list(segment.batches())
+
+
+def test_whichever_bit_of_the_index_flips_no_record_is_passed_over(tmp_path: Path) -> None:
+    segment = written(tmp_path, 12)
+    truth = {batch.base_offset: (at, batch.size) for at, batch in segment.batches()}
+    segment.seal()
+    path = Path(segment.index.path)
+    sound = path.read_bytes()
+    assert len(sound) > 2 * OFFSET_ENTRY.size
+    for bit in range(len(sound) * 8):
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        again = opened(tmp_path)
+        for offset in range(100, 124, 2):
+            assert again.locate(offset) == truth[offset], f"bit {bit}"
+
+
+def test_whichever_bit_of_the_time_index_flips_the_newest_timestamp_is_right(tmp_path: Path) -> None:
+    segment = written(tmp_path, 12)
+    segment.seal()
+    path = Path(segment.times.path)
+    sound = path.read_bytes()
+    for bit in range(len(sound) * 8):
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        assert opened(tmp_path).largest_timestamp == NOW + 11, f"bit {bit}"
+        path.write_bytes(damaged)
+        again = opened(tmp_path)
+        again.resume()
+        assert again.largest_timestamp == NOW + 11, f"bit {bit}"
+
+
+def test_whichever_bit_of_a_header_flips_its_records_are_not_passed_over(tmp_path: Path) -> None:
+    segment = written(tmp_path, 6, values=3)
+    segment.seal()
+    path, (position, _) = Path(segment.path), segment.locate(106) or (0, 0)
+    sound = path.read_bytes()
+    for at in (*range(8, 12), *range(23, 27), *range(57, 61)):
+        for bit in range(8):
+            damaged = bytearray(sound)
+            damaged[position + at] ^= 1 << bit
+            path.write_bytes(damaged)
+            for ready in (Segment.look, Segment.rebuild):
+                try:
+                    again = opened(tmp_path)
+                    ready(again)
+                    found = again.locate(107)
+                except Damaged:
+                    continue
+                assert found is not None and found[0] <= position, f"bit {bit} of byte {at}"

@@ -9,7 +9,7 @@ from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
 from tests.simulation.admin import TOPIC_RESOURCE, Described, Image
-from tests.simulation.ledger import FOREVER, Ledger, Seen
+from tests.simulation.ledger import FOREVER, WEEK_MS, Ledger, Seen
 from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ class Auditor:
         start, high, seen = read
         self.world.events.note(f"audit {ledger} {start}..{high}, {sum(len(s.names) for s in seen)} records")
         sure = ledger.safe if ledger.unsure else ledger.high
+        buried = ledger.tombstones()
         check_bounds(self.world, ledger, start, high)
         if ledger.topic.compacted:
-            check_last_values(ledger, start, sure, seen)
+            check_last_values(ledger, start, sure, buried, seen)
         else:
             check_gaps(ledger, start, high, seen)
         check_start(self.world, ledger, start, seen)
@@ -135,9 +136,9 @@ def check_bounds(world: World, ledger: Ledger, start: int, high: int) -> None:
     if high < ledger.safe:
         raise ledger.broken(Property.SYNCED_SURVIVES, f"ends at {high}, {ledger.safe} records were promised for good")
     slack = FLUSH_TIMER_MS + WAITING_JOBS * world.plan.sync_ms
-    due = world.power_lost_ms - ledger.topic.flush_ms - slack
+    due = world.down_ms - ledger.topic.flush_ms - slack
     flushed = max((end for when, end in ledger.acks if when < due), default=0)
-    if high < flushed and not ledger.faulty:
+    if high < flushed and not ledger.faulty and world.uptime_ms > slack:
         raise ledger.broken(Property.FLUSH_MS, f"ends at {high}, flush.ms should have kept {flushed} records")
     ledger.start = min(start, ledger.start)  # names that were removed may be back
     for session in ledger.lose_from(high):
@@ -154,8 +155,8 @@ def check_gaps(ledger: Ledger, start: int, high: int, seen: list[Seen]) -> None:
         offset = batch.last_offset + 1
 
 
-def check_last_values(ledger: Ledger, start: int, sure: int, seen: list[Seen]) -> None:
-    """Of the records before `sure`, the newest of each key is there, or a newer one; a tombstone may have gone in time.
+def check_last_values(ledger: Ledger, start: int, sure: int, buried: dict[bytes, int], seen: list[Seen]) -> None:
+    """Of the records before `sure`, the newest of each key is there, or a newer one, unless a tombstone took it.
 
     After a loss of power the records behind may be missing anywhere: compaction leaves gaps, so a gap proves nothing.
     """
@@ -167,8 +168,7 @@ def check_last_values(ledger: Ledger, start: int, sure: int, seen: list[Seen]) -
         there[ledger.key_at(offset)] = offset
     known = sorted(offset for offset in ledger.known if start <= offset < sure)
     for key, offset in {ledger.key_at(offset): offset for offset in known}.items():
-        sent, at = ledger.sent[ledger.known[offset]]
-        if there.get(key, -1) < offset and sent.items[at].value is not None:
+        if there.get(key, -1) < offset and buried.get(key, -1) < offset:
             raise ledger.broken(Property.LAST_VALUE, f"{key!r} at {offset} is gone")
     if ledger.unsure:
         for session in ledger.lose(
@@ -181,7 +181,8 @@ def check_start(world: World, ledger: Ledger, start: int, seen: list[Seen]) -> N
     """Whatever has gone from the beginning of the log since the last audit was deleted for a reason."""
     topic, first = ledger.topic, max(ledger.cut_to, ledger.accounted)
     ledger.accounted = max(ledger.accounted, start)
-    if topic.compacted or (ledger.unsure and topic.smallest_retention_bytes < FOREVER):
+    by_size, by_time = topic.smallest_retention_bytes < FOREVER, topic.shortest_retention_ms < WEEK_MS
+    if topic.compacted or (by_size and (by_time or ledger.unsure)):
         return  # of what was kept when it went, some may have gone since; compaction takes what it likes
     kept, now = sum(batch.size for batch in seen), world.clock.wall_ms()
     for name in [ledger.known[offset] for offset in range(first, start) if offset in ledger.known]:

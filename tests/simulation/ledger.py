@@ -90,6 +90,15 @@ class Ledger:
         sent, at = self.sent[self.known[offset]]
         return sent.items[at].key or b""
 
+    def tombstones(self) -> dict[bytes, int]:
+        """Where the last tombstone of each key stands, or stood: it goes in its time."""
+        found: dict[bytes, int] = {}
+        for offset in sorted(self.known):
+            sent, at = self.sent[self.known[offset]]
+            if sent.items[at].value is None:
+                found[sent.items[at].key or b""] = offset
+        return found
+
     # What comes in.
 
     def sends(self, batch: Sent) -> None:

@@ -48,7 +48,7 @@ class World:
         self.link_serial = 0
         self.up = self.ending = self.over = False
         self.metadata_rotten = self.was_full = False
-        self.power_lost_ms = 0.0
+        self.down_ms = self.uptime_ms = 0.0  # when the node went down last, and how long it had been up
         self.tick_at = 0.0
         self.room_since_ms = self.started_ms = 0.0
         self.prepare_media()
@@ -138,7 +138,6 @@ class World:
         self.counts["machine crashes" if power else "process crashes"] += 1
         if power:
             self.machine.lose_power()
-            self.power_lost_ms = self.clock.now
         for ledger in self.ledgers():
             ledger.unsure = ledger.unsure or power
             ledger.forgetful = True
@@ -154,6 +153,8 @@ class World:
                 ledger.start = 0
 
     def go_down(self) -> None:
+        if self.up:
+            self.down_ms, self.uptime_ms = self.clock.now, self.clock.now - self.started_ms
         self.up = False
         stays = DIRECTORIES[1] in self.machine.broken and self.random.random() < 0.3
         self.machine.broken = {DIRECTORIES[1]} if stays else set()

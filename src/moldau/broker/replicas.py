@@ -99,14 +99,16 @@ class Replicas:
         """
         now = self.node.clock.wall_ms()
         key = topic.name, index
-        for directory in self.directories:
-            if key in directory.found:
-                found = directory.load(topic.name, index, config, now_ms=now)
-                if found.offline is not None or found.topic_id in (None, topic.id):
-                    return found
-                found.close()
-                del directory.logs[key]
-                directory.set_stray_aside(topic.name, index, self.unique())
+        homes = [directory for directory in self.directories if key in directory.found]
+        if len(homes) > 1:  # a creation that failed has left a folder without an id
+            homes.sort(key=lambda directory: directory.topic_id(*key) != topic.id)
+        for directory in homes:
+            found = directory.load(topic.name, index, config, now_ms=now)
+            if found.offline is not None or found.topic_id in (None, topic.id):
+                return found
+            found.close()
+            del directory.logs[key]
+            directory.set_stray_aside(topic.name, index, self.unique())
         offline = [directory for directory in self.directories if directory.offline is not None]
         if offline and not self.all_found:
             return offline[0].absent(topic.name, index, config, now_ms=now)
@@ -181,7 +183,7 @@ class Replicas:
         else:
             flush.complete()
         self.node.signal(partition.log)
-        if partition.must_sync():
+        if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way
             self.flush(partition)
 
     def checkpoint(self) -> None:

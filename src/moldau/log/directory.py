@@ -15,10 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from moldau.log.checkpoints import Damaged, Partition, read_offsets, read_properties, write_offsets, write_properties
+from moldau.log.checkpoints import (
+    Damaged,
+    Partition,
+    read_offsets,
+    read_properties,
+    read_topic_id,
+    write_offsets,
+    write_properties,
+)
 from moldau.log.config import LogConfig
 from moldau.log.disk import NO_ROOM, Files, Remover, at_once, remove_if_there, remove_tree
-from moldau.log.log import Log
+from moldau.log.log import METADATA, Log
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -190,6 +198,13 @@ class Directory:
         values = {"cluster.id": meta.cluster_id, "directory.id": meta.directory_id, "node.id": meta.node_id}
         kept = {name: str(value) for name, value in values.items() if value is not None}
         write_properties(self.files.disk, self._at(META), {**kept, "version": "1"})
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        """Which topic a partition's folder says that it belongs to."""
+        try:
+            return read_topic_id(self.files.disk, self._at(f"{topic}-{partition}/{METADATA}"))
+        except (Damaged, OSError):
+            return None
 
     def load(self, topic: str, partition: int, config: LogConfig, *, now_ms: int) -> Log:
         """Open a partition that is here (see `found`). It may come out offline."""

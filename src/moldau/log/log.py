@@ -188,6 +188,7 @@ class Log:
         else:
             recover(loading)
             self.written = self.newborn = True  # nobody knows what was synced before the crash
+            self.last_flush_ms = 0  # nor how long flush.ms has been waiting
             self.names_made += 1
             ends = [segment.base_offset for segment in segments[1:]]
             self.segments.unsynced = [s for s, end in zip(segments, ends, strict=False) if end >= self.recovery_point]

@@ -9,6 +9,7 @@ written. A log that is only compacted obeys the start offset alone.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
 from moldau.log.log import Log
 from moldau.log.segment import Segment
@@ -41,7 +42,11 @@ Breach = Callable[[Measured, Measured | None], str | None]
 def retain(log: Log, now_ms: int) -> list[tuple[Segment, str]]:
     """Delete what is to go, and say what it was and why."""
     log.wake()
-    gone = expired(log.segments.items, Bounds(log.start_offset, log.end_offset, log.high_watermark), log.config, now_ms)
+    bounds = Bounds(log.start_offset, log.end_offset, log.high_watermark)
+    try:
+        gone = expired(log.segments.items, bounds, log.config, now_ms)
+    except (Damaged, OSError) as error:
+        raise log.fail(f"{log.path} cannot be read: {error}") from error
     log.delete_segments([segment for segment, _ in gone], now_ms)
     return gone
 

@@ -6,6 +6,7 @@ compaction makes (`suffix`). Nothing is opened before it is needed.
 The batches that were appended last are remembered, so that a fetch at the tail finds its position without a read.
 """
 
+import logging
 from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
@@ -16,6 +17,8 @@ from moldau.log.index import OFFSET_ENTRY, TIME_ENTRY, AbortedTransactions, Inde
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_SIZE, LENGTH_START, Batch
 
+logger = logging.getLogger(__name__)
+
 LOG, INDEX, TIMES, TXNS = ".log", ".index", ".timeindex", ".txnindex"
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
 RECENT = 1024
@@ -24,7 +27,7 @@ CHUNK_BYTES = 1 << 20
 MAX_DELTA = 2**31 - 1
 NOTHING_REMEMBERED = 2**63
 
-_offsets = Struct(">qi11xi")  # base offset, length, last offset delta
+_offsets = Struct(">qi11xi30xi")  # base offset, length, last offset delta, count
 
 
 def name_of(base_offset: int, kind: str, suffix: str = "") -> str:
@@ -98,7 +101,7 @@ class Segment:
         self.roomy_size = -1
         self.index.load(writable=True)
         self.times.load(writable=True)
-        if not self._indexes_sound():
+        if not self._indexes_sound() or not self._fits_time():
             return self.rebuild()
         if self.size:
             self.first_timestamp = next(self.headers())[1].max_timestamp
@@ -134,6 +137,8 @@ class Segment:
 
     def _note_rest(self, position: int, next_offset: int) -> int:
         for at, batch in self.headers(position):
+            if batch.base_offset < next_offset or not 0 <= batch.count <= batch.last_offset_delta + 1:
+                raise Damaged(f"{self.path} holds no batch with offset {next_offset} or a later one at position {at}")
             self.note(at, batch.size, batch.last_offset, batch.max_timestamp)
             next_offset = batch.next_offset
         return next_offset
@@ -273,7 +278,36 @@ class Segment:
             return start, (positions[at + 1] if at + 1 < len(positions) else self.size) - start
         self.look_into_indexes()
         slot = self.index.floor(offset - self.base_offset)
+        if slot >= 0 and not self._fits(slot):
+            self._replace_indexes()
+            slot = self.index.floor(offset - self.base_offset)
         return self._find(offset, self.index.at(slot)[1] if slot >= 0 else 0)
+
+    def _fits(self, slot: int) -> bool:
+        """Whether an index entry leads to a batch that does not end behind it: else a search could pass by records."""
+        last, position = self.index.at(slot)
+        data = self.open_file().pread(_offsets.size, position) if 0 <= position < self.size else b""
+        if len(data) < _offsets.size:
+            return False
+        base, length, delta, _ = _offsets.unpack(data)
+        whole = HEADER_SIZE - LENGTH_START <= length <= self.size - position - LENGTH_START
+        return whole and self.base_offset <= base <= base + delta <= self.base_offset + last
+
+    def _fits_time(self) -> bool:
+        """Whether the last timestamp of the index is its batch's: else retention could think the segment older."""
+        last = self.times.last()
+        if last is None:
+            return True
+        found = self.locate(self.base_offset + last[1])
+        return found is not None and next(self.headers(found[0]))[1].max_timestamp == last[0]
+
+    def _replace_indexes(self) -> None:
+        """They have been damaged; the batches know better."""
+        logger.warning("%s is damaged, and made anew", self.index.path)
+        writable = self.index.data is not None
+        self.rebuild()
+        if not writable:
+            self.seal()
 
     def _find(self, offset: int, position: int) -> tuple[int, int] | None:
         file, end = self.open_file(), self.size
@@ -284,9 +318,9 @@ class Segment:
                 data, start, at = file.pread(LOOK_BYTES, position), position, 0
                 if len(data) < _offsets.size:
                     break
-            base, length, delta = _offsets.unpack_from(data, at)
+            base, length, delta, count = _offsets.unpack_from(data, at)
             size = length + LENGTH_START
-            if size < HEADER_SIZE:
+            if size < HEADER_SIZE or not 0 <= count <= delta + 1:  # a smaller delta would hide records
                 raise Damaged(f"{self.path} holds no batch at position {position}")
             if base + delta >= offset:
                 return position, size
@@ -341,7 +375,10 @@ class Segment:
         """Learn the largest timestamp of a segment that is only read."""
         self.look_into_indexes()
         if self.max_timestamp < 0 and (last := self.times.last()):
-            self.max_timestamp, self.max_timestamp_offset = last[0], self.base_offset + last[1]
+            if self._fits_time():
+                self.max_timestamp, self.max_timestamp_offset = last[0], self.base_offset + last[1]
+            else:
+                self._replace_indexes()
 
     @property
     def largest_timestamp(self) -> int:
