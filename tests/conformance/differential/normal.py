@@ -34,6 +34,8 @@ UNORDERED: dict[str, dict[str, str]] = {
     "AlterConfigs": {"responses": "resource_name"},
     "AlterPartitionReassignments": {},
     "ApiVersions": {"api_keys": "api_key", "supported_features": "name", "finalized_features": "name"},
+    "ConsumerGroupDescribe": {"groups": "group_id", "members": "member_id", "topic_partitions": "topic_name"},
+    "ConsumerGroupHeartbeat": {"topic_partitions": "topic_id"},
     "CreatePartitions": {"results": "name"},
     "CreateTopics": {"topics": "name", "configs": "name"},
     "DeleteRecords": {"topics": "name"},
@@ -45,6 +47,7 @@ UNORDERED: dict[str, dict[str, str]] = {
     "ElectLeaders": {"replica_election_results": "topic", "partition_result": "partition_id"},
     "IncrementalAlterConfigs": {"responses": "resource_name"},
     "ListConfigResources": {"config_resources": "resource_name"},
+    "ListGroups": {"groups": "group_id"},
     "Metadata": {"topics": "name", "partitions": "partition_index"},
 }
 # Positions in the metadata log, which has other records in each broker.

@@ -11,7 +11,7 @@ from tests.conformance.differential.target import Target
 
 # Kafka's controller answers before its brokers have heard of the change. A question is put to Kafka again until it
 # has; behind a change that brokers themselves judge by what they know, it is waited for.
-QUESTIONS = ("Describe", "List", "Metadata")
+QUESTIONS = ("Describe", "List", "Metadata", "FindCoordinator", "ConsumerGroupDescribe")
 CATCH_UP_S = 3.0
 AGAIN_S = 0.05
 BEHIND_S = {"IncrementalAlterConfigs": 0.04, "AlterConfigs": 0.04}

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.conformance.differential.case import Script
-from tests.conformance.differential.scripts import fetch, produce
+from tests.conformance.differential.scripts import consumer_groups, fetch, produce
 
-SCRIPTS: tuple[Script, ...] = (produce.SCRIPT, produce.IDEMPOTENT, fetch.SCRIPT, fetch.SESSIONS)
+SCRIPTS: tuple[Script, ...] = (produce.SCRIPT, produce.IDEMPOTENT, fetch.SCRIPT, fetch.SESSIONS, consumer_groups.SCRIPT)
