@@ -1,4 +1,4 @@
-"""The scripts, in the order they are played. Each makes its own topics, and leaves the broker's settings as it found them."""
+"""The scripts, in the order they are played. Each makes its own topics, and leaves the settings as it found them."""
 
 from __future__ import annotations
 
