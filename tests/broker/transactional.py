@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.machines.transactions import Identity
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import Record, batches, build, records
+from moldau.wire.records import HEADER_SIZE, Batch, Record, build, records
 from tests.broker.conftest import World
 
 
@@ -104,18 +105,29 @@ def fetch(world: World, topic: str, index: int = 0, *, committed: bool = True, o
 
 def read(world: World, topic: str, index: int = 0) -> list[bytes]:
     """What a consumer with isolation.level=read_committed gives to its application."""
-    row = fetch(world, topic, index)
-    aborted = sorted((one.first_offset, one.producer_id) for one in row.aborted_transactions)
-    dropped: set[int] = set()
     seen: list[bytes] = []
-    for batch in batches(bytes(row.records)):
-        while aborted and aborted[0][0] <= batch.last_offset:
-            dropped.add(aborted.pop(0)[1])
-        if batch.is_control:
-            dropped.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in dropped):
-            seen += [record.value or b"" for record in records(batch)]
+    offset, row = 0, fetch(world, topic, index)
+    while offset < row.last_stable_offset:
+        row = fetch(world, topic, index, offset=offset)
+        aborted = sorted((one.first_offset, one.producer_id) for one in row.aborted_transactions)
+        dropped: set[int] = set()
+        for batch in whole_batches(bytes(row.records)):
+            while aborted and aborted[0][0] <= batch.last_offset:
+                dropped.add(aborted.pop(0)[1])
+            if batch.is_control:
+                dropped.discard(batch.producer_id)
+            elif not (batch.is_transactional and batch.producer_id in dropped):
+                seen += [record.value or b"" for record in records(batch)]
+            offset = batch.next_offset
     return seen
+
+
+def whole_batches(data: bytes) -> Iterator[Batch]:
+    """The last one may be cut off."""
+    position = 0
+    while len(data) - position >= HEADER_SIZE and (batch := Batch(data, position)).is_whole:
+        yield batch
+        position += batch.size
 
 
 def committed_offset(world: World, group: str, topic: str, *, stable: bool = True) -> tuple[Error, int]:

@@ -1,16 +1,20 @@
-"""Transactions with confluent-kafka (librdkafka: transactions version 1) and with Kafka's own tools (version 2)."""
+"""Transactions with the clients of Python (version 1 of transactions) and with Kafka's own tools (version 2)."""
 # pyright: reportPrivateImportUsage=false, reportArgumentType=false
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Partition
+from kafka import KafkaProducer
 
 from moldau import testing
 from moldau.broker.call import call
@@ -152,6 +156,33 @@ def test_what_is_consumed_is_copied_exactly_once(
             done = sum(max(place.offset, 0) for place in reader.committed(everything, WAIT))
     reader.close()
     assert sorted(committed(bootstrap, sink), key=int) == [str(number).encode() for number in range(200)]
+
+
+def test_aiokafka_commits_and_aborts(bootstrap: str, topic: str, fresh_name: Callable[[str], str]) -> None:
+    async def copy() -> None:
+        writer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=fresh_name("tx"))
+        await writer.start()
+        for turn in range(3):
+            with contextlib.suppress(ValueError):
+                async with writer.transaction():
+                    await writer.send_and_wait(topic, b"%d" % turn)
+                    if turn == 1:
+                        raise ValueError("aborts")
+        await writer.stop()
+
+    asyncio.run(copy())
+    assert committed(bootstrap, topic) == [b"0", b"2"]
+
+
+def test_kafka_python_commits_and_aborts(bootstrap: str, topic: str, fresh_name: Callable[[str], str]) -> None:
+    writer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=fresh_name("tx"))
+    writer.init_transactions()
+    for turn in range(3):
+        writer.begin_transaction()
+        writer.send(topic, b"%d" % turn)
+        writer.abort_transaction() if turn == 1 else writer.commit_transaction()
+    writer.close()
+    assert committed(bootstrap, topic) == [b"0", b"2"]
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,7 @@ class Consumer:
     owned: Slots = frozenset()
     target: Slots = frozenset()
     error: int = 0
+    unsure: bool = False  # an answer was lost
     last: Any = field(default=None, repr=False)
 
     def request(self, **fields: Any) -> Any:
@@ -157,12 +158,13 @@ class Consumer:
         )
 
     def beat(self) -> Consumer:
-        """Say what is owned, as clients do when it has changed."""
-        return self.send(self.request(topic_partitions=rows(self.owned)))
+        """Say what is owned, as clients do when it has changed; and everything, if an answer was lost."""
+        return self.send(self.full(self.epoch) if self.unsure else self.request(topic_partitions=rows(self.owned)))
 
     def send(self, request: Any, lost: bool = False) -> Consumer:
         self.last = request
         answer = self.coordinator.beat(request)
+        self.unsure = lost
         if not lost:
             self.take(answer)
         return self

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.broker import coordinators
+from moldau.broker.groups import TOPIC
 from moldau.machines.cluster import Cluster
-from moldau.machines.effects import Effects, Promise
+from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups, Kind, kind_of
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.records import Record
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 3000,
@@ -67,8 +70,8 @@ class Home:
     def run(self, effects: Effects) -> None:
         producer = effects.producer.id if effects.producer else -1
         for change in effects.changes:
-            self.log.append((change.key, written(change), producer))
-            self.machine.replay(change.key, self.log[-1][1], producer)
+            self.log.append((*written(change), producer))
+            self.machine.replay(change.key, change.value, producer)
         for promise, answer in effects.answers:
             assert promise not in self.answered, "a request is answered once"
             self.answered.add(promise)
@@ -129,12 +132,9 @@ class Home:
         return [Error(row.error_code) for row in answer.members]
 
 
-def written(change: Any) -> Any:
-    """The value as a later reader of the log finds it."""
-    if change.value is None:
-        return None
-    version = change.value.SCHEMA.versions[1] if change.version is None else change.version
-    return codec.decode(type(change.value), version, codec.encode(change.value, version))
+def written(change: Change) -> tuple[Any, Any]:
+    """Key and value as a later reader of the log finds them."""
+    return coordinators.decode(TOPIC, Record(0, 0, *(change.encoded or coordinators.encode(change))))
 
 
 def subscription(*topics: str) -> bytes:

@@ -60,7 +60,7 @@ class ConsumerGroups(RuleBasedStateMachine):
     @rule(data=st.data())
     def short_beat(self, data) -> None:
         consumer = self.consumers[data.draw(st.sampled_from(self.members()))]
-        if consumer.epoch > 0:
+        if consumer.epoch > 0 and not consumer.unsure:
             consumer.send(consumer.request())
 
     @precondition(lambda self: self.consumers)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moldau.broker.coordinators import encode
 from moldau.machines import offsets
-from moldau.machines.effects import Effects, Producer
-from moldau.machines.offsets import NO_TOPIC_ID, Offsets, Row
+from moldau.machines.effects import Change, Effects, Producer
+from moldau.machines.offset_records import NO_TOPIC_ID, TopicCommit, tombstone
+from moldau.machines.offsets import Offsets, Row
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -178,10 +180,22 @@ def test_offsets_of_a_deleted_topic_go_and_those_of_its_namesake_stay() -> None:
     assert [committed(home, partition) for partition in range(3)] == [None, 2, None]
 
 
-def test_records_are_written_in_the_versions_of_kafka() -> None:
-    assert offsets.change("g", "t", 0, m.OffsetCommitValue()).version == 4
-    assert offsets.change("g", "t", 0, m.OffsetCommitValue(expire_timestamp=1)).version == 1
-    assert offsets.change("g", "t", 0, None).version is None
+@given(
+    st.text(max_size=200),
+    st.integers(-1, 1 << 62),
+    st.integers(-1, 1 << 30),
+    st.one_of(st.just(-1), st.integers(0, 1 << 60)),
+    st.one_of(st.just(NO_TOPIC_ID), st.binary(min_size=16, max_size=16)),
+)
+def test_records_are_written_as_the_codec_writes_them(
+    text: str, offset: int, leader_epoch: int, expires_ms: int, topic_id: bytes
+) -> None:
+    """Without an expiry in version 4, with one in version 1, as Kafka does."""
+    change = TopicCommit(text, text, topic_id, 7, expires_ms).change(3, offset, leader_epoch, text)
+    key = m.OffsetCommitKey(text, text, 3)
+    value = m.OffsetCommitValue(offset, leader_epoch, text, 7, expires_ms, topic_id)
+    assert change.encoded == encode(Change(key, value, 4 if expires_ms == -1 else 1))
+    assert tombstone(text, text, 3).encoded == encode(Change(key, None))
 
 
 def test_topic_names_are_kept_once() -> None:

@@ -8,7 +8,8 @@ that was. A machine whose partition cannot be written is let go: it is loaded ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -18,12 +19,22 @@ from moldau.broker.topics import plan_topic
 from moldau.broker.wait import Wait
 from moldau.broker.work import BUSY, Work
 from moldau.log.answers import Origin
-from moldau.machines.effects import Change, Effects, Promise
+from moldau.machines.effects import Change, Effects, Producer, Promise
 from moldau.machines.topics import NewTopic
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
-from moldau.wire.records import Batch, ControlType, Record, build, control_type, records
+from moldau.wire.records import (
+    HEADER_SIZE,
+    TRANSACTIONAL,
+    Batch,
+    ControlType,
+    Record,
+    assemble,
+    control_type,
+    records,
+    zigzag,
+)
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
@@ -32,8 +43,13 @@ if TYPE_CHECKING:
 logger = logs.get(__name__)
 
 CHUNK = 1 << 16  # bytes that are replayed in one step of a load
+LOAD_AGAIN_MS = 10_000  # pause after a load that failed
 LOAD_AT_ONCE = 1 << 20  # a log of at most this size is loaded when it is asked for; for a larger one clients come again
 TIMERS_AT_ONCE = 1000
+HASHES = 1 << 14  # ids whose hashes are remembered
+SMALL_ONES = 1024
+SMALL = [zigzag(number) for number in range(SMALL_ONES)]
+SHORTS = [number.to_bytes(2) for number in range(64)]
 
 TOO_LARGE = (Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE)
 ELSEWHERE = (Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ERROR)
@@ -66,6 +82,7 @@ class Machine(Protocol):
 M = TypeVar("M", bound=Machine)
 
 
+@lru_cache(HASHES)
 def java_hash(text: str) -> int:
     """The hash by which Kafka spreads ids over partitions: that of Java's strings, which are UTF-16."""
     result = 0
@@ -101,6 +118,7 @@ class Coordinators(Generic[M]):
         self.after = after
         self.machines: dict[int, M] = {}
         self.loads: dict[int, Work] = {}
+        self.broken: dict[int, float] = {}
         self.open: dict[Promise, int] = {}
 
     def ensure_topic(self) -> int:
@@ -136,6 +154,8 @@ class Coordinators(Generic[M]):
 
     def load(self, index: int) -> M:
         """Have a machine now if its log is short; a long one is loaded in the background."""
+        if self.broken.get(index, 0) > self.node.clock.monotonic_ms():
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
         load = self.begin_load(index)
         if self.home(index).log.size > LOAD_AT_ONCE:
             self.node.work.add(load)
@@ -162,6 +182,7 @@ class Coordinators(Generic[M]):
                 yield BUSY
         except (Refused, WireError) as error:
             logger.error("a coordinator cannot be loaded", topic=self.topic, partition=index, reason=str(error))
+            self.broken[index] = self.node.clock.monotonic_ms() + LOAD_AGAIN_MS
             return
         finally:
             del self.loads[index]
@@ -181,7 +202,7 @@ class Coordinators(Generic[M]):
         if span is None:
             return home.log.end_offset
         view, position = memoryview(span.read()), 0
-        while len(view) - position > 12:
+        while len(view) - position >= HEADER_SIZE:
             batch = Batch(view, position)
             if not batch.is_whole:
                 break
@@ -200,23 +221,34 @@ class Coordinators(Generic[M]):
         self.release(effects.answers)
         self.after(index, self.machines[index])
 
+    def write(self, index: int, changes: list[Change]) -> Error:
+        """Commit changes that answer nobody who waits; returns why not, if not."""
+        effects = Effects(changes)
+        try:
+            if changes:
+                self.commit(index, effects)
+        except Refused as refused:
+            return self.failed(index, effects, refused)
+        return Error.NONE
+
     def release(self, answers: Iterable[tuple[Promise, Any]]) -> None:
         for promise, answer in answers:
             promise.answer = answer
             self.open.pop(promise, None)
             self.node.signal(promise)
 
-    def failed(self, index: int, effects: Effects, refused: Refused) -> None:
+    def failed(self, index: int, effects: Effects, refused: Refused) -> Error:
         """Nothing was written. What is too large is the client's affair; otherwise the machine has lost its log."""
         logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
         if refused.error in TOO_LARGE:
             self.release([(p, p.refuse(Error.MESSAGE_TOO_LARGE)) for p, _ in effects.answers])
             if effects.undo is not None:
                 self.run(index, effects.undo())
-            return
+            return Error.MESSAGE_TOO_LARGE
         error = Error.NOT_COORDINATOR if refused.error in ELSEWHERE else Error.COORDINATOR_NOT_AVAILABLE
         self.release([(p, p.refuse(error)) for p, _ in effects.answers])
         self.unload(index, error)
+        return error
 
     def unload(self, index: int, error: Error) -> None:
         """Let a machine go with all that is soft about it; who waits for it is told."""
@@ -236,11 +268,7 @@ class Coordinators(Generic[M]):
     def commit(self, index: int, effects: Effects) -> None:
         """Append the changes in one batch and replay them."""
         home, now = self.home(index), self.node.clock.wall_ms()
-        options: dict[str, Any] = {}
-        if effects.producer is not None:
-            producer = effects.producer
-            options = {"producer_id": producer.id, "producer_epoch": producer.epoch, "transactional": True}
-        batch = build([encode(change, now) for change in effects.changes], **options)
+        batch = batch_of(effects.changes, now, effects.producer)
         home.append(memoryview(batch), now, origin=Origin.COORDINATOR)
         self.node.signal(home)
         machine = self.machines[index]
@@ -292,13 +320,36 @@ class Coordinators(Generic[M]):
         return clock.monotonic_ms() + max(0.0, due - clock.wall_ms())
 
 
-def encode(change: Change, now_ms: int) -> Record:
+def batch_of(changes: Sequence[Change], now_ms: int, producer: Producer | None = None) -> bytearray:
+    """Changes as one record batch, all with one timestamp."""
+    body = b"".join([record_of(place, *(change.encoded or encode(change))) for place, change in enumerate(changes)])
+    attributes, writer = (0, (-1, -1)) if producer is None else (TRANSACTIONAL, (producer.id, producer.epoch))
+    return assemble(0, -1, attributes, len(changes) - 1, now_ms, now_ms, *writer, -1, len(changes), body)
+
+
+def record_of(place: int, key: bytes, value: bytes | None) -> bytes:
+    """A record without headers, at its place in a batch."""
+    where = SMALL[place] if place < SMALL_ONES else zigzag(place)
+    key_size = len(key)
+    size = SMALL[key_size] if key_size < SMALL_ONES else zigzag(key_size)
+    if value is None:
+        body = b"\0\0" + where + size + key + b"\1\0"
+    else:
+        value_size = len(value)
+        told = SMALL[value_size] if value_size < SMALL_ONES else zigzag(value_size)
+        body = b"\0\0" + where + size + key + told + value + b"\0"
+    total = len(body)
+    return (SMALL[total] if total < SMALL_ONES else zigzag(total)) + body
+
+
+def encode(change: Change) -> tuple[bytes, bytes | None]:
     """As Kafka's coordinators write it: in front of the key stands which record it is, of the value its version."""
-    key = change.key.SCHEMA.key.to_bytes(2) + codec.encode(change.key, change.key.SCHEMA.versions[1])
+    spec = change.key.SCHEMA
+    key = SHORTS[spec.key] + codec.encode(change.key, spec.versions[1])
     if change.value is None:
-        return Record(0, now_ms, key, None)
+        return key, None
     version = change.value.SCHEMA.versions[1] if change.version is None else change.version
-    return Record(0, now_ms, key, version.to_bytes(2) + codec.encode(change.value, version))
+    return key, SHORTS[version] + codec.encode(change.value, version)
 
 
 def replay_batch(topic: str, machine: Machine, batch: Batch) -> None:
@@ -318,13 +369,20 @@ def decode(topic: str, record: Record) -> tuple[Any, Any]:
     """Key and value of a record; a key of a later release is (None, None), as Kafka skips what it does not know."""
     if record.key is None or len(record.key) < 2:
         raise WireError("a record of a coordinator without a key")
-    number = int.from_bytes(record.key[:2])
+    key_class, version, value_class = classes(topic, int.from_bytes(record.key[:2]))
+    if key_class is None:
+        return None, None
+    key = codec.decode(key_class, version, record.key, 2)
+    if record.value is None:
+        return key, None
+    return key, codec.decode(value_class, int.from_bytes(record.value[:2]), record.value, 2)
+
+
+@cache
+def classes(topic: str, number: int) -> tuple[Any, int, Any]:
+    """The class of a record's key, the version in which keys are written, and the class of its value."""
     try:
         key_class = m.record_class(topic, "coordinator-key", number)
     except KeyError:
-        return None, None
-    key = codec.decode(key_class, key_class.SCHEMA.versions[1], record.key, 2)
-    if record.value is None:
-        return key, None
-    value_class = m.record_class(topic, "coordinator-value", number)
-    return key, codec.decode(value_class, int.from_bytes(record.value[:2]), record.value, 2)
+        return None, 0, None
+    return key_class, key_class.SCHEMA.versions[1], m.record_class(topic, "coordinator-value", number)

@@ -1,6 +1,7 @@
 """Appends that do not come from a client: several batches at once, of a coordinator of this node or of the leader."""
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from moldau.log.answers import Appended, Origin
@@ -8,18 +9,22 @@ from moldau.log.config import LogConfig
 from moldau.log.producers import Producers, marker_of
 from moldau.log.rolling import must_roll
 from moldau.wire.errors import Error, WireError
-from moldau.wire.records import Batch, batches, patch
+from moldau.wire.records import HEADER, HEADER_SIZE, LENGTH_START, MAGIC, Batch, batches, patch
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.log.log import Log
     from moldau.log.segment import Segment
 
+PLACE = Struct(">qii")  # base offset, length, leader epoch
+
 
 def append_batches(
     log: "Log", active: "Segment", view: memoryview, leader_epoch: int, now_ms: int, origin: Origin, txn_version: int
 ) -> Appended:
     """Batches of a coordinator get their offsets here; those of a leader have them."""
+    if origin is Origin.COORDINATOR and (quick := append_own(log, active, view, leader_epoch, now_ms)):
+        return quick
     found = whole_batches(view, log.config, origin)
     if origin is Origin.COORDINATOR:
         assign_offsets(found, log.end_offset, leader_epoch)
@@ -42,6 +47,29 @@ def append_batches(
     except OSError as error:
         raise log.write_failed(error) from error
     return Appended(found[0].base_offset, last, -1, log.start_offset, False)
+
+
+def append_own(log: "Log", active: "Segment", view: memoryview, leader_epoch: int, now_ms: int) -> Appended | None:
+    """One batch that this node has just made, outside of transactions: most are that. None for all others."""
+    size = len(view)
+    if size < HEADER_SIZE:
+        return None
+    head = HEADER.unpack_from(view)
+    length, magic, delta, timestamp, producer = head[1], head[3], head[6], head[8], head[9]
+    if length + LENGTH_START != size or magic != MAGIC or producer >= 0 or size > log.config.max_message_bytes:
+        return None
+    base = log.end_offset
+    try:
+        if must_roll(log, active, size, timestamp, base + delta, now_ms):
+            active = log.roll(now_ms)
+        PLACE.pack_into(view, 0, base, length, leader_epoch)
+        active.append(view, base + delta, timestamp)
+    except OSError as error:
+        raise log.write_failed(error) from error
+    log.end_offset, log.written = base + delta + 1, True
+    if leader_epoch != log.epochs.latest:
+        log.epochs.assign(leader_epoch, base)
+    return Appended(base, base + delta, -1, log.start_offset, False)
 
 
 def whole_batches(view: memoryview, config: LogConfig, origin: Origin) -> list[Batch]:

@@ -72,7 +72,7 @@ def gathered(groups: Groups, group_id: str, delay_ms: int, remaining_ms: int, no
 
 
 def complete_if_all_joined(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects:
-    if group.state is State.PREPARING and not group.initial and group.all_joined():
+    if group.state is State.PREPARING and not group.initial and (group.all_joined() or not group.members):
         return complete(groups, group, now_ms)
     return Effects()
 

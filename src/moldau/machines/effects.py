@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.wire.errors import Error
 
@@ -23,16 +23,17 @@ class Promise:
     answer: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A record of an internal topic: the message of its key and that of its value, None to delete it.
 
-    `version` is that in which the value is written; None takes the newest.
+    `version` is that in which the value is written; None takes the newest. Where a machine has the bytes of both at
+    hand it gives them as `encoded`.
     """
 
     key: Any
     value: Any
     version: int | None = None
+    encoded: tuple[bytes, bytes | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from moldau.wire.refusal import Refused
 
 NO_MEMBER = ""
 NO_EPOCH = -1
+LONG_PREFIX = 8000  # characters of a client id that find room in a member id
 
 # Looks at one partition of a commit (topic, topic id, partition); raises Refused for it alone.
 CheckPartition = Callable[[str, bytes, int], None]
@@ -94,5 +95,7 @@ def fresh_id(random: Randomness) -> str:
 
 
 def member_id(random: Randomness, prefix: str) -> str:
-    """The id of a new member: that of its client, or of its static instance, made unique."""
+    """The id of a new member: that of its client, or of its static instance, made unique. A string has an end."""
+    if len(prefix) > LONG_PREFIX:
+        prefix = prefix[:LONG_PREFIX]
     return f"{prefix}-{fresh_id(random)}"

@@ -16,6 +16,7 @@ from moldau.machines.classic import ClassicGroup
 from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client, Group, Randomness, refuse
+from moldau.machines.offset_records import OffsetKey
 from moldau.machines.offsets import Offsets
 from moldau.machines.timers import Timers
 from moldau.wire import messages as m
@@ -38,7 +39,8 @@ class Groups:
     # What the runtime asks of a machine.
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:
-        if key.__class__ is m.OffsetCommitKey:
+        kind = key.__class__
+        if kind is OffsetKey or kind is m.OffsetCommitKey:
             if value is not None and key.group not in self.groups:
                 # Offsets without members: a group that only stores them. It has no record of its own.
                 self.groups[key.group] = ClassicGroup(key.group)

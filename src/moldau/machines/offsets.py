@@ -15,7 +15,13 @@ from moldau.machines.classic import ClassicGroup, State
 from moldau.machines.classic_rebalance import touch
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, Group, refuse
-from moldau.wire import messages as m
+from moldau.machines.offset_records import (
+    NO_EXPIRY,
+    NO_TOPIC_ID,
+    Offset,
+    TopicCommit,
+    tombstone,
+)
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -23,20 +29,8 @@ if TYPE_CHECKING:
     from moldau.machines.groups import Groups
 
 NO_OFFSET = -1
-NO_EXPIRY = -1
-NO_TOPIC_ID = bytes(16)
+EXPIRING_METADATA = 10_000  # characters that fit into a record with an expiry, whatever they are
 MISSING_GROUP = 9  # from this version of OffsetCommit on a missing group has an error of its own
-
-
-class Offset(NamedTuple):
-    """A committed offset. `expires_ms` is only in commits of clients that still send a retention time."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_ms: int
-    expires_ms: int
-    topic_id: bytes
 
 
 class Row(NamedTuple):
@@ -50,6 +44,7 @@ class Row(NamedTuple):
     metadata: str | None
 
 
+AnyRow = Row | tuple[str, bytes, int, int, int, str | None]
 Key = tuple[str, str, int]  # group, topic, partition
 
 
@@ -95,14 +90,7 @@ class Offsets:
         if value is None:
             self.remove(key.group, key.topic, key.partition)
             return
-        offset = Offset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-        )
+        offset = value if value.__class__ is Offset else read(value)
         if producer_id >= 0:
             self.set_aside((key.group, key.topic, key.partition), producer_id, offset)
         else:
@@ -160,6 +148,12 @@ class Offsets:
             del self.by_producer[producer_id]
 
 
+def read(value: Any) -> Offset:
+    """The offset of a record that was read from the log."""
+    said = value.offset, value.leader_epoch, value.metadata
+    return Offset(*said, value.commit_timestamp, value.expire_timestamp, value.topic_id)
+
+
 # Commands. They read the state and return changes.
 
 
@@ -167,7 +161,7 @@ def commit(
     groups: Groups,
     group_id: str,
     member: tuple[str, str | None, int],
-    rows: Iterable[Row],
+    rows: Iterable[AnyRow],
     now_ms: int,
     *,
     version: int,
@@ -221,16 +215,20 @@ def commit_transactional(
 def plan(
     groups: Groups,
     group_id: str,
-    rows: Iterable[Row],
+    rows: Iterable[AnyRow],
     now_ms: int,
     expires_ms: int,
     check: CheckPartition | None,
 ) -> Commit:
     """A change for each partition that may be committed, an error for each other."""
     result = Commit()
-    limit = groups.setting("offset.metadata.max.bytes")
+    changes, errors, none = result.changes, result.errors, Error.NONE
+    limit: int = groups.setting("offset.metadata.max.bytes")
+    if expires_ms != NO_EXPIRY:
+        limit = min(limit, EXPIRING_METADATA)
+    last: TopicCommit | None = None
     for topic, topic_id, partition, offset, leader_epoch, metadata in rows:
-        error = Error.NONE
+        error = none
         if metadata and len(metadata) > limit:
             error = Error.OFFSET_METADATA_TOO_LARGE
         elif check is not None:
@@ -238,17 +236,12 @@ def plan(
                 check(topic, topic_id, partition)
             except Refused as refused:
                 error = refused.error
-        if error is Error.NONE:
-            value = m.OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms, expires_ms, topic_id)
-            result.changes.append(change(group_id, topic, partition, value))
-        result.errors.append(error)
+        if error is none:
+            if last is None or topic != last.topic or topic_id != last.topic_id:
+                last = TopicCommit(group_id, topic, topic_id, now_ms, expires_ms)
+            changes.append(last.change(partition, offset, leader_epoch, metadata or ""))
+        errors.append(error)
     return result
-
-
-def change(group: str, topic: str, partition: int, value: Any) -> Change:
-    """The record of a commit. Kafka keeps to version 1 for commits with an expiry, which later ones cannot carry."""
-    version = None if value is None else 1 if value.expire_timestamp != NO_EXPIRY else 4
-    return Change(m.OffsetCommitKey(group, topic, partition), value, version)
 
 
 def delete(groups: Groups, group_id: str, partitions: Iterable[tuple[str, int]]) -> Commit:
@@ -263,7 +256,7 @@ def delete(groups: Groups, group_id: str, partitions: Iterable[tuple[str, int]])
         result.errors.append(Error.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Error.NONE)
         known = groups.offsets.get(group_id, topic, partition) or groups.offsets.is_pending(group_id, topic, partition)
         if known and not subscribed:
-            result.changes.append(change(group_id, topic, partition, None))
+            result.changes.append(tombstone(group_id, topic, partition))
     return result
 
 
@@ -276,7 +269,7 @@ def delete_all(groups: Groups, group_id: str) -> list[Change]:
     """Tombstones for all offsets of a group, also for pending ones."""
     keys = {(topic, partition): None for topic, partition, _ in groups.offsets.of_group(group_id)}
     keys |= dict.fromkeys(groups.offsets.pending_of(group_id))
-    return [change(group_id, topic, partition, None) for topic, partition in keys]
+    return [tombstone(group_id, topic, partition) for topic, partition in keys]
 
 
 def of_deleted_topic(groups: Groups, name: str, topic_id: bytes) -> list[Change]:
@@ -289,7 +282,7 @@ def of_deleted_topic(groups: Groups, name: str, topic_id: bytes) -> list[Change]
         if not of_namesake(offset, topic_id)
     ]
     found += [(group, partition) for group, topic, partition in known.pending if topic == name]
-    return [change(group, name, partition, None) for group, partition in dict.fromkeys(found)]
+    return [tombstone(group, name, partition) for group, partition in dict.fromkeys(found)]
 
 
 def expired(groups: Groups, group: Group, now_ms: int) -> tuple[list[Change], bool]:
@@ -304,12 +297,12 @@ def expired(groups: Groups, group: Group, now_ms: int) -> tuple[list[Change], bo
         if pending or group.subscribes(topic) or not is_over(groups, rule, offset, now_ms):
             left = True
         else:
-            changes.append(change(group.id, topic, partition, None))
+            changes.append(tombstone(group.id, topic, partition))
     return changes, not left
 
 
 def is_over(groups: Groups, rule: Expiry, offset: Offset, now_ms: int) -> bool:
-    if offset.expires_ms != NO_EXPIRY:
-        return now_ms >= offset.expires_ms
-    since = offset.committed_ms if rule.since_ms is None else rule.since_ms
+    if offset.expire_timestamp != NO_EXPIRY:
+        return now_ms >= offset.expire_timestamp
+    since = offset.commit_timestamp if rule.since_ms is None else rule.since_ms
     return now_ms - since >= groups.setting("offsets.retention.minutes") * 60_000

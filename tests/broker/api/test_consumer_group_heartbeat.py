@@ -78,6 +78,18 @@ def test_descriptions(world):
     assert describe(world, "g", version=0)[0].members[0].member_type == -1
 
 
+def test_what_a_member_gives_up_is_described_as_its_own(world):
+    world.create("t", 2)
+    join(world, "m1")
+    world.advance(1000)
+    join(world, "m2")
+    assert partitions(beat(world, "m1", 2).assignment) == [0]
+    (group,) = describe(world, "g")
+    assert group.group_state == "Reconciling"
+    assert [partitions(member.assignment) for member in group.members] == [[0, 1], []]
+    assert [partitions(member.target_assignment) for member in group.members] == [[0], [1]]
+
+
 def test_deleted_topics_are_left_out_of_descriptions(world):
     world.create("t", 2)
     join(world, "m1")

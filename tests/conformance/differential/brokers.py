@@ -48,7 +48,8 @@ def pair(libs: Path, folder: Path) -> Iterator[tuple[Target, Target]]:
         here = Target("Moldau", moldau.port, moldau.data_dir)
         here.written = lambda: moldau.log
         try:
-            kafka.until(FIRST_ID, 4, lambda answer: not answer.error_code)
+            for target in (kafka, here):
+                target.until(FIRST_ID, 4, lambda answer: not answer.error_code)
             yield kafka, here
         finally:
             kafka.close()

@@ -32,15 +32,30 @@ SIGNS = {  # times, sizes and numbers of the brokers' own: whether negative, zer
     "usable_bytes",
 }
 # The metadata log has other records in each broker, and so other offsets.
-SIGNS_OF = {"DescribeQuorum": {"high_watermark", "leader_epoch", "log_end_offset"}}
+SIGNS_OF = {
+    "DescribeQuorum": {"high_watermark", "leader_epoch", "log_end_offset"},
+    "DescribeTransactions": {"transaction_start_time_ms"},
+}
 # Whether there is one; 0 is one, too.
 NUMBERS_OF = {"InitProducerId": {"producer_id"}, "ApiVersions": {"finalized_features_epoch"}}
 # Where Kafka goes by a hash, or the order means nothing to a client: API, array, and what names an element.
 UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
+    "AddPartitionsToTxn": {
+        "results_by_transaction": ("transactional_id",),
+        "results_by_topic_v3_and_below": ("name",),
+        "topic_results": ("name",),
+        "results_by_partition": ("partition_index",),
+    },
     "AlterClientQuotas": {"entity": ("entity_type",)},
     "AlterConfigs": {"responses": ("resource_type", "resource_name")},
     "AlterReplicaLogDirs": {"results": ("topic_name",), "partitions": ("partition_index",)},
     "ApiVersions": {"api_keys": ("api_key",), "supported_features": ("name",), "finalized_features": ("name",)},
+    "ConsumerGroupDescribe": {
+        "groups": ("group_id",),
+        "members": ("member_id",),
+        "topic_partitions": ("topic_name",),
+    },
+    "ConsumerGroupHeartbeat": {"topic_partitions": ("topic_id",)},
     "CreatePartitions": {"results": ("name",)},
     "CreateTopics": {"topics": ("name",), "configs": ("name",)},
     "DeleteRecords": {"topics": ("name",), "partitions": ("partition_index",)},
@@ -49,14 +64,18 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "DescribeConfigs": {"results": ("resource_type", "resource_name"), "configs": ("name",)},
     "DescribeLogDirs": {"topics": ("name",), "partitions": ("partition_index",)},
     "DescribeProducers": {"active_producers": ("producer_id",)},
+    "DescribeTransactions": {"topics": ("topic",), "partitions": ()},
     "ElectLeaders": {"replica_election_results": ("topic",), "partition_result": ("partition_id",)},
     "Fetch": {"responses": ("topic", "topic_id"), "partitions": ("partition_index",)},
     "IncrementalAlterConfigs": {"responses": ("resource_type", "resource_name")},
     "ListConfigResources": {"config_resources": ("resource_type", "resource_name")},
     "ListOffsets": {"topics": ("name",), "partitions": ("partition_index",)},
+    "ListTransactions": {"transaction_states": ("transactional_id",)},
     "Metadata": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},
     "OffsetForLeaderEpoch": {"topics": ("topic",), "partitions": ("partition",)},
     "Produce": {"responses": ("name", "topic_id"), "partition_responses": ("index",)},
+    "TxnOffsetCommit": {"topics": ("name",), "partitions": ("partition_index",)},
+    "WriteTxnMarkers": {"topics": ("name",), "partitions": ("partition_index",)},
 }
 
 
@@ -89,6 +108,8 @@ class Normal:
         self.signs = SIGNS | SIGNS_OF.get(case.api, set()) | set(case.signs)
         self.numbers = NUMBERS_OF.get(case.api, set())
         self.topics = {topic_id: name for name, topic_id in target.ids.items()}
+        # Producers whose ids the broker gave, by the names under which a script keeps them.
+        self.producers = {kept[0]: name for name, kept in target.kept.items() if isinstance(kept, tuple)}
 
     def __call__(self, answer: Any) -> Any:
         """What happened instead of an answer is a text and stays so."""
@@ -122,6 +143,9 @@ class Normal:
         return found
 
     def _key(self, value: Any, fields: tuple[str, ...]) -> str:
+        """What names an element; one without fields names itself."""
+        if not fields:
+            return str(value)
         parts = (self._value(field, getattr(value, field)) for field in fields)
         return " ".join(str(part) for part in parts if part not in ("", "no id"))
 
@@ -140,7 +164,9 @@ class Normal:
             return Error(value).name if value in list(Error) else value
         if name in self.signs:
             return (value > 0) - (value < 0)
-        return "some number" if name in self.numbers and value >= 0 else value
+        if name in self.numbers:
+            return "some number" if value >= 0 else value
+        return self.producers.get(int(value), value) if name == "producer_id" else value
 
     def _records(self, rest: memoryview) -> dict[str, Any]:
         """Batches field by field: a broker may have compressed them anew, and cuts the last one at its limit."""
@@ -156,10 +182,12 @@ class Normal:
         return found | {"rest": bool(len(rest))}
 
     def _batch(self, batch: records.Batch) -> dict[str, Any]:
-        own = {"crc", "view", "size"} | ({"base_timestamp", "max_timestamp"} if batch.timestamp_type else set())
+        own_time = batch.timestamp_type or batch.is_control
+        own = {"crc", "view", "size"} | ({"base_timestamp", "max_timestamp"} if own_time else set())
         fields = {name: getattr(batch, name) for name in batch.__slots__ if name not in own}
+        fields["producer_id"] = self.producers.get(batch.producer_id, batch.producer_id)
         try:
-            inside = repr([record[0:1] + record[1 + batch.timestamp_type :] for record in records.records(batch)])
+            inside = repr([record[0:1] + record[2 if own_time else 1 :] for record in records.records(batch)])
         except WireError:
             inside = "records that do not decode"
         return fields | {"records": inside}

@@ -11,7 +11,7 @@ from tests.conformance.differential.target import Target
 
 # Kafka's controller answers before its brokers have heard of the change, so a question is put to Kafka again until it
 # answers as Moldau does, or time is up.
-QUESTIONS = ("Describe", "List", "Metadata")
+QUESTIONS = ("Describe", "FindCoordinator", "List", "Metadata")
 CATCH_UP_S = 5.0
 AGAIN_S = 0.03
 DONE = "'error_code': 'NONE'"

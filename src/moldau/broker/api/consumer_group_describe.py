@@ -13,7 +13,7 @@ from moldau.broker import operations
 from moldau.broker.api import api
 from moldau.machines.cluster import Cluster
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
-from moldau.machines.members import Member
+from moldau.machines.members import Member, owned_slots
 from moldau.machines.turns import assignors
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -63,10 +63,18 @@ def member_row(group: ConsumerGroup, member: Member, cluster: Cluster) -> Any:
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.regex,
-        assignment=assignment(member.assigned, cluster),
+        assignment=assignment(still_owned(member), cluster),
         target_assignment=assignment(group.target.get(member.id, NO_TARGET), cluster),
         member_type=CONSUMER if member.classic is None else CLASSIC,
     )
+
+
+def still_owned(member: Member) -> dict[bytes, set[int]]:
+    """What a member is giving up is still its own."""
+    owned: dict[bytes, set[int]] = {}
+    for topic, index in (*owned_slots(member.assigned), *owned_slots(member.revoking)):
+        owned.setdefault(topic, set()).add(index)
+    return owned
 
 
 def assignment(partitions: Mapping[bytes, Collection[int]], cluster: Cluster) -> Any:

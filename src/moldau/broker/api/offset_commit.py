@@ -11,8 +11,7 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.machines import offsets
-from moldau.machines.effects import Effects, Promise
-from moldau.machines.offsets import Row
+from moldau.machines.offsets import AnyRow
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -42,16 +41,17 @@ def offset_commit(node, connection, request, version):
         commit = offsets.commit(machine, request.group_id, member, rows, now, version=version, retention_ms=retention)
     except Refused as refused:
         return refuse(refused.error)
-    for slot, error in zip(slots, commit.errors, strict=True):
-        slot.error_code = error
-    promise = Promise(refuse)
-    return node.groups.ask(index, promise, Effects(commit.changes, [(promise, response)]))
+    if any(commit.errors):
+        for slot, error in zip(slots, commit.errors, strict=True):
+            slot.error_code = error
+    error = node.groups.write(index, commit.changes)
+    return refuse(error) if error else response
 
 
-def sort_out(node: Any, request: Any, version: int) -> tuple[list[Any], list[Row], list[Any]]:
+def sort_out(node: Any, request: Any, version: int) -> tuple[list[Any], list[AnyRow], list[Any]]:
     """The answer's topics, the partitions that exist, and their places in the answer, both in the request's order."""
     topics: list[Any] = []
-    rows: list[Row] = []
+    rows: list[AnyRow] = []
     slots: list[Any] = []
     for asked in request.topics:
         if not asked.partitions:
@@ -68,11 +68,7 @@ def sort_out(node: Any, request: Any, version: int) -> tuple[list[Any], list[Row
             elif part.partition_index not in topic.partitions:
                 answer.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                rows.append(row_of(topic.name, topic.id, part))
+                offset = part.committed_offset, part.committed_leader_epoch, part.committed_metadata
+                rows.append((topic.name, topic.id, part.partition_index, *offset))
                 slots.append(answer)
     return topics, rows, slots
-
-
-def row_of(name: str, topic_id: bytes, part: Any) -> Row:
-    offset = part.committed_offset, part.committed_leader_epoch
-    return Row(name, topic_id, part.partition_index, *offset, part.committed_metadata)

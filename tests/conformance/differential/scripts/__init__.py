@@ -7,11 +7,13 @@ from tests.conformance.differential.scripts import (
     broker_configs,
     cluster,
     configs,
+    consumer_groups,
     fetch,
     offsets,
     produce,
     quotas,
     topics,
+    transactions,
     versions,
 )
 
@@ -29,4 +31,6 @@ SCRIPTS: tuple[Script, ...] = (
     broker_configs.SCRIPT,
     quotas.SCRIPT,
     cluster.SCRIPT,
+    consumer_groups.SCRIPT,
+    transactions.SCRIPT,
 )

@@ -1,0 +1,97 @@
+"""Records of committed offsets, written without the way through messages: they are most of what groups write.
+
+The bytes are those that the codec makes of OffsetCommitKey and OffsetCommitValue; a test compares them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, NamedTuple
+
+from moldau.machines.effects import Change
+from moldau.wire.codec_write import uvarint
+
+NO_EXPIRY = -1
+NO_TOPIC_ID = bytes(16)
+KEY = b"\0\1"  # the number of OffsetCommitKey
+PLAIN, EXPIRING = 4, 1  # versions of the value: only the older one has room for an expiry
+
+TAGGED_ID = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
+
+_length = Struct(">h").pack
+_partition = Struct(">i").pack
+_place = Struct(">hqi").pack  # version, offset, leader epoch
+_expiring = Struct(">hqh").pack
+_time = Struct(">q").pack
+_times = Struct(">qq").pack
+# Half of what the constructors of named tuples cost.
+_new: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+class OffsetKey(NamedTuple):
+    """Whose offset it is: the fields of OffsetCommitKey."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class Offset(NamedTuple):
+    """A committed offset: the fields of OffsetCommitValue. Old clients said themselves when it expires."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int = NO_EXPIRY
+    topic_id: bytes = NO_TOPIC_ID
+
+
+def text(string: str) -> bytes:
+    data = string.encode()
+    return _length(len(data)) + data
+
+
+def key_head(group: str, topic: str) -> bytes:
+    """What the keys of all partitions of a topic have in common."""
+    return KEY + text(group) + text(topic)
+
+
+@dataclass(slots=True)
+class TopicCommit:
+    """Commits of one group to one topic at one time: what they have in common is encoded once."""
+
+    group: str
+    topic: str
+    topic_id: bytes
+    now_ms: int
+    expires_ms: int
+    head: bytes = field(init=False)
+    tail: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.head = key_head(self.group, self.topic)
+        if self.expires_ms != NO_EXPIRY:
+            self.tail = _times(self.now_ms, self.expires_ms)
+        else:
+            self.tail = _time(self.now_ms) + (b"\0" if self.topic_id == NO_TOPIC_ID else TAGGED_ID + self.topic_id)
+
+    def change(self, partition: int, at: int, leader_epoch: int, metadata: str) -> Change:
+        """The commit of one partition."""
+        if self.expires_ms != NO_EXPIRY:
+            data = metadata.encode()
+            value = _expiring(EXPIRING, at, len(data)) + data + self.tail
+        elif metadata:
+            data = metadata.encode()
+            value = _place(PLAIN, at, leader_epoch) + uvarint(len(data) + 1) + data + self.tail
+        else:
+            value = _place(PLAIN, at, leader_epoch) + b"\1" + self.tail
+        key = _new(OffsetKey, (self.group, self.topic, partition))
+        offset = _new(Offset, (at, leader_epoch, metadata, self.now_ms, self.expires_ms, self.topic_id))
+        return _new(Change, (key, offset, None, (self.head + _partition(partition), value)))
+
+
+def tombstone(group: str, topic: str, partition: int) -> Change:
+    head = key_head(group, topic)
+    return Change(OffsetKey(group, topic, partition), None, None, (head + _partition(partition), None))
