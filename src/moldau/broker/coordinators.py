@@ -192,9 +192,12 @@ class Coordinators(Generic[M]):
     def home(self, index: int) -> Partition:
         """The partition behind a machine."""
         try:
-            return self.node.replicas.leader(self.topic, index)
+            home = self.node.replicas.leader(self.topic, index)
         except Refused as refused:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refused.message) from None
+        if home.log.offline is not None:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{home} is offline: {home.log.offline}")
+        return home
 
     def replay_chunk(self, home: Partition, machine: M, offset: int) -> int:
         """Replay what one read gives; returns where the next begins."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import re2
-
 from moldau.broker.api import api
+from moldau.machines.subscriptions import compiled
 from moldau.machines.transactions import STATES, Transaction
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
@@ -24,8 +22,6 @@ def list_transactions(node, connection, request, version):
     try:
         wanted = chosen(request, node.clock.wall_ms())
         found = [one for _, machine in node.transactions.all() for one in machine.by_id.values() if wanted(one)]
-    except re2.error:
-        return m.ListTransactionsResponse(error_code=Error.INVALID_REGULAR_EXPRESSION)
     except Refused as refused:
         return m.ListTransactionsResponse(error_code=refused.error)
     return m.ListTransactionsResponse(
@@ -37,10 +33,10 @@ def list_transactions(node, connection, request, version):
 
 
 def chosen(request: Any, now_ms: int) -> Callable[[Transaction], bool]:
-    """Whether a transaction passes all filters; raises re2.error."""
+    """Whether a transaction passes all filters; raises Refused."""
     producers, states = set(request.producer_id_filters), {STATES.get(name) for name in request.state_filters}
     longer_than, text = request.duration_filter, request.transactional_id_pattern
-    matches = re2.compile(text).fullmatch if text else None
+    matches = compiled(text).fullmatch if text else None
 
     def wanted(one: Transaction) -> bool:
         return bool(

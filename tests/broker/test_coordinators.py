@@ -1,0 +1,110 @@
+"""The runtime of the coordinators: loads in steps, machines that are let go, the hash that spreads ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from moldau.broker import coordinators
+from moldau.broker.coordinators import batch_of, java_hash
+from moldau.machines.effects import Change, Producer
+from moldau.machines.offset_records import TopicCommit
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.records import Batch, records
+from moldau.wire.refusal import Refused
+
+from .conftest import World
+
+
+def commit(world: World, group: str, offset: int) -> int:
+    row = m.OffsetCommitRequest_OffsetCommitRequestPartition(0, offset, committed_metadata="x" * 500)
+    topic = m.OffsetCommitRequest_OffsetCommitRequestTopic("t", bytes(16), [row])
+    (answer,) = world.call(m.OffsetCommitRequest(group, topics=[topic]), 9).topics
+    return answer.partitions[0].error_code
+
+
+def fetch(world: World, group: str) -> tuple[int, list[int]]:
+    asked = m.OffsetFetchRequest_OffsetFetchRequestGroup(group, topics=None)
+    (answer,) = world.call(m.OffsetFetchRequest(groups=[asked]), 9).groups
+    return answer.error_code, [part.committed_offset for topic in answer.topics for part in topic.partitions]
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    world = make_world(offsets_topic_num_partitions="1")
+    world.create("t")
+    return world
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", 0), ("a", 97), ("hello", 99162322), ("\U0001f600", 1772899)])
+def test_hash_is_that_of_java(text: str, expected: int) -> None:
+    assert java_hash(text) == expected
+
+
+def test_long_log_is_loaded_in_steps_while_clients_are_asked_to_come_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "LOAD_AT_ONCE", 1000)
+    monkeypatch.setattr(coordinators, "CHUNK", 2000)
+    for offset in range(20):
+        commit(world, f"g{offset}", offset)
+    world.restart()
+    assert fetch(world, "g7") == (Error.COORDINATOR_LOAD_IN_PROGRESS, [])
+    assert world.call(m.HeartbeatRequest("g7", 1, "x")).error_code == Error.NONE
+    assert world.call(m.ListGroupsRequest()).error_code == Error.COORDINATOR_LOAD_IN_PROGRESS
+    for _ in range(50):
+        world.advance(3)
+    assert fetch(world, "g7") == (Error.NONE, [7])
+    assert len(world.call(m.ListGroupsRequest()).groups) == 20
+
+
+def test_load_goes_on_by_itself_after_a_start(world: World) -> None:
+    commit(world, "g", 5)
+    world.restart()
+    assert world.node.groups.machines == {}
+    world.advance(3)
+    assert list(world.node.groups.machines) == [0]
+
+
+def test_damaged_log_makes_no_coordinator_and_is_not_read_again_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(world, "g", 5)
+    world.node.groups.unload(0, Error.NOT_COORDINATOR)
+    reads = 0
+
+    def damaged(*_: object) -> int:
+        nonlocal reads
+        reads += 1
+        raise Refused(Error.CORRUPT_MESSAGE, "damaged")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(coordinators.Coordinators, "replay_chunk", damaged)
+        assert fetch(world, "g")[0] == fetch(world, "g")[0] == Error.COORDINATOR_NOT_AVAILABLE
+    assert reads == 1
+    world.advance(coordinators.LOAD_AGAIN_MS)
+    assert fetch(world, "g") == (Error.NONE, [5])
+
+
+def test_internal_topic_that_is_deleted_comes_back_empty(world: World) -> None:
+    commit(world, "g", 5)
+    world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("__consumer_offsets")]))
+    assert fetch(world, "g") == (Error.NONE, [])
+    assert commit(world, "g", 6) == Error.NONE
+    assert fetch(world, "g") == (Error.NONE, [6])
+
+
+def test_changes_become_one_batch_with_one_time() -> None:
+    topic = TopicCommit("g", "t", bytes(16), 7, -1)
+    changes = [topic.change(index, 5, 0, "") for index in range(2000)]
+    changes.append(Change(m.GroupMetadataKey("g"), None))
+    batch = Batch(memoryview(batch_of(changes, 1234, Producer(9, 3))))
+    batch.verify()
+    assert batch.is_transactional and (batch.producer_id, batch.producer_epoch, batch.count) == (9, 3, 2001)
+    found = list(records(batch))
+    assert [record.offset for record in found] == list(range(2001))
+    assert {record.timestamp for record in found} == {1234}
+    assert [(record.key, record.value) for record in found[:2]] == [change.encoded for change in changes[:2]]
+    assert found[-1].value is None and found[-1].key == b"\0\2\0\1g"
