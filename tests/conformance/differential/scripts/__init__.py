@@ -7,7 +7,6 @@ from tests.conformance.differential.scripts import (
     broker_configs,
     cluster,
     configs,
-    consumer_groups,
     fetch,
     offsets,
     produce,
@@ -17,20 +16,20 @@ from tests.conformance.differential.scripts import (
     versions,
 )
 
+# Those that look at all topics come before those that make the brokers create internal ones.
 SCRIPTS: tuple[Script, ...] = (
     versions.SCRIPT,
     topics.SCRIPT,
     topics.PAGES,
-    produce.SCRIPT,
-    produce.IDEMPOTENT,
-    fetch.SCRIPT,
-    fetch.SESSIONS,
-    offsets.SCRIPT,
     configs.TOPICS,
     configs.CLIENTS,
     broker_configs.SCRIPT,
     quotas.SCRIPT,
     cluster.SCRIPT,
-    consumer_groups.SCRIPT,
+    produce.SCRIPT,
+    produce.IDEMPOTENT,
+    fetch.SCRIPT,
+    fetch.SESSIONS,
+    offsets.SCRIPT,
     transactions.SCRIPT,
 )
