@@ -270,7 +270,10 @@ class Coordinators(Generic[M]):
 
     def commit(self, index: int, effects: Effects) -> None:
         """Append the changes in one batch and replay them."""
-        home, now = self.home(index), self.node.clock.wall_ms()
+        try:
+            home, now = self.home(index), self.node.clock.wall_ms()
+        except Refused as refused:  # whoever has lost its log is no coordinator any more
+            raise Refused(Error.NOT_LEADER_OR_FOLLOWER, refused.message) from None
         batch = batch_of(effects.changes, now, effects.producer)
         home.append(memoryview(batch), now, origin=Origin.COORDINATOR)
         self.node.signal(home)
