@@ -26,26 +26,26 @@ class SlowThread:
         self.begin()
 
     def begin(self) -> None:
+        """A sync covers what was written when it began, or a little more; it takes its time."""
         if self.jobs and not self.busy:
             self.busy = True
-            self.world.events.after(self.delay(), self.run)
+            took = self.world.random.uniform(0.05, self.world.plan.sync_ms)
+            began = took * self.world.random.choice((0, 0.1, 0.9))
+            self.world.events.after(began, lambda: self.run(took - began))
 
-    def delay(self) -> float:
-        return self.world.random.uniform(0.05, self.world.plan.sync_ms)
-
-    def run(self) -> None:
+    def run(self, rest_ms: float) -> None:
         if self.gone:
             return
         work, done = self.jobs.popleft()
         result = outcome(work)
-        self.busy = False
         self.world.counts["background jobs"] += 1
-        self.world.events.after(self.delay() * 0.5, lambda: self.report(done, result))
-        self.begin()
+        self.world.events.after(rest_ms, lambda: self.report(done, result))
 
     def report(self, done: Callable[[Any], None], result: Any) -> None:
         if not self.gone:
+            self.busy = False
             done(result)
+            self.begin()
             self.world.settle()
 
     def finish(self) -> None:

@@ -27,6 +27,7 @@ class Plan:
     fillings: int
     failures: int
     rots: int
+    rushes: bool  # the producers all send at the same times, and rest between them
     batches: int  # how many are sent, about
     reuse_names: bool  # topics get the names of deleted ones; then they are written to and read by id alone
     settings: dict[str, str] = field(default_factory=dict)
@@ -37,18 +38,19 @@ class Plan:
         plan = cls(
             length_ms=random.choice((400, 1500, 3000)),
             latency_ms=random.choice((0.5, 3, 15)),
-            sync_ms=random.choice((0.5, 5, 60)),
+            sync_ms=random.choice((0.5, 5, 40)),
             slow_reader=random.choice((0, 0.02, 0.2)),
             power=random.choice((0, 0.5, 1)),
             crashes=random.choice((1, 2, 4)),
             cuts=random.choice((0, 3, 12)),
-            producers=random.choice((1, 2, 3)),
+            producers=random.choice((1, 2, 3, 6)),
             consumers=random.choice((0, 1, 2)),
             admin_acts=random.choice((1, 6, 15)),
             fillings=random.choice((0, 0, 1, 3)),
             failures=random.choice((0, 0, 0, 1, 2)),
             rots=random.choice((0, 0, 0, 1, 3)),
             reuse_names=random.random() < 0.5,
+            rushes=random.random() < 0.4,
             batches=random.choice((20, 60, 120)),
         )
         plan.settings = settings(random)

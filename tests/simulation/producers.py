@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 BY_ID = 13
+RUSH_MS, REST = 80, 4  # a rush, and how many times as long it takes to the next one
 GONE = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 TRY_AGAIN = (Error.KAFKA_STORAGE_ERROR, Error.REQUEST_TIMED_OUT, *GONE)
 
@@ -81,13 +82,18 @@ class Producer:
         self.later()
 
     def later(self) -> None:
-        self.world.events.after(self.world.random.uniform(0.1, 1.9) * self.pace_ms, self.act)
+        delay = self.world.random.uniform(0.1, 1.9) * self.pace_ms
+        if self.world.plan.rushes:
+            delay = delay / REST if self.world.clock.now % (REST * RUSH_MS) < RUSH_MS else RUSH_MS / 2
+        self.world.events.after(delay, self.act)
 
     def act(self) -> None:
         """Now and then: send something, if the rules allow it."""
         if self.world.ending:
             return
         self.later()
+        if self.world.plan.rushes and self.world.clock.now % (REST * RUSH_MS) > RUSH_MS:
+            return
         if self.idempotent and self.producer_id < 0:
             self.ask_for_id()
             return

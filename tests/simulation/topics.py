@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.ledger import FOREVER, Ledger
 
-SEGMENT_BYTES = (700, 1000, 2000, 6000)
+SEGMENT_BYTES = (500, 700, 1000, 2000, 6000)
 CODECS = ("producer", "producer", "gzip", "snappy", "lz4", "zstd", "uncompressed")
 
 

@@ -39,6 +39,7 @@ class World:
         self.events = Events(self.clock)
         self.events.verbose = verbose
         self.plan = Plan.of(self.random)
+        self.settings = Settings.load(self.plan.settings)
         self.machine = Machine(self.random, self.clock.wall_ms, self.counts)
         self.topics: dict[str, Topic] = {}
         self.producers: list[Producer] = []
@@ -69,8 +70,7 @@ class World:
         """Build a node over the media; `start` lets it run."""
         self.disk = SimDisk(self.machine)
         self.background = SlowThread(self)
-        settings = Settings.load(self.plan.settings)
-        self.node = Node(settings, self.disk, self.clock, self.random, self.background)
+        self.node = Node(self.settings, self.disk, self.clock, self.random, self.background)
 
     def start(self) -> None:
         """Start the node, and audit what it found. Either may be cut short by the next crash."""
