@@ -91,12 +91,12 @@ class Ledger:
         return sent.items[at].key or b""
 
     def tombstones(self) -> dict[bytes, int]:
-        """Where the last tombstone of each key stands, or stood: it goes in its time."""
+        """Where the last tombstone of each key may have stood: it goes in its time, perhaps before it is seen."""
         found: dict[bytes, int] = {}
-        for offset in sorted(self.known):
-            sent, at = self.sent[self.known[offset]]
+        for name, (sent, at) in self.sent.items():
             if sent.items[at].value is None:
-                found[sent.items[at].key or b""] = offset
+                key = sent.items[at].key or b""
+                found[key] = max(found.get(key, -1), *(self.places.get(name) or (FOREVER,)))
         return found
 
     # What comes in.
