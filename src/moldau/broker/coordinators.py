@@ -270,17 +270,21 @@ class Coordinators(Generic[M]):
 
     def commit(self, index: int, effects: Effects) -> None:
         """Append the changes in one batch and replay them."""
-        try:
-            home, now = self.home(index), self.node.clock.wall_ms()
-        except Refused as refused:  # whoever has lost its log is no coordinator any more
-            raise Refused(Error.NOT_LEADER_OR_FOLLOWER, refused.message) from None
-        batch = batch_of(effects.changes, now, effects.producer)
-        home.append(memoryview(batch), now, origin=Origin.COORDINATOR)
-        self.node.signal(home)
+        now = self.node.clock.wall_ms()
+        self.append(index, batch_of(effects.changes, now, effects.producer), now)
         machine = self.machines[index]
         producer_id = effects.producer.id if effects.producer else -1
         for change in effects.changes:
             machine.replay(change.key, change.value, producer_id)
+
+    def append(self, index: int, batch: bytearray, now_ms: int) -> None:
+        """Write a batch to a machine's partition; raises Refused."""
+        try:
+            home = self.home(index)
+        except Refused as refused:  # whoever has lost its log is no coordinator any more
+            raise Refused(Error.NOT_LEADER_OR_FOLLOWER, refused.message) from None
+        home.append(memoryview(batch), now_ms, origin=Origin.COORDINATOR)
+        self.node.signal(home)
 
     def replay_marker(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """A marker was appended to a partition of the topic. A machine that is not loaded will find it in the log."""

@@ -5,18 +5,21 @@ The bytes are those that the codec makes of OffsetCommitKey and OffsetCommitValu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, NamedTuple
 
 from moldau.machines.effects import Change
 from moldau.wire.codec_write import uvarint
+from moldau.wire.records import zigzag
 
 NO_EXPIRY = -1
 NO_TOPIC_ID = bytes(16)
 KEY = b"\0\1"  # the number of OffsetCommitKey
 PLAIN, EXPIRING = 4, 1  # versions of the value: only the older one has room for an expiry
 
+PLACES = [bytes((place << 1,)) for place in range(64)]
 TAGGED_ID = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
 
 _length = Struct(">h").pack
@@ -25,6 +28,7 @@ _place = Struct(">hqi").pack  # version, offset, leader epoch
 _expiring = Struct(">hqh").pack
 _time = Struct(">q").pack
 _times = Struct(">qq").pack
+_record = Struct(">iBhqi").pack  # partition, length of the value, version, offset, leader epoch
 # Half of what the constructors of named tuples cost.
 _new: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
@@ -90,6 +94,25 @@ class TopicCommit:
         key = _new(OffsetKey, (self.group, self.topic, partition))
         offset = _new(Offset, (at, leader_epoch, metadata, self.now_ms, self.expires_ms, self.topic_id))
         return _new(Change, (key, offset, None, (self.head + _partition(partition), value)))
+
+
+def records_of(topic: TopicCommit, parts: Sequence[tuple[int, int, int]]) -> tuple[bytes, dict[int, Offset]]:
+    """Records of a batch for commits (partition, offset, leader epoch) without metadata or expiry, and the offsets.
+
+    Such records of one topic differ in three numbers and their place, which for at most 64 of them takes one byte.
+    """
+    key_size, value_size = zigzag(len(topic.head) + 4), len(topic.tail) + 15
+    suffix = b"\1" + topic.tail + b"\0"
+    prefix = key_size + topic.head
+    opening = zigzag(3 + len(prefix) + 19 + len(suffix)) + b"\0\0"
+    common = topic.now_ms, NO_EXPIRY, topic.topic_id
+    told = value_size << 1
+    body: list[bytes] = []
+    offsets: dict[int, Offset] = {}
+    for place, (partition, at, leader_epoch) in enumerate(parts):
+        body += opening, PLACES[place], prefix, _record(partition, told, PLAIN, at, leader_epoch), suffix
+        offsets[partition] = _new(Offset, (at, leader_epoch, "", *common))
+    return b"".join(body), offsets
 
 
 def tombstone(group: str, topic: str, partition: int) -> Change:

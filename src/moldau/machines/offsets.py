@@ -6,7 +6,7 @@ Offsets change only by `replay`. What a transaction commits is set aside under i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ from moldau.machines.offset_records import (
     NO_EXPIRY,
     NO_TOPIC_ID,
     Offset,
+    OffsetKey,
     TopicCommit,
     tombstone,
 )
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from moldau.machines.groups import Groups
 
 NO_OFFSET = -1
+NO_PRODUCER = -1
 EXPIRING_METADATA = 10_000  # characters that fit into a record with an expiry, whatever they are
 MISSING_GROUP = 9  # from this version of OffsetCommit on a missing group has an error of its own
 
@@ -107,6 +109,15 @@ class Offsets:
         if partitions is None:
             partitions = topics[self.topic_names.setdefault(topic, topic)] = {}
         partitions[partition] = offset
+
+    def replay_all(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
+        """Several commits to one topic, outside of transactions."""
+        partitions = self.committed.get(group, {}).get(topic)
+        if partitions is None or self.pending:
+            for partition, offset in offsets.items():
+                self.replay(OffsetKey(group, topic, partition), offset, NO_PRODUCER)
+        else:
+            partitions.update(offsets)
 
     def set_aside(self, key: Key, producer_id: int, offset: Offset) -> None:
         waiting = self.pending.setdefault(key, {})
