@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.coordinators import encode
+from moldau.broker.coordinators import decode, encode
 from moldau.machines import offsets
 from moldau.machines.effects import Change, Effects, Producer
 from moldau.machines.offset_records import NO_TOPIC_ID, TopicCommit, tombstone
-from moldau.machines.offsets import Offsets, Row
+from moldau.machines.offsets import Offsets, Row, read
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
+from moldau.wire.errors import Error, WireError
+from moldau.wire.records import Record
 from moldau.wire.refusal import Refused
 
 from .groups_home import Home
@@ -196,6 +199,25 @@ def test_records_are_written_as_the_codec_writes_them(
     value = m.OffsetCommitValue(offset, leader_epoch, text, 7, expires_ms, topic_id)
     assert change.encoded == encode(Change(key, value, 4 if expires_ms == -1 else 1))
     assert tombstone(text, text, 3).encoded == encode(Change(key, None))
+    for made in (change, tombstone(text, text, 3)):
+        assert made.encoded is not None
+        again, found = decode("__consumer_offsets", Record(0, 0, made.encoded[0], made.encoded[1]))
+        assert (None if found is None else read(found)) == made.value
+        assert (again.group, again.topic, again.partition) == (text, text, 3)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_damaged_records_are_not_believed(key: bytes, value: bytes) -> None:
+    known = TopicCommit("g", "t", NO_TOPIC_ID, 7, -1).change(3, 1, 2, "m").encoded
+    assert known is not None and known[1] is not None
+    for first, second in (
+        (b"\0\1" + key, value),
+        (known[0], value),
+        (known[0], known[1][:-1] + value),
+        (known[0] + key, value),
+    ):
+        with suppress(WireError):
+            decode("__consumer_offsets", Record(0, 0, first, second))
 
 
 def test_topic_names_are_kept_once() -> None:

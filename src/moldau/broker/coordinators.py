@@ -19,6 +19,7 @@ from moldau.broker.topics import plan_topic
 from moldau.broker.wait import Wait
 from moldau.broker.work import BUSY, Work
 from moldau.log.answers import Origin
+from moldau.machines import offset_records
 from moldau.machines.effects import Change, Effects, Producer, Promise
 from moldau.machines.topics import NewTopic
 from moldau.wire import codec
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 logger = logs.get(__name__)
 
-CHUNK = 1 << 16  # bytes that are replayed in one step of a load
+CHUNK = 1 << 14  # bytes that are replayed in one step of a load
 LOAD_AGAIN_MS = 10_000  # pause after a load that failed
 LOAD_AT_ONCE = 1 << 20  # a log of at most this size is loaded when it is asked for; for a larger one clients come again
 TIMERS_AT_ONCE = 1000
@@ -352,6 +353,12 @@ def record_of(place: int, key: bytes, value: bytes | None) -> bytes:
     return (SMALL[total] if total < SMALL_ONES else zigzag(total)) + body
 
 
+# Records that are read without the codec where they are many.
+READERS: dict[tuple[str, bytes], Callable[[bytes, bytes | None], tuple[Any, Any] | None]] = {
+    ("__consumer_offsets", offset_records.KEY): offset_records.read_record,
+}
+
+
 def encode(change: Change) -> tuple[bytes, bytes | None]:
     """As Kafka's coordinators write it: in front of the key stands which record it is, of the value its version."""
     spec = change.key.SCHEMA
@@ -379,6 +386,9 @@ def decode(topic: str, record: Record) -> tuple[Any, Any]:
     """Key and value of a record; a key of a later release is (None, None), as Kafka skips what it does not know."""
     if record.key is None or len(record.key) < 2:
         raise WireError("a record of a coordinator without a key")
+    quick = READERS.get((topic, record.key[:2]))
+    if quick is not None and (found := quick(record.key, record.value)) is not None:
+        return found
     key_class, version, value_class = classes(topic, int.from_bytes(record.key[:2]))
     if key_class is None:
         return None, None

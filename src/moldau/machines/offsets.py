@@ -238,6 +238,7 @@ def plan(
     if expires_ms != NO_EXPIRY:
         limit = min(limit, EXPIRING_METADATA)
     last: TopicCommit | None = None
+    last_id = NO_TOPIC_ID
     for topic, topic_id, partition, offset, leader_epoch, metadata in rows:
         error = none
         if metadata and len(metadata) > limit:
@@ -248,7 +249,8 @@ def plan(
             except Refused as refused:
                 error = refused.error
         if error is none:
-            if last is None or topic != last.topic or topic_id != last.topic_id:
+            if last is None or topic != last.topic or topic_id != last_id:
+                last_id = topic_id
                 last = TopicCommit(group_id, topic, topic_id, now_ms, expires_ms)
             changes.append(last.change(partition, offset, leader_epoch, metadata or ""))
         errors.append(error)
