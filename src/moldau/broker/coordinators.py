@@ -157,11 +157,11 @@ class Coordinators(Generic[M]):
         """Have a machine now if its log is short; a long one is loaded in the background."""
         if self.broken.get(index, 0) > self.node.clock.monotonic_ms():
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
-        load = self.begin_load(index)
-        if self.home(index).log.size > LOAD_AT_ONCE:
-            self.node.work.add(load)
+        if self.readable(index).log.size > LOAD_AT_ONCE:
+            if index not in self.loads:
+                self.node.work.add(self.begin_load(index))
             raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded.")
-        for _ in load:
+        for _ in self.begin_load(index):
             pass
         if index not in self.machines:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
@@ -176,7 +176,7 @@ class Coordinators(Generic[M]):
     def loading(self, index: int) -> Work:
         """Replay a partition into a new machine, step by step."""
         try:
-            home, machine = self.home(index), self.make(index)
+            home, machine = self.readable(index), self.make(index)
             offset = home.log.start_offset
             while offset < home.log.end_offset:
                 offset = self.replay_chunk(home, machine, offset)
@@ -193,9 +193,13 @@ class Coordinators(Generic[M]):
     def home(self, index: int) -> Partition:
         """The partition behind a machine."""
         try:
-            home = self.node.replicas.leader(self.topic, index)
+            return self.node.replicas.leader(self.topic, index)
         except Refused as refused:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refused.message) from None
+
+    def readable(self, index: int) -> Partition:
+        """The same where its log can be read; raises Refused."""
+        home = self.home(index)
         if home.log.offline is not None:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{home} is offline: {home.log.offline}")
         return home

@@ -45,7 +45,7 @@ def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> A
         coordinators = getattr(node, COORDINATORS[key_type], None)
         if coordinators is None:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "")
-        coordinators.home(coordinators.partition_for(key))
+        coordinators.readable(coordinators.partition_for(key))
         brokers = node.brokers(connection.listener)
         host, port = next((host, port) for broker, host, port, _ in brokers if broker == node.id)
     except Refused as refused:
