@@ -65,6 +65,10 @@ class Run:
             loads = {broker.name: row.samples(broker, self.effort) for broker in brokers}
             for generator in loads.values():
                 closing.callback(generator.close)
+            if row.rehearsed:
+                for name, generator in loads.items():
+                    self.show(f"{row.name} · {name} · rehearsal")
+                    next(generator)
             for number in range(min(row.runs, self.effort.runs)):
                 for name, generator in loads.items():
                     self.show(f"{row.name} · {name} · run {number + 1}")

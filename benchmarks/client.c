@@ -1,45 +1,33 @@
 /* The load of the benchmarks: librdkafka and plain sockets, so that the client is not the bottleneck.
  *
  *   client version
- *   client produce  brokers= topic= partitions= count= size= seconds= [keys=] [rd.NAME=VALUE ...]
- *   client consume  brokers= topic= partitions= count= seconds= [rd.NAME=VALUE ...]
- *   client latency  brokers= topic= count= size= rate= seconds= skip= [p.NAME=VALUE c.NAME=VALUE ...]
- *   client flood    port= frame=FILE count= connections= depth= seconds=
+ *   client produce   brokers= topic= partitions= count= size= seconds= [keys=] [rd.NAME=VALUE ...]
+ *   client consume   brokers= topic= partitions= count= seconds= [rd.NAME=VALUE ...]
+ *   client latency   brokers= topic= count= size= rate= seconds= skip= [p.NAME=VALUE c.NAME=VALUE ...]
+ *   client commit    brokers= topic= partitions= group= count= connections= seconds= [rd.NAME=VALUE ...]
+ *   client flood     port= frame=FILE [answer=FILE] count= connections= depth= seconds=
+ *   client classic   port= topic= partitions= group= count= connections= seconds=
+ *   client consumer  port= topic= partitions= group= count= connections= seconds=
  *
  * rd. goes to every librdkafka client, p. to producers and c. to consumers only. Every loop ends after `count`
  * messages or `seconds`, and on SIGTERM, whichever is first. The answer is one line of JSON; a fault is one
  * sentence on stderr and exit code 1.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "client.h"
 #include <librdkafka/rdkafka.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PAYLOADS = 64, BATCH = 2000, MAX_CONNECTIONS = 64, MAX_PROPERTIES = 64 };
+enum { PAYLOADS = 64, BATCH = 2000 };
 
-struct options {
-    const char *brokers, *topic, *frame;
-    long partitions, count, size, keys, rate, seconds, skip, port, connections, depth;
-    const char *properties[MAX_PROPERTIES];
-    int property_count;
-};
-
-static struct options options = {.partitions = 1, .count = 1, .size = 100, .rate = 1000, .seconds = 60,
+struct options options = {.partitions = 1, .count = 1, .size = 100, .rate = 1000, .seconds = 60,
                                  .connections = 1, .depth = 1};
 
 static const struct {
@@ -49,7 +37,9 @@ static const struct {
 } OPTIONS[] = {
     {"brokers", offsetof(struct options, brokers), 1},
     {"topic", offsetof(struct options, topic), 1},
+    {"group", offsetof(struct options, group), 1},
     {"frame", offsetof(struct options, frame), 1},
+    {"answer", offsetof(struct options, answer), 1},
     {"partitions", offsetof(struct options, partitions), 0},
     {"count", offsetof(struct options, count), 0},
     {"size", offsetof(struct options, size), 0},
@@ -62,26 +52,26 @@ static const struct {
     {"depth", offsetof(struct options, depth), 0},
 };
 
-static volatile sig_atomic_t stopping;
+volatile sig_atomic_t stopping;
 
 static void on_stop(int signal) {
     (void)signal;
     stopping = 1;
 }
 
-static double now(void) {
+double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static double cpu_seconds(void) {
+double cpu_seconds(void) {
     struct rusage r;
     getrusage(RUSAGE_SELF, &r);
     return r.ru_utime.tv_sec + r.ru_stime.tv_sec + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e-6;
 }
 
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
+void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
@@ -89,7 +79,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *for
     _exit(1);
 }
 
-static void *allocate(size_t size) {
+void *allocate(size_t size) {
     void *memory = calloc(1, size);
     if (!memory)
         fail("out of memory: %zu bytes", size);
@@ -97,7 +87,7 @@ static void *allocate(size_t size) {
 }
 
 /* The answer is printed; closing the clients in order would only cost time that nobody measures. */
-__attribute__((noreturn)) static void finish(void) {
+void finish(void) {
     fflush(stdout);
     _exit(0);
 }
@@ -194,15 +184,20 @@ static rd_kafka_topic_t *producer(rd_kafka_t **client) {
     return topic;
 }
 
-static rd_kafka_t *consumer(void) {
+static rd_kafka_t *member(const char *group) {
     char error[512];
     rd_kafka_conf_t *conf = configuration('c');
-    set_property(conf, "group.id", "bench");
+    set_property(conf, "group.id", group);
     set_property(conf, "enable.auto.commit", "false");
     rd_kafka_t *client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error);
     if (!client)
         fail("no consumer: %s", error);
     rd_kafka_poll_set_consumer(client);
+    return client;
+}
+
+static rd_kafka_t *consumer(void) {
+    rd_kafka_t *client = member("bench");
     rd_kafka_topic_partition_list_t *partitions = rd_kafka_topic_partition_list_new(options.partitions);
     for (int i = 0; i < options.partitions; i++)
         rd_kafka_topic_partition_list_add(partitions, options.topic, i)->offset = 0;
@@ -335,7 +330,7 @@ static void wait_until_primed(void) {
     }
 }
 
-static int ascending(const void *left, const void *right) {
+int ascending(const void *left, const void *right) {
     double a = *(const double *)left, b = *(const double *)right;
     return a < b ? -1 : a > b;
 }
@@ -389,115 +384,59 @@ static void latency(void) {
     finish();
 }
 
-/* ---- flood: the same request over and over on plain sockets, `depth` of them in flight on each ---- */
+/* ---- commit: members that commit all of their partitions, one synchronous call after the other ---- */
 
-struct connection {
-    int socket;
-    long sent, answered;
-    long offset;             /* bytes of the next request that are sent already */
-    unsigned char length[4]; /* of the answer that is coming in */
-    int length_bytes;
-    long body_left;
-};
+static pthread_barrier_t assigned, committed;
 
-static char *block; /* `depth` copies of the request in a row, so that one send fills the window */
-static long request_size;
-
-static void load_request(void) {
-    FILE *file = fopen(options.frame, "rb");
-    if (!file)
-        fail("%s: %s", options.frame, strerror(errno));
-    fseek(file, 0, SEEK_END);
-    request_size = ftell(file);
-    rewind(file);
-    block = allocate(request_size * options.depth);
-    if (request_size <= 0 || fread(block, 1, request_size, file) != (size_t)request_size)
-        fail("%s cannot be read whole", options.frame);
-    fclose(file);
-    for (long i = 1; i < options.depth; i++)
-        memcpy(block + i * request_size, block, request_size);
-}
-
-static int connect_loopback(void) {
-    int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(options.port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
-        fail("port %ld: %s", options.port, strerror(errno));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    return fd;
-}
-
-static int may_send(const struct connection *c, long share) {
-    return c->sent < share && c->sent - c->answered < options.depth;
-}
-
-static void send_window(struct connection *c, long share) {
-    while (may_send(c, share)) {
-        long window = options.depth - (c->sent - c->answered), left = share - c->sent;
-        long bytes = request_size * (window < left ? window : left) - c->offset;
-        ssize_t taken = send(c->socket, block + c->offset, bytes, MSG_NOSIGNAL);
-        if (taken < 0 && errno == EAGAIN)
-            return;
-        if (taken < 0)
-            fail("send: %s", strerror(errno));
-        c->offset += taken;
-        c->sent += c->offset / request_size;
-        c->offset %= request_size;
+static rd_kafka_topic_partition_list_t *wait_for_assignment(rd_kafka_t *client) {
+    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1), *found = NULL;
+    rd_kafka_topic_partition_list_add(topics, options.topic, RD_KAFKA_PARTITION_UA);
+    rd_kafka_subscribe(client, topics);
+    for (double deadline = now() + options.seconds; !found || found->cnt < options.partitions;) {
+        if (now() > deadline)
+            fail("no assignment within %ld s", options.seconds);
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(client, 100);
+        if (message)
+            rd_kafka_message_destroy(message);
+        if (found)
+            rd_kafka_topic_partition_list_destroy(found);
+        rd_kafka_assignment(client, &found);
     }
+    return found;
 }
 
-/* Reads what has come and counts whole answers; only their lengths are looked at. */
-static long receive_answers(struct connection *c) {
-    static unsigned char buffer[1 << 16];
-    long answers = 0;
-    for (;;) {
-        ssize_t size = recv(c->socket, buffer, sizeof buffer, 0);
-        if (size == 0)
-            fail("the broker closed the connection");
-        if (size < 0 && errno == EAGAIN)
-            return answers;
-        if (size < 0)
-            fail("recv: %s", strerror(errno));
-        for (ssize_t at = 0; at < size;) {
-            if (c->length_bytes < 4) {
-                c->length[c->length_bytes++] = buffer[at++];
-                c->body_left = (long)c->length[0] << 24 | c->length[1] << 16 | c->length[2] << 8 | c->length[3];
-                continue;
-            }
-            long step = c->body_left < size - at ? c->body_left : size - at;
-            at += step;
-            c->body_left -= step;
-            if (!c->body_left)
-                c->length_bytes = 0, c->answered++, answers++;
-        }
+static void *commit_again_and_again(void *number) {
+    char group[128];
+    snprintf(group, sizeof group, "%s-%ld", options.group, (long)number);
+    rd_kafka_t *client = member(group);
+    rd_kafka_topic_partition_list_t *mine = wait_for_assignment(client);
+    pthread_barrier_wait(&assigned);
+    double deadline = now() + options.seconds;
+    for (long done = 0; done < options.count / options.connections && !stopping && now() < deadline; done++) {
+        for (int i = 0; i < mine->cnt; i++)
+            mine->elems[i].offset = done;
+        rd_kafka_resp_err_t error = rd_kafka_commit(client, mine, 0);
+        if (error)
+            fail("commit: %s", rd_kafka_err2str(error));
+        __atomic_add_fetch(&acknowledged, 1, __ATOMIC_RELAXED);
     }
+    pthread_barrier_wait(&committed);
+    return NULL;
 }
 
-static void flood(void) {
-    if (options.connections > MAX_CONNECTIONS)
-        fail("at most %d connections", MAX_CONNECTIONS);
-    struct connection connections[MAX_CONNECTIONS] = {0};
-    struct pollfd polled[MAX_CONNECTIONS];
-    load_request();
-    for (int i = 0; i < options.connections; i++)
-        polled[i].fd = connections[i].socket = connect_loopback();
-    long share = options.count / options.connections, answered = 0;
-    double start = now(), deadline = start + options.seconds, cpu = cpu_seconds();
-    while (answered < share * options.connections && !stopping && now() < deadline) {
-        for (int i = 0; i < options.connections; i++) {
-            send_window(&connections[i], share);
-            polled[i].events = POLLIN | (may_send(&connections[i], share) ? POLLOUT : 0);
-        }
-        poll(polled, options.connections, 1000);
-        for (int i = 0; i < options.connections; i++)
-            if (polled[i].revents)
-                answered += receive_answers(&connections[i]);
-    }
+static void commit(void) {
+    pthread_t thread;
+    pthread_barrier_init(&assigned, NULL, options.connections + 1);
+    pthread_barrier_init(&committed, NULL, options.connections + 1);
+    for (long i = 0; i < options.connections; i++)
+        if (pthread_create(&thread, NULL, commit_again_and_again, (void *)i))
+            fail("no thread");
+    pthread_barrier_wait(&assigned);
+    double start = now(), cpu = cpu_seconds();
+    pthread_barrier_wait(&committed);
     double wall = now() - start;
-    printf("{\"n\":%ld,\"wall\":%.4f,\"per_second\":%.1f,\"client_cpu\":%.3f}\n", answered, wall, answered / wall,
-           cpu_seconds() - cpu);
+    printf("{\"n\":%ld,\"wall\":%.4f,\"per_second\":%.1f,\"client_cpu\":%.3f}\n", acknowledged, wall,
+           acknowledged / wall, cpu_seconds() - cpu);
     finish();
 }
 
@@ -505,7 +444,10 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } MODES[] = {{"produce", produce}, {"consume", consume}, {"latency", latency}, {"flood", flood}};
+    } MODES[] = {
+        {"produce", produce}, {"consume", consume}, {"latency", latency}, {"commit", commit},
+        {"flood", flood}, {"classic", join_classic}, {"consumer", join_consumer},
+    };
     if (argc == 2 && !strcmp(argv[1], "version")) {
         puts(rd_kafka_version_str());
         return 0;
@@ -516,5 +458,5 @@ int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof MODES / sizeof *MODES; i++)
         if (!strcmp(argv[1], MODES[i].name))
             MODES[i].run();
-    fail("usage: client version|produce|consume|latency|flood NAME=VALUE ...");
+    fail("usage: client version|produce|consume|latency|commit|flood|classic|consumer NAME=VALUE ...");
 }

@@ -9,7 +9,7 @@ import confluent_kafka
 
 from benchmarks.places import CACHE, BenchError
 
-SOURCE = Path(__file__).with_name("client.c")
+SOURCES = sorted(Path(__file__).parent.glob("*.[ch]"))
 BINARY = CACHE / "client"
 NEEDED = (
     "Install a C compiler, pkg-config and librdkafka's headers (Debian: apt-get install gcc pkg-config librdkafka-dev)"
@@ -57,11 +57,13 @@ def headers() -> list[str]:
 def build() -> None:
     """Compile the client, unless it is newer than what it is made of."""
     shared = library()
-    if BINARY.exists() and BINARY.stat().st_mtime > max(SOURCE.stat().st_mtime, shared.stat().st_ctime):
+    newest = max(source.stat().st_mtime for source in SOURCES)
+    if BINARY.exists() and BINARY.stat().st_mtime > max(newest, shared.stat().st_ctime):
         return
     BINARY.parent.mkdir(parents=True, exist_ok=True)
     linking = [str(shared), f"-Wl,-rpath,{shared.parent}", "-lpthread"]
-    command = ["cc", "-O2", "-Wall", "-o", str(BINARY), str(SOURCE), *headers(), *linking]
+    sources = [str(source) for source in SOURCES if source.suffix == ".c"]
+    command = ["cc", "-O2", "-Wall", "-o", str(BINARY), *sources, *headers(), *linking]
     compiled = subprocess.run(command, capture_output=True, text=True)
     if compiled.returncode:
         raise BenchError(f"The client does not compile: {compiled.stderr.strip()}")

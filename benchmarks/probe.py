@@ -1,7 +1,7 @@
 """Raw requests: the frame that the flood repeats, and the first produce that a starting broker acknowledges.
 
-Metadata v8 and Produce v7 are what librdkafka sends, and simple enough to stand here as structs: a client of the
-benchmarks owes nothing to the code that is measured.
+They are versions that clients send, and simple enough to stand here as structs: a client of the benchmarks owes
+nothing to the code that is measured.
 """
 
 import socket
@@ -13,7 +13,7 @@ import google_crc32c
 
 from benchmarks.places import BenchError
 
-METADATA, PRODUCE = (3, 8), (0, 7)
+METADATA, PRODUCE, OFFSET_COMMIT, LIST_GROUPS = (3, 8), (0, 7), (8, 9), (16, 2)
 RECORD = bytes(range(100))
 
 
@@ -52,6 +52,25 @@ def produce_frame(topic: str) -> bytes:
     records = batch(RECORD)
     body = struct.pack(">hhii", -1, -1, 30000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(records)) + records
     return frame(PRODUCE, body)
+
+
+def compact(value: str) -> bytes:
+    """A short string as new versions write it."""
+    return bytes([len(value) + 1]) + value.encode()
+
+
+def commit_frame(group: str, topic: str, partitions: int) -> bytes:
+    """Offset 7 for each partition, from a consumer that is no member: generation -1, no member id, no instance."""
+    rows = b"".join(struct.pack(">iqiBB", index, 7, 0, 1, 0) for index in range(partitions))
+    member = struct.pack(">iBB", -1, 1, 0)
+    read = b"\2" + compact(topic) + bytes([partitions + 1]) + rows
+    return frame(OFFSET_COMMIT, b"\0" + compact(group) + member + read + b"\0\0")
+
+
+def committed_answer(topic: str, partitions: int) -> bytes:
+    """What the answer to it must be, without its length."""
+    rows = b"".join(struct.pack(">ihB", index, 0, 0) for index in range(partitions))
+    return struct.pack(">ixiB", 7, 0, 2) + compact(topic) + bytes([partitions + 1]) + rows + b"\0\0"
 
 
 def metadata_frame(topic: str) -> bytes:
