@@ -14,11 +14,9 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
-from moldau.broker import guards
-from moldau.broker.api import Handler, load
+from moldau.broker import guards, heads
+from moldau.broker.api import Handler, commit_one, load, produce_one
 from moldau.broker.api.api_versions import unsupported
-from moldau.broker.api.commit_one import commit_one
-from moldau.broker.api.produce_one import Known, learn, produce_one
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
@@ -44,8 +42,8 @@ from moldau.wire.refusal import Refused
 
 Route = tuple[Handler, type[Any]]
 
-PRODUCE, API_VERSIONS = 0, 18
-QUICK = {8: commit_one}  # requests whose messages would cost more than the work; of Produce not even the header is read
+API_VERSIONS = 18
+LEARN = {0: produce_one.learn, 8: commit_one.learn}  # requests whose messages cost more than the work; see heads.py
 SLICE_MS = 2.0  # how long background work may hold the node at a time
 IDLE_TICK_MS = 1000.0
 
@@ -75,7 +73,7 @@ class Node:
         self.id: int = settings["node.id"]
         self.apis = load()
         self.routes: dict[tuple[int, int], Route] = {}
-        self.produce_heads: dict[int, dict[bytes, Known]] = {}  # by version; forgotten when the metadata changes
+        self.heads: heads.Heads = {}  # forgotten when the metadata changes
         self.request_counts = dict.fromkeys(self.apis, 0)
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
@@ -135,7 +133,7 @@ class Node:
     def commit(self, result: Result[Any]) -> Any:
         """Make a command's records true, here and for all who ask from now on; returns its answer."""
         gone = [self.cluster.topics_by_id[r.topic_id] for r in result.records if r.SCHEMA.name == "RemoveTopicRecord"]
-        self.produce_heads.clear()
+        self.heads.clear()
         self.metadata.commit(result.records)
         for topic in gone:
             self.replicas.remove_topic(topic)
@@ -167,8 +165,7 @@ class Node:
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
-        if (answer := produce_one(self, connection, frame)) is not None:
-            self.request_counts[PRODUCE] += 1
+        if (answer := heads.serve(self, connection, frame)) is not None:
             connection.out.append(answer)
             return
         try:
@@ -182,11 +179,6 @@ class Node:
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        if key in QUICK and self.authorizer is None:
-            quick = QUICK[key](self, frame, position, version, correlation_id)
-            if quick is not None:
-                connection.out.append(quick)
-                return
         handle, cls = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
         request, _ = codec.decode_from(cls, version, frame, position)
@@ -196,8 +188,8 @@ class Node:
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
-            if key == PRODUCE and self.authorizer is None:
-                learn(self, connection, frame, version, request, outcome)
+            if key in LEARN and self.authorizer is None:
+                LEARN[key](self, connection, frame, version, request, outcome)
 
     def route(self, key: int, version: int) -> Route | None:
         """Who answers a request, if anybody. Classes are built when first needed: a start needs few of them."""

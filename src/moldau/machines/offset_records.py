@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from moldau.machines.effects import Change
 from moldau.wire.codec_write import uvarint
-from moldau.wire.records import zigzag
+from moldau.wire.records import HEADER, HEADER_SIZE, LENGTH_START, MAGIC, seal, zigzag
 
 NO_EXPIRY = -1
 NO_TOPIC_ID = bytes(16)
@@ -22,7 +22,7 @@ PLAIN, EXPIRING = 4, 1  # versions of the value: only the older one has room for
 PLAIN_VALUE = b"\0\4"
 SHORT = 128  # lengths below it take one byte
 
-PLACES = [bytes((place << 1,)) for place in range(64)]
+PLACE_SIZE = 12  # offset and leader epoch
 TAGGED_ID = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
 
 _length = Struct(">h").pack
@@ -33,7 +33,7 @@ _time = Struct(">q").pack
 _times = Struct(">qq").pack
 _value = Struct(">hqiB").unpack_from  # version, offset, leader epoch, length of the metadata
 _committed = Struct(">q").unpack_from
-_record = Struct(">iBhqi").pack  # partition, length of the value, version, offset, leader epoch
+_told = Struct(">Bh").pack  # length of the value, version
 # Half of what the constructors of named tuples cost.
 _new: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
@@ -103,23 +103,39 @@ class TopicCommit:
         return _new(Change, (key, offset, None, (self.head + _partition(partition), value)))
 
 
-def records_of(topic: TopicCommit, parts: Sequence[tuple[int, int, int]]) -> tuple[bytes, dict[int, Offset]]:
-    """Records of a batch for commits (partition, offset, leader epoch) without metadata or expiry, and the offsets.
+class Stencil:
+    """Batches of commits without metadata or expiry, by one group to the same partitions of one topic.
 
-    Such records of one topic differ in three numbers and their place, which for at most 64 of them takes one byte.
+    One such batch differs from another in offsets and leader epochs, which are written as they stand in a request, and
+    in its time.
     """
-    key_size, value_size = zigzag(len(topic.head) + 4), len(topic.tail) + 15
-    suffix = b"\1" + topic.tail + b"\0"
-    prefix = key_size + topic.head
-    opening = zigzag(3 + len(prefix) + 19 + len(suffix)) + b"\0\0"
-    common = topic.now_ms, NO_EXPIRY, topic.topic_id
-    told = value_size << 1
-    body: list[bytes] = []
-    offsets: dict[int, Offset] = {}
-    for place, (partition, at, leader_epoch) in enumerate(parts):
-        body += opening, PLACES[place], prefix, _record(partition, told, PLAIN, at, leader_epoch), suffix
-        offsets[partition] = _new(Offset, (at, leader_epoch, "", *common))
-    return b"".join(body), offsets
+
+    __slots__ = ("count", "length", "parts", "tail")
+
+    def __init__(self, group: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> None:
+        self.count = len(partitions)
+        self.tail = (b"\0" if topic_id == NO_TOPIC_ID else TAGGED_ID + topic_id) + b"\0"
+        key, value_size = key_head(group, topic), 23 + len(self.tail) - 1
+        before, after = zigzag(len(key) + 4) + key, _told(value_size << 1, PLAIN)
+        size = 3 + len(before) + 4 + len(after) + PLACE_SIZE + 9 + len(self.tail)
+        self.parts: list[bytes] = [
+            b""
+        ]  # the header; then for each record what is before its place, its place, the rest
+        for at, partition in enumerate(partitions):
+            opening = zigzag(size) + b"\0\0" + zigzag(at)
+            self.parts += opening + before + _partition(partition) + after, b"", b""
+        self.length = HEADER_SIZE - LENGTH_START + sum(map(len, self.parts))
+        self.length += self.count * (PLACE_SIZE + 9 + len(self.tail))
+
+    def batch(self, places: Sequence[bytes], now_ms: int) -> bytearray:
+        """A batch with these offsets and leader epochs, in the order of the partitions."""
+        parts, count = self.parts, self.count
+        parts[0] = HEADER.pack(0, self.length, -1, MAGIC, 0, 0, count - 1, now_ms, now_ms, -1, -1, -1, count)
+        parts[2::3] = places
+        parts[3::3] = (b"\1" + _time(now_ms) + self.tail,) * count
+        batch = bytearray().join(parts)
+        seal(memoryview(batch))
+        return batch
 
 
 def read_record(key: bytes, value: bytes | None) -> tuple[OffsetKey, Offset | None] | None:

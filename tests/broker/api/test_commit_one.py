@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moldau.broker import node as node_module
-from moldau.broker.api.commit_one import commit_one
+from moldau.broker.heads import serve
 from moldau.wire import frames
 from moldau.wire import messages as m
+from moldau.wire.errors import WireError
 
-from ..conftest import Client, World
+from ..conftest import World
 
 Make = Callable[..., World]
 PARTITIONS = 70
@@ -55,68 +55,152 @@ def log_of(world: World) -> bytes:
     return b"" if span is None else bytes(span.read())
 
 
+def both_ways(two: tuple[World, World], play: Callable[[World], Any]) -> None:
+    """What is said, written and known after the same play must be the same."""
+    outcomes: list[Any] = []
+    for world, way in zip(two, ("short", "long"), strict=True):
+        with pytest.MonkeyPatch.context() as patched:
+            if way == "long":
+                patched.setattr("moldau.broker.heads.serve", lambda *_: None)
+            said = play(world)
+        outcomes.append((said, log_of(world), world.node.groups.machine(0).offsets.committed))
+    assert outcomes[0] == outcomes[1]
+
+
+steps = st.lists(st.tuples(st.integers(8, 10), st.sampled_from(["g", "h"]), members, parts), max_size=4)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(8, 10), st.sampled_from(["g", "h"]), members, parts), max_size=4))
-def test_both_ways_say_and_write_the_same(two: tuple[World, World], steps: list[Any]) -> None:
-    answers: list[list[Any]] = []
-    for world, table in zip(two, ({8: commit_one}, {}), strict=True):
-        client, said = Client(world.node), list[Any]()
+@given(steps, st.integers(0, 1 << 40))
+def test_both_ways_say_and_write_the_same(two: tuple[World, World], steps: list[Any], shift: int) -> None:
+    def play(world: World) -> list[Any]:
+        topic_id, said = world.node.cluster.topics["t" * 20].id, list[Any]()
+        for more in (0, shift):  # the second time all that can be is known
+            for version, group, member, rows in steps:
+                moved = [(index, offset + more, *rest) for index, offset, *rest in rows]
+                said.append(world.call(request([topic_id], version, group, member, moved), version))
+        return said
+
+    both_ways(two, play)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    version=st.sampled_from([8, 9, 10]),
+    at=st.integers(0, 200),
+    byte=st.integers(0, 255),
+    cut=st.integers(0, 20),
+    more=st.binary(max_size=3),
+)
+def test_a_damaged_request_fares_alike_both_ways(
+    two: tuple[World, World], version: int, at: int, byte: int, cut: int, more: bytes
+) -> None:
+    def play(world: World) -> list[Any]:
         topic_id = world.node.cluster.topics["t" * 20].id
-        for version, group, member, rows in steps:
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(node_module, "QUICK", table)
-                asked = request([topic_id], version, group, member, rows)
-                answer = client.call(asked, version)
-            said.append(answer)
-        answers.append(said)
-    quick, slow = two
-    assert answers[0] == answers[1]
-    assert log_of(quick) == log_of(slow)
-    known = [world.node.groups.machine(0).offsets.committed for world in two]
-    assert known[0] == known[1]
+        asked = request([topic_id], version, "g", ("", None, -1), [(index, 5, 0, "") for index in range(3)])
+        whole = bytes(frames.request_frame(asked, version, 1, "test")[4:])
+        damaged = bytearray(whole[: len(whole) - cut] + more)
+        damaged[at % len(damaged)] = byte
+        return [send(world, frame) for frame in (whole, whole, damaged, whole)]
+
+    both_ways(two, play)
+
+
+def send(world: World, frame: Any) -> bytes:
+    connection = world.client.connection
+    try:
+        world.node.receive(connection, memoryview(bytearray(frame)))
+    except WireError as error:
+        return str(error).encode()
+    said = b"".join(connection.out)
+    connection.out.clear()
+    return said
+
+
+def test_members_commit_alike_both_ways_and_stay_alive_by_it(two: tuple[World, World]) -> None:
+    def play(world: World) -> list[Any]:
+        topic_id, said = world.node.cluster.topics["t" * 20].id, list[Any]()
+        member, generation = join(world, "m")
+        for offset in range(6):
+            world.advance(7_000)  # of a session of 10 s
+            asked = request([topic_id], 9, "m", (member, None, generation), [(3, offset, 0, ""), (1, offset, 0, "")])
+            said.append(world.call(asked, 9))
+        late = request([topic_id], 9, "m", (member, None, generation - 1), [(3, 99, 0, ""), (1, 99, 0, "")])
+        said.append(world.call(late, 9))
+        world.advance(11_000)
+        said.append(world.call(asked, 9))
+        return said
+
+    both_ways(two, play)
+
+
+def join(world: World, group: str) -> tuple[str, int]:
+    """A classic group with one member, whose session is 10 s."""
+    asked = m.JoinGroupRequest(
+        group, 10_000, 10_000, "", None, "consumer", [m.JoinGroupRequest_JoinGroupRequestProtocol("range", b"")]
+    )
+    asked.member_id = world.call(asked).member_id
+    world.client.send(asked, 9)
+    world.advance(3_000)
+    joined = world.client.take()
+    shares = [m.SyncGroupRequest_SyncGroupRequestAssignment(asked.member_id, b"x")]
+    world.call(m.SyncGroupRequest(group, joined.generation_id, asked.member_id, None, "consumer", "range", shares))
+    return asked.member_id, joined.generation_id
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
 def test_usual_commit_takes_the_short_way(world: World, version: int) -> None:
     topic_id = world.create("t" * 20, 3)
+    rows = [(index, 5, 0, "") for index in range(2)]
+    assert not goes_shortly(world, request([topic_id], version, "g", ("", None, -1), rows), version)
+    world.call(request([topic_id], version, "g", ("", None, -1), rows), version)
+    for others in ([(0, 6, 0, ""), (1, 1 << 40, 3, None)], [(2, 6, 0, ""), (0, 6, 0, "")]):
+        assert goes_shortly(world, request([topic_id], version, "g", ("", None, -1), others), version)
+
+
+def test_member_of_a_consumer_group_takes_the_short_way(world: World) -> None:
+    topic_id = world.create("t" * 20, 3)
+    joined = m.ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 60_000, ["t" * 20], None, None, [])
+    epoch = world.call(joined, 1).member_epoch
     rows = [(index, 5, 0, "") for index in range(3)]
-    asked = request([topic_id], version, "g", ("", None, -1), rows)
-    world.call(asked, version)
-    assert short_way(world, asked, version) is not None
+    asked = request([topic_id], 9, "g", ("m", None, epoch), rows)
+    world.call(asked, 9)
+    assert goes_shortly(world, asked, 9)
 
 
 def test_unusual_commits_take_the_long_way(world: World) -> None:
     topic_id = world.create("t" * 20, 3)
-    rows = [(0, 5, 0, "")]
     nobody = "", None, -1
-    usual = request([topic_id], 10, "g", nobody, rows)
-    assert short_way(world, usual, 10) is None, "the group is not known yet"
-    world.call(usual, 10)
+    usual = request([topic_id], 10, "g", nobody, [(0, 5, 0, "")])
     for asked in (
-        request([topic_id, topic_id], 10, "g", nobody, rows),
-        request([], 10, "g", nobody, rows),
-        request([topic_id], 10, "g", nobody, []),
-        request([b"x" * 16], 10, "g", nobody, rows),
+        request([topic_id, topic_id], 10, "g", nobody, [(0, 5, 0, "")]),
+        request([topic_id], 10, "g", nobody, [(0, 5, 0, "m")]),
+        request([topic_id], 10, "g", nobody, [(index % 3, 5, 0, "") for index in range(65)]),
+    ):
+        world.call(asked, 10)
+        assert not goes_shortly(world, asked, 10)
+    world.call(usual, 10)
+    world.call(request([topic_id], 10, "g", nobody, [(9, 5, 0, "")]), 10)
+    assert goes_shortly(world, usual, 10)
+    for asked in (
         request([topic_id], 10, "g", nobody, [(9, 5, 0, "")]),
         request([topic_id], 10, "g", nobody, [(0, 5, 0, "m")]),
-        request([topic_id], 10, "g" * 130, nobody, rows),
-        request([topic_id], 10, "g", ("x", None, 1), rows),
+        request([topic_id], 10, "g", ("x", None, 1), [(0, 5, 0, "")]),
     ):
-        assert short_way(world, asked, 10) is None
-    assert short_way(world, usual, 7) is None
+        assert not goes_shortly(world, asked, 10)
+    world.call(usual, 7)
+    assert not goes_shortly(world, usual, 7)
 
 
-def short_way(world: World, asked: Any, version: int) -> bytes | None:
-    frame = memoryview(bytearray(frames.request_frame(asked, version, 1, "test")[4:]))
-    position = frames.request_header(frame)[4]
-    return commit_one(world.node, frame, position, version, 1)
+def test_sets_of_partitions_that_are_kept_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.broker.api.commit_one.MOST", 4)
+    topic_id = world.create("t" * 20, 20)
+    for index in range(20):
+        world.call(request([topic_id], 10, "g", ("", None, -1), [(index, 5, 0, "")]), 10)
+    ((known,),) = (heads.values() for heads in world.node.heads.values())
+    assert 0 < len(known.known) <= 4
 
 
-def test_torn_requests_are_left_to_the_long_way(world: World) -> None:
-    topic_id = world.create("t" * 20, 3)
-    asked = request([topic_id], 10, "g", ("", None, -1), [(0, 5, 0, "")])
-    world.call(asked, 10)
-    whole = bytes(frames.request_frame(asked, 10, 1, "test")[4:])
-    position = frames.request_header(memoryview(whole))[4]
-    for size in range(position, len(whole)):
-        assert commit_one(world.node, memoryview(whole[:size]), position, 10, 1) is None
+def goes_shortly(world: World, asked: Any, version: int) -> bool:
+    frame = frames.request_frame(asked, version, 1, "test")[4:]
+    return serve(world.node, world.client.connection, memoryview(bytearray(frame))) is not None

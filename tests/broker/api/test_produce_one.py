@@ -4,11 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.api.produce_one import produce_one
+from moldau.broker.heads import serve
 from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 from moldau.wire.records import Record, build
+from tests.broker.transactional import Transactional
 
 LONG = "long-" + "x" * 200
 NOW = 1_700_000_000_000
@@ -33,7 +34,7 @@ def answers(world, monkeypatch, way, sent):
     """What the node answers, frame by frame. The first of its kind goes the long way on both, and is learnt from."""
     with monkeypatch.context() as patched:
         if way == "long":
-            patched.setattr("moldau.broker.node.produce_one", lambda *_: None)
+            patched.setattr("moldau.broker.heads.serve", lambda *_: None)
         given = [send(world, frame) for frame in sent]
     return given, {str(p): p.log.end_offset for p in world.node.replicas}
 
@@ -103,6 +104,68 @@ def test_a_refusal_by_the_log_is_the_same_both_ways(make_world, monkeypatch, ver
     assert outcomes[0] == outcomes[1]
 
 
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from([1, 2]),
+    st.lists(
+        st.sampled_from(["send", "send", "send", "again", "ahead", "stale", "plain", "commit", "abort", "init"]),
+        max_size=15,
+    ),
+)
+def test_transactions_fare_alike_both_ways(make_world, version, steps):
+    outcomes = []
+    for way in ("short", "long"):
+        world = seeded(make_world)
+        world.create("t")
+        with pytest.MonkeyPatch.context() as patched:
+            if way == "long":
+                patched.setattr("moldau.broker.heads.serve", lambda *_: None)
+            outcomes.append((told(world, version, steps), world.node.replicas.by_name["t"][0].log.end_offset))
+    assert outcomes[0] == outcomes[1]
+
+
+def told(world, version, steps):
+    """What a producer hears at each step; version 1 adds its partition before it writes."""
+    producer = Transactional(world, "x", version).begin()
+    return [step(producer, name) for name in steps]
+
+
+def step(producer, name):
+    if name in ("commit", "abort"):
+        return producer.end(name == "commit")
+    if name == "init":
+        return producer.init()
+    if producer.version == 1 and name == "send":
+        producer.add("t", 0)
+    if name == "send":
+        return producer.send("t", b"v")
+    sequence, before = producer.sequences.get(("t", 0), 0), producer.identity
+    if name == "stale":
+        producer.identity = before._replace(epoch=before.epoch - 1)
+    batch = producer.batch(sequence + {"again": -1, "ahead": 7}.get(name, 0) & 0x7FFFFFFF, b"v")
+    if name == "plain":
+        batch = build([Record(0, NOW, None, b"v")])
+    producer.identity = before
+    return producer.produce(bytes(batch), "t")
+
+
+def test_only_the_first_batch_of_a_transaction_goes_the_long_way(world):
+    world.create("t")
+    producer, shortly = Transactional(world, "x").begin(), []
+    for _ in range(3):
+        for _ in range(3):
+            batch = producer.batch(len(shortly) % 3, b"v")
+            data = m.ProduceRequest_TopicProduceData(
+                "t", partition_data=[m.ProduceRequest_PartitionProduceData(0, batch)]
+            )
+            frame = frames.request_frame(m.ProduceRequest("x", -1, 1000, [data]), 12, 1, "c")[4:]
+            shortly.append(serve(world.node, world.client.connection, memoryview(bytearray(frame))) is not None)
+            if not shortly[-1]:
+                send(world, frame)
+        assert not producer.end()
+    assert shortly == [False, True, True] * 3
+
+
 @pytest.mark.parametrize("version", [5, 7, 8, 9, 10, 12, 13])
 def test_a_request_like_one_before_goes_the_short_way(world, version):
     topic_id = world.create("t")
@@ -111,7 +174,7 @@ def test_a_request_like_one_before_goes_the_short_way(world, version):
         if not value:
             send(world, frame)
         else:
-            assert produce_one(world.node, world.client.connection, memoryview(bytearray(frame)))
+            assert serve(world.node, world.client.connection, memoryview(bytearray(frame)))
 
 
 def test_topics_with_names_of_several_lengths_go_the_short_way_on_one_connection(world):
@@ -122,7 +185,7 @@ def test_topics_with_names_of_several_lengths_go_the_short_way_on_one_connection
     for frame in sent:
         send(world, frame)
     for frame in sent:
-        assert produce_one(world.node, world.client.connection, memoryview(bytearray(frame)))
+        assert serve(world.node, world.client.connection, memoryview(bytearray(frame)))
 
 
 def test_what_was_learnt_is_forgotten_when_the_metadata_changes(world):
@@ -130,18 +193,18 @@ def test_what_was_learnt_is_forgotten_when_the_metadata_changes(world):
     frame = frames.request_frame(request(10, "t", first, 0, [b"v"]), 10, 1, "c")[4:]
     send(world, frame)
     world.client.call(m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest_DeleteTopicState("t")]))
-    assert produce_one(world.node, world.client.connection, memoryview(bytearray(frame))) is None
+    assert serve(world.node, world.client.connection, memoryview(bytearray(frame))) is None
     world.create("t")
     send(world, frame)
     assert world.node.replicas.by_name["t"][0].log.end_offset == 1
 
 
 def test_what_is_learnt_is_bounded(world, monkeypatch):
-    monkeypatch.setattr("moldau.broker.api.produce_one.HEADS", 4)
-    monkeypatch.setattr("moldau.broker.api.produce_one.HEAD_ENDS", 8)
+    monkeypatch.setattr("moldau.broker.heads.HEADS", 4)
+    monkeypatch.setattr("moldau.broker.heads.HEAD_ENDS", 8)
     world.create("t")
     for number in range(20):
         client = "c" * number
         send(world, frames.request_frame(request(10, "t", None, 0, [b"v"]), 10, 1, client)[4:])
-    assert len(world.node.produce_heads[10]) <= 4
+    assert len(world.node.heads[10]) <= 4
     assert len(world.client.connection.head_ends) == 8

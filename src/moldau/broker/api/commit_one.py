@@ -1,122 +1,140 @@
 """OffsetCommit to one topic without metadata: most commits are that, and its bytes are few beside its messages.
 
-As in produce_one.py the request is read where it lies and the answer is packed directly. Whatever is unusual returns
-None before anything is changed, and goes the way of offset_commit.py. A test compares answers and logs of both ways
-byte for byte.
+What stands before the partitions (client id, group, member, generation, topic) is the head, see heads.py. The records
+of one commit differ from those of the next in offsets, leader epochs and the time alone, so for each set of partitions
+all the rest of them is kept; so is the answer.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import dataclass, field
+from itertools import repeat
 from struct import Struct
-from struct import error as StructError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from moldau.broker.heads import keep
 from moldau.machines.classic import ClassicGroup
-from moldau.machines.offset_records import NO_EXPIRY, PLACES, TopicCommit, records_of
+from moldau.machines.offset_records import NO_EXPIRY, Offset, Stencil
 from moldau.machines.offsets import keep_session
-from moldau.wire.records import assemble
+from moldau.wire import codec, frames
+from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
+    from moldau.broker.connection import Connection
     from moldau.broker.node import Node
     from moldau.machines.cluster import Topic
 
+OFFSET_COMMIT = 8
 FLEXIBLE = 8
 BY_ID = 10
-SHORT = 127  # strings of up to this length, counted with one, have a length of one byte
-ONE = 2  # the count of an array with one element
+MOST = 64  # partitions of a request, and sets of them that are kept for a head
 
-GENERATION = Struct(">i").unpack_from
-PARTITION = Struct(">iqiBB")  # index, offset, leader epoch, metadata (null or empty), tags
-ANSWER = Struct(">iixiB")  # length, correlation id, tags, throttle time, topics
+PARTITION = "i12s2s"  # index, offset and leader epoch, metadata and tags
+NUMBERS = "4xqi2x"  # offset and leader epoch
+SIZE = 18
+NO_METADATA = frozenset((b"\0\0", b"\1\0"))  # null or empty, and no tags
+TAGS = b"\0\0"  # of the topic and the request
+
+_start = Struct(">ii").pack  # length, correlation id
+_new: Any = tuple.__new__  # half of what the constructors of named tuples cost
 
 
-class Asked(NamedTuple):
-    """A commit as it stands in the request; `name` is the topic's name or id."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is kept for a set of partitions: the records but for what changes, the answer but for its number."""
 
+    stencil: Stencil
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Requests of one member, or of nobody, with so many partitions of one topic."""
+
+    client_id: str | None
+    version: int
+    index: int  # of the coordinator
     group: str
-    generation: int
     member: str
     instance: str | None
-    name: bytes
-    parts: list[tuple[int, int, int]]
+    generation: int
+    topic: Topic
+    size: int  # of what follows the head
+    unpack: Any
+    unpack_numbers: Any
+    known: dict[tuple[int, ...], Known] = field(default_factory=dict[tuple[int, ...], Known], init=False)
+    key: int = field(default=OFFSET_COMMIT, init=False)
 
-
-def commit_one(node: Node, frame: memoryview, position: int, version: int, correlation_id: int) -> bytes | None:
-    """Commit and answer, or None."""
-    if version < FLEXIBLE:
-        return None
-    try:
-        asked = parse(frame, position, version)
-        topic = None if asked is None else topic_of(node, asked, version)
-        if asked is None or topic is None:
+    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
+        """Commit and answer, or None."""
+        groups = node.groups
+        machine = groups.machines.get(self.index)
+        group = None if machine is None else machine.groups.get(self.group)
+        if group is None or end + self.size != len(frame):
             return None
-        index, machine = node.groups.of(asked.group)
-        group, now = machine.groups.get(asked.group), node.clock.wall_ms()
-        if not isinstance(group, ClassicGroup):
+        fields = self.unpack(frame, end)
+        indexes = fields[:-1:3]
+        known = self.known.get(indexes) or self.learn(indexes)
+        if known is None or not NO_METADATA.issuperset(fields[2::3]) or fields[-1] != TAGS:
             return None
-        group.check_commit(asked.member, asked.instance, asked.generation, transactional=False, version=version)
-        keep_session(machine, group, asked.member, now)
-        body, found = records_of(TopicCommit(group.id, topic.name, topic.id, now, NO_EXPIRY), asked.parts)
-        count = len(asked.parts)
-        node.groups.append(index, assemble(0, -1, 0, count - 1, now, now, -1, -1, -1, count, body), now)
-    except (Refused, StructError, IndexError, UnicodeDecodeError):
-        return None
-    machine.offsets.replay_all(group.id, topic.name, found)
-    return answer(asked, version, correlation_id)
-
-
-def parse(frame: memoryview, at: int, version: int) -> Asked | None:
-    """The fields of a request that has one topic and nothing unusual."""
-    group, at = string(frame, at)
-    (generation,) = GENERATION(frame, at)
-    member, at = string(frame, at + 4)
-    instance, at = string(frame, at)
-    if group is None or member is None or frame[at] != ONE:
-        return None
-    start = at + 1 if version >= BY_ID else at + 2
-    stop = start + (16 if version >= BY_ID else frame[at + 1] - 1)
-    count = frame[stop] - 1
-    end = stop + 1 + count * PARTITION.size
-    if not 0 < count <= len(PLACES) or not start < stop < start + SHORT or frame[end:] != b"\0\0":
-        return None
-    parts: list[tuple[int, int, int]] = []
-    for index, offset, epoch, metadata, tags in PARTITION.iter_unpack(frame[stop + 1 : end]):
-        if metadata > 1 or tags:
+        now = node.clock.wall_ms()
+        try:
+            if group.check_commit(
+                self.member, self.instance, self.generation, transactional=False, version=self.version
+            ):
+                return None
+            if group.__class__ is ClassicGroup:
+                keep_session(machine, group, self.member, now)
+            groups.append(self.index, known.stencil.batch(fields[1::3], now), now)
+        except Refused:
             return None
-        parts.append((index, offset, epoch))
-    return Asked(group, generation, member, instance, bytes(frame[start:stop]), parts)
+        numbers = self.unpack_numbers(frame, end)
+        common = repeat(""), repeat(now), repeat(NO_EXPIRY), repeat(self.topic.id)
+        offsets = map(_new, repeat(Offset), zip(numbers[::2], numbers[1::2], *common, strict=False))
+        machine.offsets.replay_all(self.group, self.topic.name, dict(zip(indexes, offsets, strict=True)))
+        return _start(len(known.answer) + 4, correlation_id) + known.answer
+
+    def learn(self, indexes: tuple[int, ...]) -> Known | None:
+        """What to keep for these partitions; None if one of them does not exist."""
+        if not all(index in self.topic.partitions for index in indexes):
+            return None
+        if len(self.known) >= MOST:
+            self.known.clear()
+        known = Known(Stencil(self.group, self.topic.name, self.topic.id, indexes), self.answer(indexes))
+        self.known[indexes] = known
+        return known
+
+    def answer(self, indexes: tuple[int, ...]) -> bytes:
+        """Behind length and correlation id."""
+        named = ("", self.topic.id) if self.version >= BY_ID else (self.topic.name, bytes(16))
+        rows = [m.OffsetCommitResponse_OffsetCommitResponsePartition(index) for index in indexes]
+        response = m.OffsetCommitResponse(topics=[m.OffsetCommitResponse_OffsetCommitResponseTopic(*named, rows)])
+        return b"".join(frames.response_frame(OFFSET_COMMIT, self.version, 0, response))[8:]
 
 
-def string(frame: memoryview, at: int) -> tuple[str | None, int]:
-    """A short compact string, or null, and where it ends; raises IndexError for a longer one."""
-    size = frame[at]
-    if size == 0:
-        return None, at + 1
-    if size > SHORT:
-        raise IndexError
-    end = at + size
-    return str(frame[at + 1 : end], "utf-8"), end
+def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
+    """Keep the head of a request that was served, if more like it can be served by it."""
+    if version < FLEXIBLE or len(request.topics) != 1:
+        return
+    (asked,) = request.topics
+    parts = asked.partitions
+    plain = 0 < len(parts) <= MOST and not any(part.committed_metadata for part in parts)
+    if not plain or any(part.error_code for part in response.topics[0].partitions):
+        return
+    # What the codec makes of the message has no tagged fields: so the partitions stand where they are expected.
+    if frame[frames.request_header(frame)[4] :] != codec.encode(request, version):
+        return
+    end = len(frame) - len(TAGS) - len(parts) * SIZE
+    keep(node, connection, frame, end, lambda: commits(node, connection.client_id, version, request))
 
 
-def topic_of(node: Node, asked: Asked, version: int) -> Topic | None:
-    """The topic, if it has all the partitions."""
-    topics: Any = node.cluster.topics_by_id if version >= BY_ID else node.cluster.topics
-    topic = topics.get(asked.name if version >= BY_ID else str(asked.name, "utf-8"))
-    if topic is None or not all(part[0] in topic.partitions for part in asked.parts):
-        return None
-    return topic
-
-
-def answer(asked: Asked, version: int, correlation_id: int) -> bytes:
-    name = asked.name if version >= BY_ID else bytes((len(asked.name) + 1,)) + asked.name
-    parts = rows(len(asked.parts))(len(asked.parts) + 1, *[part[0] for part in asked.parts])
-    size = ANSWER.size - 4 + len(name) + len(parts)
-    return ANSWER.pack(size, correlation_id, 0, ONE) + name + parts
-
-
-@cache
-def rows(count: int) -> Any:
-    """Packs the partitions of an answer, each without an error and tags, and the tags of topic and response."""
-    return Struct(">B" + "i3x" * count + "2x").pack
+def commits(node: Node, client_id: str | None, version: int, request: Any) -> Commits:
+    (asked,) = request.topics
+    topic = node.cluster.topic(None if version >= BY_ID else asked.name, asked.topic_id)
+    assert topic is not None, "it was served"
+    count = len(asked.partitions)
+    unpack, numbers = Struct(f">{PARTITION * count}2s"), Struct(f">{NUMBERS * count}")
+    index = node.groups.partition_for(request.group_id)
+    member = request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+    return Commits(client_id, version, index, *member, topic, unpack.size, unpack.unpack_from, numbers.unpack_from)

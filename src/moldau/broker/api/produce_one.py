@@ -1,28 +1,25 @@
 """Produce of one batch to one partition, again and again: most requests are that, and a small one costs more in
 messages than in work.
 
-All that stands before the records (client id, acks, topic, partition) is the same in request after request, and so is
-the answer but for three numbers. So once produce.py has served such a request, `learn` keeps its head and its answer;
-a request that begins with the same bytes is served by `produce_one` without being decoded, for half of the cost.
-What was learnt is forgotten whenever the metadata changes. Whatever is unusual returns None before the log is asked,
-and goes the way of produce.py. A test compares the answers of both ways byte for byte.
+What stands before the records (client id, acks, topic, partition) is the head, see heads.py; the answer is the same in
+request after request but for three numbers. In a transaction the partition must have records of it already: the first
+ones go the way of produce.py, which asks the transaction's coordinator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
-from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.api.produce import ATTRIBUTES_AT, MAGIC_AT, ZSTD, refusal
+from moldau.broker.heads import START, keep
 from moldau.log.config import FOREVER
 from moldau.wire import codec_write, frames
 from moldau.wire import messages as m
 from moldau.wire.codec_read import longer
-from moldau.wire.errors import WireError
-from moldau.wire.records import MAGIC
+from moldau.wire.records import MAGIC, TRANSACTIONAL
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
@@ -33,58 +30,49 @@ if TYPE_CHECKING:
 PRODUCE = 0
 FIRST_VERSION = 5  # whose answer has the three numbers
 FIRST_FLEXIBLE = 9
-HEAD_START = 8  # behind key, version and correlation id
-HEADS = 4096  # that are kept, for each version
-HEAD_ENDS = 32  # that are tried, for each connection: one for each length of a topic's name
 
-START = Struct(">ii")  # key and version, correlation id
 LENGTH = Struct(">i")  # of the records; in flexible versions a varint of one more
 TAGS = b"\0\0\0"  # of the partition, the topic and the request, which end a flexible one
 HOLE = Struct(">qqq")  # base offset, append time and start offset, in an answer
 FILLING = (-2, -3, -4)  # no name and no topic id holds these
+PRODUCER = Struct(">43xqh")  # id and epoch, in a batch
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What a head means, and the answer around its three numbers."""
+class Appends:
+    """Requests with one batch for one partition, and the answer around its three numbers."""
 
     client_id: str | None
     partition: Partition
-    index: int
     version: int
-    last_codec: int
+    attributes: range  # of its low byte: codecs, in a transaction or in none
     size: int
     before: bytes
     after: bytes
     pack: Callable[..., bytes]
+    key: int = field(default=PRODUCE, init=False)
+
+    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
+        """Append and answer, or None."""
+        records = flexible_records(frame, end) if self.version >= FIRST_FLEXIBLE else plain_records(frame, end)
+        if records is None or records[MAGIC_AT] != MAGIC or records[ATTRIBUTES_AT] not in self.attributes:
+            return None
+        partition = self.partition
+        if self.attributes.start and not goes_on(partition, records):
+            return None
+        try:
+            base, _, append_time, start, _ = partition.append(records, node.clock.wall_ms())
+        except Refused as refused:
+            return refusal_frame(self, correlation_id, refused)
+        node.signal(partition)
+        return self.pack(self.size, correlation_id, self.before, base, append_time, start, self.after)
 
 
-def produce_one(node: Node, connection: Connection, frame: memoryview) -> bytes | None:
-    """Append and answer, or None."""
-    try:
-        api, correlation_id = START.unpack_from(frame)
-        heads = node.produce_heads.get(api)
-        if heads is None:
-            return None
-        for end in connection.head_ends:
-            known = heads.get(frame[HEAD_START:end].tobytes())
-            if known is not None:
-                break
-        else:
-            return None
-        records = flexible_records(frame, end) if known.version >= FIRST_FLEXIBLE else plain_records(frame, end)
-        if records is None or records[MAGIC_AT] != MAGIC or records[ATTRIBUTES_AT] > known.last_codec:
-            return None
-    except (StructError, IndexError, WireError):
-        return None
-    connection.client_id = known.client_id
-    partition = known.partition
-    try:
-        base, _, append_time, start, _ = partition.append(records, node.clock.wall_ms())
-    except Refused as refused:
-        return refusal_frame(known, correlation_id, refused)
-    node.signal(partition)
-    return known.pack(known.size, correlation_id, known.before, base, append_time, start, known.after)
+def goes_on(partition: Partition, records: memoryview) -> bool:
+    """Whether the partition has records of the batch's transaction already."""
+    producer_id, epoch = PRODUCER.unpack_from(records)
+    known = partition.log.producer_state.by_id.get(producer_id)
+    return known is not None and known.epoch == epoch and known.txn_first_offset >= 0 and bool(known.batches)
 
 
 def plain_records(frame: memoryview, end: int) -> memoryview | None:
@@ -104,9 +92,9 @@ def flexible_records(frame: memoryview, end: int) -> memoryview | None:
     return frame[start:stop] if stop + 3 == len(frame) and frame[stop:] == TAGS else None
 
 
-def refusal_frame(known: Known, correlation_id: int, refused: Refused) -> bytes:
+def refusal_frame(known: Appends, correlation_id: int, refused: Refused) -> bytes:
     """The log has refused the batch, and may have changed it in place: the long way could not judge it any more."""
-    answer = refusal(known.partition, known.index, refused)
+    answer = refusal(known.partition, known.partition.index, refused)
     return answer_frame(known.partition, known.version, correlation_id, answer)
 
 
@@ -118,8 +106,8 @@ def answer_frame(partition: Partition, version: int, correlation_id: int, answer
 
 
 def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
-    """Keep the head and the answer of a request that was served, if it is one for `produce_one`."""
-    if version < FIRST_VERSION or len(request.topic_data) != 1 or request.transactional_id is not None:
+    """Keep the head and the answer of a request that was served, if more like it can be served by them."""
+    if version < FIRST_VERSION or len(request.topic_data) != 1:
         return
     (topic,) = request.topic_data
     if len(topic.partition_data) != 1 or response.responses[0].partition_responses[0].error_code:
@@ -130,18 +118,12 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     end = end_of_head(frame, version, len(part.records))
     if end is None or partition.log.config.flush_messages != FOREVER:
         return
-    heads = node.produce_heads.setdefault(START.unpack_from(frame)[0], {})
-    head = frame[HEAD_START:end].tobytes()
-    if head not in heads:
-        if len(heads) >= HEADS:
-            heads.clear()
-        heads[head] = what_is_known(connection.client_id, partition, version)
-    if end not in connection.head_ends:
-        connection.head_ends = (end, *connection.head_ends)[:HEAD_ENDS]
+    in_transaction = bool(request.transactional_id)
+    keep(node, connection, frame, end, lambda: appends(connection.client_id, partition, version, in_transaction))
 
 
 def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
-    """Where the length of the records begins, if the request ends as `produce_one` expects."""
+    """Where the length of the records begins, if the request ends as `Appends` expects."""
     flexible = version >= FIRST_FLEXIBLE
     length, tail = (codec_write.uvarint(size + 1), TAGS) if flexible else (LENGTH.pack(size), b"")
     stop = len(frame) - len(tail)
@@ -150,11 +132,11 @@ def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
     return end if frame[stop:] == tail and frame[end:start] == length else None
 
 
-def what_is_known(client_id: str | None, partition: Partition, version: int) -> Known:
+def appends(client_id: str | None, partition: Partition, version: int, in_transaction: bool) -> Appends:
     filled = m.ProduceResponse_PartitionProduceResponse(partition.index, 0, *FILLING)
     answer = answer_frame(partition, version, 0, filled)
     before, after = answer[START.size :].split(HOLE.pack(*FILLING))
     pack = Struct(f">ii{len(before)}sqqq{len(after)}s").pack
-    last_codec = ZSTD if version >= 7 else ZSTD - 1
-    size = len(answer) - LENGTH.size
-    return Known(client_id, partition, partition.index, version, last_codec, size, before, after, pack)
+    first, last_codec = TRANSACTIONAL if in_transaction else 0, ZSTD if version >= 7 else ZSTD - 1
+    attributes = range(first, first + last_codec + 1)
+    return Appends(client_id, partition, version, attributes, len(answer) - LENGTH.size, before, after, pack)
