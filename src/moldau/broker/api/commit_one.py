@@ -70,8 +70,7 @@ class Commits:
         """Commit and answer, or None."""
         groups = node.groups
         machine = groups.machines.get(self.index)
-        group = None if machine is None else machine.groups.get(self.group)
-        if group is None or end + self.size != len(frame):
+        if machine is None or (group := machine.groups.get(self.group)) is None or end + self.size != len(frame):
             return None
         fields = self.unpack(frame, end)
         indexes = fields[:-1:3]
@@ -84,7 +83,7 @@ class Commits:
                 self.member, self.instance, self.generation, transactional=False, version=self.version
             ):
                 return None
-            if group.__class__ is ClassicGroup:
+            if isinstance(group, ClassicGroup):
                 keep_session(machine, group, self.member, now)
             groups.append(self.index, known.stencil.batch(fields[1::3], now), now)
         except Refused:
