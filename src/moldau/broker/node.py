@@ -24,6 +24,7 @@ from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
+from moldau.broker.share_state import ShareState, forget_shared, share_coordinators
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
 from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.upkeep import TIMERS
@@ -82,7 +83,9 @@ class Node:
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
         self.groups = group_coordinators(self)
         self.transactions = transaction_coordinators(self)
-        self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions]
+        self.shares = share_coordinators(self)
+        self.share_state = ShareState(self)
+        self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions, self.shares]
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
@@ -140,6 +143,7 @@ class Node:
             for coordinators in self.coordinators:
                 coordinators.forget_topic(topic.name)
             forget_topic(self, topic)
+            forget_shared(self, topic)
         for record in result.records:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:

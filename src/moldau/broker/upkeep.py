@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.broker import logs
 from moldau.broker.compacting import compact_all
+from moldau.broker.share_state import prune, refresh_cold
 from moldau.broker.work import BUSY, Work
 from moldau.log.retention import retain
 from moldau.wire.refusal import Refused
@@ -107,4 +108,6 @@ TIMERS = (
     Timer(1000, snapshot_metadata),
     Timer("producer.id.expiration.check.interval.ms", expire_producers),
     Timer("transaction.abort.timed.out.transaction.cleanup.interval.ms", load_transactions),
+    Timer("share.coordinator.cold.partition.snapshot.interval.ms", refresh_cold),
+    Timer("share.coordinator.state.topic.prune.interval.ms", prune),
 )

@@ -42,9 +42,7 @@ def find_coordinator(node, connection, request, version):
 def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> Any:
     try:
         check(key, key_type, version)
-        coordinators = getattr(node, COORDINATORS[key_type], None)
-        if coordinators is None:
-            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, "")
+        coordinators = getattr(node, COORDINATORS[key_type])
         coordinators.readable(coordinators.partition_for(key))
         brokers = node.brokers(connection.listener)
         host, port = next((host, port) for broker, host, port, _ in brokers if broker == node.id)

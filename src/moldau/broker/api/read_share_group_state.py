@@ -1,0 +1,13 @@
+"""ReadShareGroupState (key 84), v0: the leader of a share partition takes over its state (KIP-932).
+
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.api import api
+
+
+@api(84, versions=(0, 0))
+def read_share_group_state(node, connection, request, version):
+    return node.share_state.read(request)

@@ -1,0 +1,13 @@
+"""ReadShareGroupStateSummary (key 87), v0-1: where a share partition begins, for those who only look (KIP-932).
+
+v1 the count of records that are done (KIP-1226).  Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.api import api
+
+
+@api(87, versions=(0, 1))
+def read_share_group_state_summary(node, connection, request, version):
+    return node.share_state.read_summary(request)
