@@ -38,7 +38,17 @@ def world(make_world: Callable[..., World]) -> World:
     return world
 
 
-@pytest.mark.parametrize(("text", "expected"), [("", 0), ("a", 97), ("hello", 99162322), ("\U0001f600", 1772899)])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("\U0001f600", 1772899),
+        ("my-group", 1906497762),
+        ("polygenelubricants", 0),
+    ],
+)
 def test_hash_is_that_of_java(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 

@@ -85,12 +85,12 @@ M = TypeVar("M", bound=Machine)
 
 @lru_cache(HASHES)
 def java_hash(text: str) -> int:
-    """The hash by which Kafka spreads ids over partitions: that of Java's strings, which are UTF-16."""
+    """How Kafka spreads ids over partitions: by the hash of Java's strings, which are UTF-16, without its sign."""
     result = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(data), 2):
         result = (result * 31 + (data[at] << 8 | data[at + 1])) & 0xFFFFFFFF
-    return result & 0x7FFFFFFF
+    return min(result, 2**32 - result) & 0x7FFFFFFF  # the lowest number has no counterpart: Kafka takes it for 0
 
 
 class Coordinators(Generic[M]):
