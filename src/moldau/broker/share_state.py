@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.coordinators import Coordinators
+from moldau.log.log import Log
 from moldau.machines.cluster import Topic
 from moldau.machines.effects import Change
 from moldau.machines.share_batches import read_batches
 from moldau.machines.share_state import UNKNOWN, Key, ShareStates, Write, rows
 from moldau.wire import messages as m
+from moldau.wire.records import Batch
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 log = logs.get(__name__)
 
 TOPIC = "__share_group_state"
-CHANGES_AT_ONCE = 1000
+TOMBSTONES_AT_ONCE, SNAPSHOTS_AT_ONCE = 1000, 10  # in a batch, which has its largest size
 
 # What is asked about one share partition: changes to commit, and what to tell when they are.
 Ask = Callable[[ShareStates, Key, Any, int], tuple[list[Change], Callable[[], Mapping[str, Any]]]]
@@ -43,10 +45,16 @@ def share_coordinators(node: Node) -> Coordinators[ShareStates]:
         }
 
     def make(index: int) -> ShareStates:
-        return ShareStates(setting, lambda: node.cluster, node.shares.home(index).log.start_offset)
+        return ShareStates(setting, lambda: node.cluster, first_replayed(node.shares.readable(index).log))
 
     partitions = "share.coordinator.state.topic.num.partitions"
     return Coordinators(node, TOPIC, partitions, "share.coordinator.state.topic.replication.factor", configs, make)
+
+
+def first_replayed(log: Log) -> int:
+    """The offset of the first record that a load replays: that of its batch, in which the log may begin."""
+    span = log.read(log.start_offset, max_bytes=1).span
+    return log.start_offset if span is None else Batch(memoryview(span.read())).base_offset
 
 
 class ShareState:
@@ -143,25 +151,26 @@ def read_summary(machine: ShareStates, key: Key, part: Any, now_ms: int) -> Any:
 def forget_shared(node: Node, topic: Topic) -> None:
     """A topic is gone, and with it what groups shared of it."""
     for index, machine in list(node.shares.machines.items()):
-        commit(node, index, machine.of_deleted_topic(topic.id))
+        commit(node, index, machine.of_deleted_topic(topic.id), TOMBSTONES_AT_ONCE)
 
 
 def refresh_cold(node: Node) -> None:
     """Share partitions that nobody uses must not hold up the pruning."""
     for index, machine in list(node.shares.machines.items()):
-        commit(node, index, machine.refresh_cold(node.clock.wall_ms()))
+        commit(node, index, machine.refresh_cold(node.clock.wall_ms()), SNAPSHOTS_AT_ONCE)
 
 
-def commit(node: Node, index: int, changes: list[Change]) -> None:
-    for at in range(0, len(changes), CHANGES_AT_ONCE):
-        node.shares.write(index, changes[at : at + CHANGES_AT_ONCE])
+def commit(node: Node, index: int, changes: list[Change], at_once: int) -> None:
+    for at in range(0, len(changes), at_once):
+        if index in node.shares.machines:
+            node.shares.write(index, changes[at : at + at_once])
 
 
 def prune(node: Node) -> None:
     """Cut off what later snapshots have made worthless."""
     for index, machine in list(node.shares.machines.items()):
         try:
-            home = node.shares.home(index)
+            home = node.shares.readable(index)
             if machine.needed_from() > home.log.start_offset:
                 home.log.delete_records(machine.needed_from())
         except Refused as refused:

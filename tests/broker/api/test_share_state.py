@@ -166,3 +166,15 @@ def test_share_partition_that_nobody_uses_does_not_hold_up_the_pruning(world: Wo
     assert world.node.shares.home(0).log.start_offset > 2
     world.restart(clean=False)
     assert read(world, partition=1).error_code == Error.NONE
+
+
+def test_log_that_begins_within_a_batch_is_counted_from_the_batch_on(world: World) -> None:
+    for group in "abc":
+        initialize(world, group=group)
+    world.node.shares.write(0, world.node.shares.machine(0).of_deleted_topic(id_of(world)))
+    initialize(world)
+    log = world.node.shares.home(0).log
+    log.delete_records(4)
+    world.restart()
+    assert world.node.shares.machine(0).next_offset == log.end_offset
+    assert world.node.shares.machine(0).needed_from() == 6
