@@ -32,6 +32,7 @@ class Scope(StrEnum):
     broker = "broker"
     topic = "topic"
     group = "group"
+    client = "client"
     client_metrics = "client-metrics"
     quota = "quota"
     ip = "ip"

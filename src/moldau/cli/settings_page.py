@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moldau.settings import BROKER, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row, inert_names, rows
+from moldau.settings import BROKER, CLIENT, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row, inert_names, rows
 
 HEAD = """\
 # Settings
@@ -33,6 +33,12 @@ SECTIONS = (
     (CLIENT_METRICS, "Client metrics", "Of a subscription to metrics that clients push (KIP-714)."),
     (QUOTA, "Quotas of users and clients", "Set by AlterClientQuotas; without one there is no limit."),
     (IP, "Quotas of addresses", "Set by AlterClientQuotas."),
+    (
+        CLIENT,
+        "Moldau's client",
+        "Of `moldau.client` ([client.md](client.md)), under librdkafka's names; other names for the same are under "
+        "*else*. Names that librdkafka knows and that are not here change nothing; unknown ones are refused.",
+    ),
 )
 CHANGES = {
     "read-only": "start",

@@ -35,6 +35,7 @@ from moldau.settings.resources import (
 )
 from moldau.settings.table import (
     BROKER,
+    CLIENT,
     CLIENT_METRICS,
     CLUSTER,
     GROUP,
@@ -43,6 +44,7 @@ from moldau.settings.table import (
     TOPIC,
     Row,
     base_name,
+    client_inert_names,
     inert_names,
     is_inert,
     rows,
@@ -53,6 +55,7 @@ from moldau.settings.values import SettingError, format_value
 __all__ = [
     "APPEND",
     "BROKER",
+    "CLIENT",
     "CLIENT_METRICS",
     "CLIENT_METRICS_CONFIG",
     "CLUSTER",
@@ -80,6 +83,7 @@ __all__ = [
     "alter",
     "assignment",
     "base_name",
+    "client_inert_names",
     "describe",
     "endpoints",
     "format_value",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from moldau.settings.values import parse
 
 TOPIC, BROKER, CLUSTER, GROUP, CLIENT_METRICS = "topic", "broker", "cluster", "group", "client-metrics"
-QUOTA, IP = "quota", "ip"
+QUOTA, IP, CLIENT = "quota", "ip", "client"
 
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|oauthbearer|gssapi)\.)?(?=.)")
 
@@ -77,8 +77,15 @@ def is_inert(name: str) -> bool:
     return name in _INERT or any(known[-1] == "*" and name.startswith(known[:-1]) for known in _INERT)
 
 
+def client_inert_names() -> frozenset[str]:
+    """Names that librdkafka knows and that say nothing to Moldau's client."""
+    table()
+    return frozenset(_CLIENT_INERT)
+
+
 _TABLE: dict[str, dict[str, Row]] = {}
 _INERT: set[str] = set()
+_CLIENT_INERT: set[str] = set()
 
 
 def _read_table() -> dict[str, dict[str, Row]]:
@@ -92,6 +99,7 @@ def _read_table() -> dict[str, dict[str, Row]]:
         else:
             section.append(line)
     _INERT.update(" ".join(sections.pop("inert")).split())
+    _CLIENT_INERT.update(" ".join(sections.pop("client-inert")).split())
     deviates = {name: (default, why) for name, default, why in (x.split(None, 2) for x in sections.pop("deviates"))}
     return {
         scope: {row.name: row for row in (_row(scope, line, deviates) for line in text)}

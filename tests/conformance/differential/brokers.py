@@ -70,14 +70,15 @@ def apache_kafka(libs: Path, folder: Path) -> Iterator[Target]:
             [*java, "kafka.Kafka", str(properties)], stdout=out, stderr=out, stdin=subprocess.DEVNULL
         )
     try:
-        _await(process, port, log)
+        await_port(process, port, log)
         yield Target("Kafka", port, str(data), (controller,))
     finally:
         process.kill()
         process.wait()
 
 
-def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def await_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until the broker takes connections."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         assert process.poll() is None, f"Kafka ended:\n{log.read_text()[-3000:]}"

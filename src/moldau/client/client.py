@@ -1,0 +1,240 @@
+"""The client: any message of the protocol to whom it belongs, with retries, back-off and a deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Any, Self, TypeVar
+
+from moldau.client.brokers import Brokers
+from moldau.client.cluster import NOBODY, Broker, Cluster, Topic
+from moldau.client.config import Address, Config
+from moldau.client.connection import Connection
+from moldau.client.deadline import Deadline, pause_s
+from moldau.client.errors import ClientError, error_of, unreachable
+from moldau.client.outcomes import all_among, check, outcomes
+from moldau.client.targets import ANY, UNKNOWN, AnyBroker, Controller, Coordinator, Leader, Node, Target, passing
+from moldau.wire import messages
+from moldau.wire.errors import Error
+
+T = TypeVar("T")
+WAITS = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")  # how long a request itself lets the broker wait
+
+
+class Client:
+    """A client of one cluster, for any number of threads. Settings have librdkafka's names.
+
+    >>> with Client({"bootstrap.servers": "localhost:9092"}) as client:
+    ...     client.send(messages.DescribeClusterRequest()).cluster_id
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.config = Config(settings)
+        self._settings = dict(settings)
+        self.brokers = Brokers(self.config)
+        self._lock = threading.Lock()
+        self._cluster = Cluster()
+        self._learned: dict[str, float] = {}  # when a topic was last told of
+        self._coordinators: dict[Coordinator, Address] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections. A call that another thread has under way fails."""
+        self.brokers.close()
+
+    def sibling(self) -> Client:
+        """Another client of the same settings, with connections of its own."""
+        return Client(self._settings)
+
+    @property
+    def cluster(self) -> Cluster:
+        """What is known, without asking anybody."""
+        return self._cluster
+
+    def refresh(self, topics: Iterable[str] | None = (), *, timeout_s: float | None = None) -> Cluster:
+        """Ask for the brokers and for these topics; None means all topics."""
+        names = None if topics is None else tuple(topics)
+        return self.until(self.deadline(timeout_s), lambda deadline: self._ask_metadata(names, deadline))
+
+    def topic(self, name: str, *, timeout_s: float | None = None) -> Topic:
+        """A topic, asked for if it is not known or was not for `metadata.max.age.ms`."""
+        return self.until(self.deadline(timeout_s), lambda deadline: self._topic(name, deadline))
+
+    def send(
+        self,
+        message: Any,
+        to: Target | int = ANY,
+        *,
+        timeout_s: float | None = None,
+        at_most: int | None = None,
+        retry: bool = True,
+    ) -> Any:
+        """Send a request of `moldau.wire.messages` and return the response, as it came.
+
+        It goes out in the newest version that both sides speak and that can carry it (`at_most` sets a limit). Where
+        the broker cannot be reached, is not the one in charge, or is not ready, it goes out again, until the deadline:
+        `timeout_s`, else `default.api.timeout.ms`. A response of which any part succeeded, or that refuses for good,
+        is returned; `check` makes an exception of errors in it. With `retry` false the first outcome is the last.
+        """
+        target = Node(to) if isinstance(to, int) else to
+        deadline = self.deadline(timeout_s, own_wait_s(message))
+        try:
+            return self.until(deadline, lambda left: self._attempt(message, target, left, at_most), retry)
+        except ClientError as error:
+            if error.answer is None:
+                raise
+            return error.answer
+
+    def send_to_each(self, message: Any, *, timeout_s: float | None = None) -> dict[int, Any]:
+        """Send a request to every broker and return the responses by broker: what is known to each of them alone."""
+        return {
+            broker: self.send(message, Node(broker), timeout_s=timeout_s)
+            for broker in sorted(self.refresh(timeout_s=timeout_s).brokers)
+        }
+
+    def deadline(self, timeout_s: float | None = None, more_s: float = 0.0) -> Deadline:
+        """The end of a call that begins now."""
+        return Deadline(self.config.seconds("default.api.timeout.ms") + more_s if timeout_s is None else timeout_s)
+
+    def until(self, deadline: Deadline, attempt: Callable[[Deadline], T], retry: bool = True) -> T:
+        """Try until it succeeds, fails for good, or the time is up."""
+        began = time.monotonic()
+        first, most = self.config["retry.backoff.ms"], self.config["retry.backoff.max.ms"]
+        patience = Deadline(self.config.seconds("topic.metadata.propagation.max.ms"))
+        for number in count():
+            try:
+                return attempt(deadline)
+            except ClientError as error:
+                pause = max(pause_s(number, first, most), _throttle_s(error))
+                spent = not retry or number >= self.config["retries"] or deadline.left <= pause
+                if self.brokers.closed or not error.retriable or spent or (error.error in UNKNOWN and patience.passed):
+                    if number:
+                        error.add_note(f"{number + 1} tries in {time.monotonic() - began:.1f} s")
+                    raise
+                self.brokers.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def locate(self, to: Target, deadline: Deadline) -> Address:
+        """Where somebody listens, asked for if it is not known; one attempt."""
+        match to:
+            case AnyBroker():
+                return self.brokers.choose(broker.address for broker in self._cluster.brokers.values())
+            case Controller():
+                return self._broker(self._cluster.controller, to, deadline)
+            case Node(id=number):
+                return self._broker(number, to, deadline)
+            case Leader(topic=name, partition=index):
+                return self._broker(self._leader(name, index, deadline), to, deadline)
+            case Coordinator():
+                return self._coordinators.get(to) or self._find_coordinator(to, deadline)
+
+    def forget(self, to: Target) -> None:
+        """Ask again before the next request to somebody who was not there, or not the one."""
+        match to:
+            case Coordinator():
+                self._coordinators.pop(to, None)
+            case Leader(topic=name):
+                self._learned.pop(name, None)
+            case Controller() | Node():
+                self._cluster = Cluster()
+                self._learned.clear()
+            case AnyBroker():
+                pass
+
+    def connection(self, to: Target, deadline: Deadline) -> Connection:
+        """A connection that is the caller's until `client.brokers.give_back(connection)`."""
+        return self.brokers.take(self.locate(to, deadline), deadline)
+
+    def _attempt(self, message: Any, to: Target, deadline: Deadline, at_most: int | None) -> Any:
+        try:
+            address = self.locate(to, deadline)
+            answer = self._call(address, message, deadline, at_most)
+        except ClientError as error:
+            if error.error in (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT):
+                self.forget(to)
+            raise
+        if answer is not None and all_among(answer, passing(to)):
+            self.forget(to)
+            [(error, words, item), *_] = outcomes(answer)
+            sentence = f"{to} at {address} refuses{' ' + item if item else ''}: {words or error.message}"
+            raise ClientError(error, sentence, answer=answer, retriable=True)
+        return answer
+
+    def _call(self, address: Address, message: Any, deadline: Deadline, at_most: int | None = None) -> Any:
+        limit = deadline.within(self.config.seconds("socket.timeout.ms") + own_wait_s(message))
+        with self.brokers.connection(address, limit) as connection:
+            return connection.call(message, limit, at_most=at_most)
+
+    def _broker(self, number: int, to: Target, deadline: Deadline) -> Address:
+        found: Broker | None = self._cluster.brokers.get(number)
+        if found is None:
+            cluster = self._ask_metadata((), deadline)
+            found = cluster.brokers.get(cluster.controller if isinstance(to, Controller) else number)
+        if found is None:
+            error = Error.LEADER_NOT_AVAILABLE if isinstance(to, Leader) else Error.BROKER_NOT_AVAILABLE
+            raise ClientError(error, f"The cluster has no broker {number} just now.", retriable=True)
+        return found.address
+
+    def _leader(self, name: str, index: int, deadline: Deadline) -> int:
+        partition = self._topic(name, deadline).partitions.get(index)
+        if partition is None:
+            self._learned.pop(name, None)
+            raise ClientError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"Topic {name} has no partition {index}.")
+        if partition.leader == NOBODY:
+            self._learned.pop(name, None)
+            raise ClientError(Error.LEADER_NOT_AVAILABLE, f"Partition {name}-{index} has no leader just now.")
+        return partition.leader
+
+    def _topic(self, name: str, deadline: Deadline) -> Topic:
+        age = time.monotonic() - self._learned.get(name, float("-inf"))
+        cluster = self._cluster
+        if age > self.config.seconds("metadata.max.age.ms") or name not in cluster.topics:
+            cluster = self._ask_metadata((name,), deadline)
+        if name not in cluster.topics:
+            error = cluster.unknown.get(name, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            known = error is not Error.UNKNOWN_TOPIC_OR_PARTITION
+            raise ClientError(error, f"Topic {name}: {error.message}" if known else f"There is no topic {name}.")
+        return cluster.topics[name]
+
+    def _ask_metadata(self, names: tuple[str, ...] | None, deadline: Deadline) -> Cluster:
+        topics = None if names is None else [messages.MetadataRequest_MetadataRequestTopic(name=name) for name in names]
+        create = self.config["allow.auto.create.topics"] and names is not None
+        request = messages.MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+        answer = self._call(self.locate(ANY, deadline), request, deadline)
+        with self._lock:
+            if answer.error_code:  # KIP-1102: what we know is of no use any more
+                self._cluster = Cluster()
+                raise unreachable(f"The cluster asks to begin anew: {error_of(answer.error_code).message}")
+            self._cluster = cluster = self._cluster.after(answer, names is None)
+            now = time.monotonic()
+            self._learned.update((row.name, now) for row in answer.topics)
+        return cluster
+
+    def _find_coordinator(self, to: Coordinator, deadline: Deadline) -> Address:
+        address = self.locate(ANY, deadline)
+        with self.brokers.connection(address, deadline) as connection:
+            many = connection.version_of(messages.FindCoordinatorRequest) >= 4  # KIP-699
+            keys: dict[str, Any] = {"coordinator_keys": [to.key]} if many else {"key": to.key}
+            limit = deadline.within(self.config.seconds("socket.timeout.ms"))
+            answer = connection.call(messages.FindCoordinatorRequest(key_type=to.kind, **keys), limit)
+        check(answer)
+        row = answer.coordinators[0] if many else answer
+        found = self._coordinators[to] = Address(row.host, row.port)
+        return found
+
+
+def own_wait_s(message: Any) -> float:
+    """How long a request lets the broker wait before it answers."""
+    return max(0, *(getattr(message, name, 0) for name in WAITS)) / 1000
+
+
+def _throttle_s(error: ClientError) -> float:
+    """The pause that a broker asks for when a quota is used up (KIP-599)."""
+    return getattr(error.answer, "throttle_time_ms", 0) / 1000 if error.answer is not None else 0.0
