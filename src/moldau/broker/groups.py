@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
-from moldau.machines import offsets
+from moldau.machines import offsets, share_offsets
 from moldau.machines.cluster import Topic
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
@@ -38,9 +38,10 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
 
 
 def forget_topic(node: Node, topic: Topic) -> None:
-    """A topic is gone, and with it what was committed for it."""
+    """A topic is gone, and with it what was committed for it, and what share groups have of it."""
     for index, machine in list(node.groups.machines.items()):
         changes = offsets.of_deleted_topic(machine, topic.name, topic.id)
+        changes += share_offsets.of_deleted_topic(machine, topic.id)
         for at in range(0, len(changes), CHANGES_AT_ONCE):
             node.groups.run(index, Effects(changes[at : at + CHANGES_AT_ONCE]))
 

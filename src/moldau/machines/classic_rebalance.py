@@ -213,8 +213,7 @@ def touch(groups: Groups, group: ClassicGroup, member: Member, now_ms: int, time
     """A sign of life."""
     name = "member", group.id, member.id
     deadline = now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
-    if not groups.timers.postpone(name, deadline):
-        groups.timers.set(name, deadline, timeout_of(groups, group.id, member.id))
+    groups.timers.renew(name, deadline, timeout_of(groups, group.id, member.id))
 
 
 def timeout_of(groups: Groups, group_id: str, member_id: str) -> Action:

@@ -51,9 +51,8 @@ def loaded(groups: Groups, group: ConsumerGroup, now_ms: int) -> Effects:
 
 def touch(groups: Groups, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
     """A sign of life."""
-    name = "session", group_id, member_id
-    if not groups.timers.postpone(name, now_ms + timeout_ms):
-        groups.timers.set(name, now_ms + timeout_ms, partial(give_up, groups, group_id, member_id))
+    action = partial(give_up, groups, group_id, member_id)
+    groups.timers.renew(("session", group_id, member_id), now_ms + timeout_ms, action)
 
 
 def give_up(groups: Groups, group_id: str, member_id: str, now_ms: int) -> Effects:

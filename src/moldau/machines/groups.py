@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.machines import classic, classic_requests, consumer, departures, guests, offsets
+from moldau.machines import classic, classic_requests, consumer, departures, guests, offsets, share, share_heartbeats
 from moldau.machines.classic import ClassicGroup
 from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change, Effects, Promise
@@ -114,13 +114,14 @@ Command = Callable[[Groups, Promise, Any, Client, int, int], Effects]  # ..., re
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What a kind of group does that others do otherwise: how it goes on after a load, and how it treats members that
-    speak the classic protocol."""
+    speak the classic protocol. A group that makes room is replaced by a classic one if it is empty."""
 
     loaded: Callable[[Groups, Any, int], Effects]
     join: Command
     sync: Command
     heartbeat: Command
     leave: Command
+    makes_room: bool = True
 
 
 KINDS: dict[str, Kind] = {
@@ -138,6 +139,14 @@ KINDS: dict[str, Kind] = {
         heartbeat=guests.heartbeat,
         leave=guests.leave,
     ),
+    "share": Kind(
+        loaded=share_heartbeats.loaded,
+        join=share.refuse_join,
+        sync=share.refuse_member,
+        heartbeat=share.refuse_member,
+        leave=share.refuse_member,
+        makes_room=False,
+    ),
 }
 
 Replay = Callable[[Groups, Any, Any], None]
@@ -145,6 +154,7 @@ Replay = Callable[[Groups, Any, Any], None]
 REPLAY: dict[str, Replay] = {
     **classic.REPLAY,
     **consumer.REPLAY,
+    **share.REPLAY,
 }
 
 
@@ -153,6 +163,8 @@ def ignore(groups: Groups, key: Any, value: Any) -> None:
 
 
 def kind_of(groups: Groups, group_id: str) -> Kind:
-    """Who answers members that speak the classic protocol: an empty group of another kind makes room for them."""
+    """Who answers members that speak the classic protocol: an empty group of most kinds makes room for them."""
     group = groups.groups.get(group_id)
-    return KINDS["classic" if group is None or group.is_empty() else group.kind]
+    if group is None or (group.is_empty() and KINDS[group.kind].makes_room):
+        return KINDS["classic"]
+    return KINDS[group.kind]

@@ -43,6 +43,11 @@ class Timers:
         timer.deadline_ms = deadline_ms
         return True
 
+    def renew(self, name: Hashable, deadline_ms: float, action: Action) -> None:
+        """Put a timer off, or start it."""
+        if not self.postpone(name, deadline_ms):
+            self.set(name, deadline_ms, action)
+
     def cancel(self, name: Hashable) -> None:
         self.by_name.pop(name, None)
 

@@ -21,6 +21,7 @@ from moldau.wire import messages as m
 
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
+    from moldau.machines.share import ShareGroup
 
 REGEX_PAUSE_MS = 10_000  # topics are matched again at most this often, however often they change
 ASSIGNOR_CLASSES = {
@@ -62,10 +63,10 @@ def assignors(groups: Groups) -> list[str]:
     return [ASSIGNOR_CLASSES.get(name, name) for name in names]
 
 
-def config(groups: Groups, group_id: str, name: str) -> int:
-    """A setting of this group, or that of the broker for all of them."""
-    own = groups.cluster().config(GROUP, group_id).get(f"consumer.{name}")
-    return groups.setting(f"group.consumer.{name}") if own is None else int(own)
+def config(groups: Groups, group_id: str, name: str, kind: str = "consumer") -> int:
+    """A setting of this group, or that of the broker for all groups of its kind."""
+    own = groups.cluster().config(GROUP, group_id).get(f"{kind}.{name}")
+    return groups.setting(f"group.{kind}.{name}") if own is None else int(own)
 
 
 def take_turn(turn: Turn, before: Member, wanted: Member, owned: Partitions | None) -> Member:
@@ -149,7 +150,7 @@ def regex_change(group_id: str, pattern: str, found: Resolved | None) -> Change:
 def update_target(turn: Turn, wanted: Member) -> tuple[int, Partitions]:
     """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
     group = turn.group
-    if turn.epoch <= group.target_epoch or not is_assignment_due(turn):
+    if turn.epoch <= group.target_epoch or not is_assignment_due(turn.groups, group, turn.now_ms):
         former = turn.replaced.id if turn.replaced else wanted.id
         return group.target_epoch, group.target.get(former, NO_TARGET)
     assignment = assign(turn, [*turn.others(wanted), wanted])
@@ -161,10 +162,10 @@ def update_target(turn: Turn, wanted: Member) -> tuple[int, Partitions]:
     return turn.epoch, assignment[wanted.id]
 
 
-def is_assignment_due(turn: Turn) -> bool:
+def is_assignment_due(groups: Groups, group: ConsumerGroup | ShareGroup, now_ms: int) -> bool:
     """The first at once, the next after a while: then many joins cost one assignment."""
-    interval = config(turn.groups, turn.group.id, "assignment.interval.ms")
-    return not turn.group.assigned_ms or turn.now_ms >= turn.group.assigned_ms + interval
+    interval = config(groups, group.id, "assignment.interval.ms", group.kind)
+    return not group.assigned_ms or now_ms >= group.assigned_ms + interval
 
 
 def assign(turn: Turn, members: Iterable[Member]) -> dict[str, Partitions]:

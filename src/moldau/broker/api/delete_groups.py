@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42), v0-2: delete empty groups of any kind, with their offsets.
+"""DeleteGroups (key 42), v0-2: delete empty groups of any kind, with their offsets, or with what they share.
 
 Deviates: nothing known.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.broker.share_groups import delete_states
 from moldau.machines.effects import Effects, Promise
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -26,6 +27,9 @@ def delete(node: Any, group_id: str) -> Any:
 
     try:
         index, machine = node.groups.of(group_id)
+        error = delete_states(node, index, machine, group_id)
+        if error:
+            return row(error)
         changes = machine.delete(group_id)
     except Refused as refused:
         return row(refused.error)

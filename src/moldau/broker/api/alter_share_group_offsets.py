@@ -1,0 +1,83 @@
+"""AlterShareGroupOffsets (key 91), v0: let an empty share group begin at other offsets (KIP-932).
+
+A group that does not exist comes into being by it.
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker import share_groups
+from moldau.broker.api import api
+from moldau.machines import share_offsets
+from moldau.machines.cluster import Topic
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+Errors = dict[tuple[bytes, int], Error]
+
+
+@api(91, versions=(0, 0))
+def alter_share_group_offsets(node, connection, request, version):
+    if not share_groups.enabled(node):
+        return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
+    if not request.group_id:
+        return refused(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
+    try:
+        errors = alter(node, request)
+    except Refused as why:
+        return refused(why.error, why.message)
+    known = node.cluster.topics
+    rows = sorted(request.topics, key=lambda topic: topic.topic_name in known)
+    return m.AlterShareGroupOffsetsResponse(
+        responses=[topic_row(known.get(topic.topic_name), topic, errors) for topic in rows]
+    )
+
+
+def refused(error: Error, why: str) -> Any:
+    return m.AlterShareGroupOffsetsResponse(error_code=error, error_message=why)
+
+
+def alter(node: Any, request: Any) -> Errors:
+    """Why partitions keep their offsets, for those that do; raises Refused."""
+    index, machine = node.groups.of(request.group_id)
+    step = share_offsets.alter(machine, request.group_id, wanted(node, request))
+    error = node.groups.write(index, step.changes)
+    if error:
+        raise Refused(error, error.message)
+    if step.request is None:
+        return {}
+    errors = share_groups.errors_of(node.share_state.initialize(step.request))
+    if not any(errors.values()):
+        share_groups.conclude(node, index, step.request, share_offsets.initialized)
+    return errors
+
+
+def wanted(node: Any, request: Any) -> dict[bytes, dict[int, int]]:
+    """The offsets of partitions that exist."""
+    found: dict[bytes, dict[int, int]] = {}
+    for asked in request.topics:
+        topic = node.cluster.topics.get(asked.topic_name)
+        if topic is not None:
+            starts = {part.partition_index: part.start_offset for part in asked.partitions}
+            found[topic.id] = {index: offset for index, offset in starts.items() if index in topic.partitions}
+    return found
+
+
+def topic_row(topic: Topic | None, asked: Any, errors: Errors) -> Any:
+    rows = [partition_row(topic, part.partition_index, errors) for part in asked.partitions]
+    row = m.AlterShareGroupOffsetsResponse_AlterShareGroupOffsetsResponseTopic(asked.topic_name, partitions=rows)
+    if topic is not None:
+        row.topic_id = topic.id
+    return row
+
+
+def partition_row(topic: Topic | None, index: int, errors: Errors) -> Any:
+    if topic is None or index not in topic.partitions:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        error = errors.get((topic.id, index), Error.NONE)
+    message = error.message if error else None
+    return m.AlterShareGroupOffsetsResponse_AlterShareGroupOffsetsResponsePartition(index, error, message)

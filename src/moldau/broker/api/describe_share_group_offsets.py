@@ -1,0 +1,102 @@
+"""DescribeShareGroupOffsets (key 90), v0-1: where share groups begin in their partitions (KIP-932).
+
+The start offset of a partition is that of its first record that is not done with; -1 where nothing is known. Null
+topics ask for all partitions that have a state. A group that does not exist is one of which nothing is known.
+v1 lag: records that the group is not done with (KIP-1226).
+Deviates: nothing known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.broker import share_groups
+from moldau.broker.api import api
+from moldau.machines.share import existing
+from moldau.machines.share_topics import NO_OFFSET
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+NO_LAG = NO_COUNT = -1
+Asked = Mapping[bytes, list[int]]
+
+
+@api(90, versions=(0, 1))
+def describe_share_group_offsets(node, connection, request, version):
+    return m.DescribeShareGroupOffsetsResponse(groups=[describe(node, asked) for asked in request.groups])
+
+
+def describe(node: Any, asked: Any) -> Any:
+    row = m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseGroup(asked.group_id)
+    if not share_groups.enabled(node):
+        row.error_code = Error.UNSUPPORTED_VERSION
+        return row
+    try:
+        if asked.topics is None:
+            row.topics = read(node, asked.group_id, all_partitions(node, asked.group_id))
+        else:
+            row.topics = asked_topics(node, asked)
+    except Refused as refused:
+        row.error_code, row.error_message = refused.error, refused.message
+    return row
+
+
+def asked_topics(node: Any, asked: Any) -> list[Any]:
+    """Of a topic that does not exist nothing is known."""
+    topics = node.cluster.topics
+    unknown = [
+        m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseTopic(
+            topic.topic_name, partitions=[partition_row(index) for index in topic.partitions]
+        )
+        for topic in asked.topics
+        if topic.topic_name not in topics
+    ]
+    known = {topics[topic.topic_name].id: topic.partitions for topic in asked.topics if topic.topic_name in topics}
+    return unknown + read(node, asked.group_id, known)
+
+
+def all_partitions(node: Any, group_id: str) -> Asked:
+    group = existing(node.groups.of(group_id)[1], group_id)
+    known = group.known_states().initialized if group else {}
+    return {topic: sorted(found.partitions) for topic, found in known.items() if topic in node.cluster.topics_by_id}
+
+
+def read(node: Any, group_id: str, asked: Asked) -> list[Any]:
+    """Ask the share coordinator."""
+    rows = [
+        m.ReadShareGroupStateSummaryRequest_ReadStateSummaryData(
+            topic, [m.ReadShareGroupStateSummaryRequest_PartitionData(index) for index in partitions]
+        )
+        for topic, partitions in asked.items()
+    ]
+    if not rows:
+        return []
+    results = node.share_state.read_summary(m.ReadShareGroupStateSummaryRequest(group_id, rows)).results
+    return [topic_row(node, result) for result in results]
+
+
+def topic_row(node: Any, result: Any) -> Any:
+    topic = node.cluster.topics_by_id[result.topic_id]
+    return m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseTopic(
+        topic.name, topic.id, [known_row(node, topic.name, part) for part in result.partitions]
+    )
+
+
+def known_row(node: Any, topic: str, part: Any) -> Any:
+    if part.error_code:
+        return partition_row(part.partition)
+    row = partition_row(part.partition, part.start_offset, part.leader_epoch)
+    if part.start_offset != NO_OFFSET and part.delivery_complete_count != NO_COUNT:
+        try:
+            end = node.replicas.leader(topic, part.partition).log.high_watermark
+            row.lag = end - part.start_offset - part.delivery_complete_count
+        except Refused as refused:
+            row = partition_row(part.partition, 0, error=refused.error)
+    return row
+
+
+def partition_row(index: int, offset: int = NO_OFFSET, epoch: int = 0, error: Error = Error.NONE) -> Any:
+    row = m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponsePartition
+    return row(index, offset, epoch, NO_LAG, error, error.message if error else None)

@@ -1,0 +1,41 @@
+"""ShareGroupHeartbeat (key 76), v1: members of share groups join, go on and leave (KIP-932).
+
+Deviates: a partition whose set-up was cut short by a crash is set up again with the next heartbeat; Kafka waits for
+`group.share.initialize.retry.interval.ms`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from moldau.broker import share_groups
+from moldau.broker.api import api
+from moldau.broker.groups import client_of
+from moldau.machines.effects import Promise
+from moldau.machines.share_heartbeats import heartbeat
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(76, versions=(1, 1))
+def share_group_heartbeat(node, connection, request, version):
+    if not share_groups.enabled(node):
+        return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
+    try:
+        index, machine = node.groups.of(request.group_id)
+    except Refused as why:
+        return refused(why.error, why.message)
+    promise = Promise(partial(refused, why=None))
+    beat = heartbeat(machine, promise, request, client_of(connection), node.clock.wall_ms())
+    answer = node.groups.ask(index, promise, beat.effects)
+    if beat.initialize is not None and answer.error_code == Error.NONE:
+        share_groups.initialize(node, index, beat.initialize)
+    return answer
+
+
+def refused(error: Error, why: str | None) -> Any:
+    if error == Error.MESSAGE_TOO_LARGE:
+        error, why = Error.UNKNOWN_SERVER_ERROR, "The group is too large to be written: see message.max.bytes."
+    return m.ShareGroupHeartbeatResponse(error_code=error, error_message=why)
