@@ -299,7 +299,7 @@ def leave(groups: Groups, promise: Promise, request: Any, client: Client, versio
         except Refused as refused:
             row.error_code = refused.error
         rows.append(row)
-    effects = rebalance.depart(groups, group, list(leaving), now_ms)
+    effects = rebalance.depart(groups, group, list(leaving), now_ms) if leaving else Effects()
     return effects.add(answers=[(promise, m.LeaveGroupResponse(members=rows))])
 
 

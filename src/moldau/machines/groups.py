@@ -142,9 +142,9 @@ KINDS: dict[str, Kind] = {
     "share": Kind(
         loaded=share_heartbeats.loaded,
         join=share.refuse_join,
-        sync=share.refuse_member,
-        heartbeat=share.refuse_member,
-        leave=share.refuse_member,
+        sync=classic_requests.sync,  # where there is no classic group
+        heartbeat=classic_requests.heartbeat,
+        leave=classic_requests.leave,
         makes_room=False,
     ),
 }

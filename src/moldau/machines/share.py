@@ -187,12 +187,6 @@ REPLAY: dict[str, Callable[[Groups, Any, Any], None]] = {
 }
 
 
-# Members that speak the classic protocol are none of a share group's.
-
-
 def refuse_join(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
+    """Members that speak the classic protocol have no place here."""
     return Effects(answers=[(promise, promise.refuse(Error.INCONSISTENT_GROUP_PROTOCOL))])
-
-
-def refuse_member(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    return Effects(answers=[(promise, promise.refuse(Error.UNKNOWN_MEMBER_ID))])

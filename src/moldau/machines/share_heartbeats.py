@@ -180,7 +180,7 @@ def is_target_behind(turn: Turn) -> bool:
         for topic, indexes in target.items():
             assigned.setdefault(topic, set()).update(indexes)
     return any(
-        assigned.get(topic) != known.partitions
+        frozenset(assigned.get(topic, ())) != known.partitions
         for topic, known in group.known_states().initialized.items()
         if known.name in group.names and topic in topics
     )

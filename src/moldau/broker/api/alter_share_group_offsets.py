@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets (key 91), v0: let an empty share group begin at other offsets (KIP-932).
 
-A group that does not exist comes into being by it.
-Deviates: nothing known.
+A group that does not exist comes into being by it. Of a partition that is named twice the last offset counts.
+Deviates: a partition below 0 does not exist; Kafka answers UNKNOWN_SERVER_ERROR, and cannot delete the group any more.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def alter_share_group_offsets(node, connection, request, version):
     except Refused as why:
         return refused(why.error, why.message)
     known = node.cluster.topics
-    rows = sorted(request.topics, key=lambda topic: topic.topic_name in known)
-    return m.AlterShareGroupOffsetsResponse(
-        responses=[topic_row(known.get(topic.topic_name), topic, errors) for topic in rows]
-    )
+    partitions: dict[str, list[int]] = {}
+    for topic in sorted(request.topics, key=lambda topic: topic.topic_name in known):
+        partitions.setdefault(topic.topic_name, []).extend(part.partition_index for part in topic.partitions)
+    rows = [topic_row(known.get(name), name, indexes, errors) for name, indexes in partitions.items()]
+    return m.AlterShareGroupOffsetsResponse(responses=rows)
 
 
 def refused(error: Error, why: str) -> Any:
@@ -62,13 +63,14 @@ def wanted(node: Any, request: Any) -> dict[bytes, dict[int, int]]:
         topic = node.cluster.topics.get(asked.topic_name)
         if topic is not None:
             starts = {part.partition_index: part.start_offset for part in asked.partitions}
-            found[topic.id] = {index: offset for index, offset in starts.items() if index in topic.partitions}
+            valid = {index: offset for index, offset in starts.items() if index in topic.partitions}
+            found.setdefault(topic.id, {}).update(valid)
     return found
 
 
-def topic_row(topic: Topic | None, asked: Any, errors: Errors) -> Any:
-    rows = [partition_row(topic, part.partition_index, errors) for part in asked.partitions]
-    row = m.AlterShareGroupOffsetsResponse_AlterShareGroupOffsetsResponseTopic(asked.topic_name, partitions=rows)
+def topic_row(topic: Topic | None, name: str, partitions: list[int], errors: Errors) -> Any:
+    rows = [partition_row(topic, index, errors) for index in partitions]
+    row = m.AlterShareGroupOffsetsResponse_AlterShareGroupOffsetsResponseTopic(name, partitions=rows)
     if topic is not None:
         row.topic_id = topic.id
     return row
