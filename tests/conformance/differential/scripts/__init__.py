@@ -11,6 +11,7 @@ from tests.conformance.differential.scripts import (
     offsets,
     produce,
     quotas,
+    share_groups,
     topics,
     transactions,
     versions,
@@ -32,4 +33,5 @@ SCRIPTS: tuple[Script, ...] = (
     fetch.SESSIONS,
     offsets.SCRIPT,
     transactions.SCRIPT,
+    share_groups.SCRIPT,
 )
