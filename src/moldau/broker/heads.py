@@ -11,7 +11,7 @@ and goes the way of the handlers. Tests compare the answers of both ways byte fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +21,7 @@ from moldau.wire.errors import WireError
 if TYPE_CHECKING:
     from moldau.broker.connection import Connection
     from moldau.broker.node import Node
+    from moldau.machines.authorizer import Authorizer
 
 START = Struct(">ii")  # key and version, correlation id
 HEAD_START = 8
@@ -37,12 +38,17 @@ class Known(Protocol):
     def key(self) -> int: ...
     @property
     def client_id(self) -> str | None: ...
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What the client must be allowed to do."""
+        ...
 
     def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
         """The answer to a request whose head ends at `end`, or None; may raise StructError, IndexError or WireError."""
         ...
 
 
+Ask = tuple[int, int, str]  # an operation on a resource: its type and its name
 Heads = dict[int, dict[bytes, Known]]  # by key and version
 
 
@@ -56,6 +62,8 @@ def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | None
         for end in connection.head_ends:
             known = heads.get(frame[HEAD_START:end].tobytes())
             if known is not None:
+                if node.authorizer is not None and not all(permissions(node.authorizer, connection, known)):
+                    return None
                 answer = known.serve(node, frame, end, correlation_id)
                 if answer is not None:
                     connection.client_id = known.client_id
@@ -64,6 +72,11 @@ def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | None
     except (StructError, IndexError, WireError):
         pass
     return None
+
+
+def permissions(authorizer: Authorizer, connection: Connection, known: Known) -> Iterator[bool]:
+    """Asked each time, for heads are shared by connections; the authorizer remembers what it has decided."""
+    return (authorizer.allows(connection.principal, connection.host, *ask) for ask in known.asks)
 
 
 def keep(node: Node, connection: Connection, frame: memoryview, end: int, make: Callable[[], Known]) -> None:

@@ -192,7 +192,7 @@ class Node:
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
-            if key in LEARN and self.authorizer is None:
+            if key in LEARN:
                 LEARN[key](self, connection, frame, version, request, outcome)
 
     def route(self, key: int, version: int) -> Route | None:

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.heads import serve
+from moldau.machines.acls import ALLOW, GROUP, LITERAL, READ, TOPIC
 from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 
-from ..conftest import World
+from ..conftest import Client, World
 
 Make = Callable[..., World]
 PARTITIONS = 70
@@ -204,3 +205,27 @@ def test_sets_of_partitions_that_are_kept_are_bounded(world: World, monkeypatch:
 def goes_shortly(world: World, asked: Any, version: int) -> bool:
     frame = frames.request_frame(asked, version, 1, "test")[4:]
     return serve(world.node, world.client.connection, memoryview(bytearray(frame))) is not None
+
+
+def test_with_an_authorizer_each_client_is_asked_about_each_time(make_world: Make) -> None:
+    """Heads are shared by connections, permissions are not."""
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    world = make_world(authorizer_class_name=standard, super_users="User:ANONYMOUS")
+    world.create("t" * 20)
+    world.call(m.FindCoordinatorRequest(coordinator_keys=["g"]))
+    frame = frames.request_frame(request([b""], 9, "g", ("", None, -1), [(0, 1, -1, "")]), 9, 1, "c")[4:]
+    alice = Client(world.node)
+    alice.connection.principal = "User:alice"
+
+    def short(client: Client) -> bool:
+        return serve(world.node, client.connection, memoryview(bytearray(frame))) is not None
+
+    allowed: list[bool] = []
+    for grants in ((), ((GROUP, "g"),), ((TOPIC, "t" * 20),)):
+        rows = [m.CreateAclsRequest_AclCreation(*one, LITERAL, "User:alice", "*", READ, ALLOW) for one in grants]
+        world.call(m.CreateAclsRequest(rows))
+        world.node.receive(world.client.connection, memoryview(bytearray(frame)))  # the change has made it forget
+        alice.connection.head_ends = world.client.connection.head_ends
+        assert short(world.client)
+        allowed.append(short(alice))
+    assert allowed == [False, False, True]

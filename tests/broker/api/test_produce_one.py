@@ -5,13 +5,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.heads import serve
+from moldau.machines.acls import ALLOW, DENY, LITERAL, TOPIC, WRITE
 from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 from moldau.wire.records import Record, build
+from tests.broker.conftest import Client
 from tests.broker.transactional import Transactional
 
 LONG = "long-" + "x" * 200
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOW = 1_700_000_000_000
 
 
@@ -208,3 +211,40 @@ def test_what_is_learnt_is_bounded(world, monkeypatch):
         send(world, frames.request_frame(request(10, "t", None, 0, [b"v"]), 10, 1, client)[4:])
     assert len(world.node.heads[10]) <= 4
     assert len(world.client.connection.head_ends) == 8
+
+
+def test_with_an_authorizer_each_client_is_asked_about_each_time(make_world):
+    """Heads are shared by connections, permissions are not."""
+    world = make_world(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS")
+    world.create("t")
+    frame = frames.request_frame(request(10, "t", None, 0, [b"v"]), 10, 1, "c")[4:]
+    alice = Client(world.node)
+    alice.connection.principal = "User:alice"
+
+    def short(client):
+        return serve(world.node, client.connection, memoryview(bytearray(frame)))
+
+    def allow(permission):
+        rows = [m.CreateAclsRequest_AclCreation(TOPIC, "t", LITERAL, "User:alice", "*", WRITE, permission)]
+        world.call(m.CreateAclsRequest(rows))
+        send(world, frame)  # a change of the metadata has made the node forget
+
+    send(world, frame)
+    alice.connection.head_ends = world.client.connection.head_ends
+    assert short(world.client) and not short(alice)
+    allow(ALLOW)
+    assert short(world.client) and short(alice)
+    allow(DENY)
+    assert short(world.client) and not short(alice)
+
+
+def test_nothing_is_learnt_of_a_request_that_was_refused_in_part(make_world):
+    world = make_world(authorizer_class_name=STANDARD, allow_everyone_if_no_acl_found="true")
+    for name in ("a", "b"):
+        world.create(name)
+    denied = m.CreateAclsRequest_AclCreation(TOPIC, "a", LITERAL, "User:ANONYMOUS", "*", WRITE, DENY)
+    world.call(m.CreateAclsRequest([denied]))
+    both = request(10, "a", None, 0, [b"v"])
+    both.topic_data = [*both.topic_data, *request(10, "b", None, 0, [b"v"]).topic_data]
+    send(world, frames.request_frame(both, 10, 1, "c")[4:])
+    assert not world.node.heads

@@ -12,7 +12,8 @@ from itertools import repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.heads import keep
+from moldau.broker.heads import Ask, keep
+from moldau.machines.acls import GROUP, READ, TOPIC
 from moldau.machines.classic import ClassicGroup
 from moldau.machines.offset_records import NO_EXPIRY, Offset, Stencil
 from moldau.machines.offsets import keep_session
@@ -63,6 +64,7 @@ class Commits:
     size: int  # of what follows the head
     unpack: Any
     unpack_numbers: Any
+    asks: tuple[Ask, ...]
     known: dict[tuple[int, ...], Known] = field(default_factory=dict[tuple[int, ...], Known], init=False)
     key: int = field(default=OFFSET_COMMIT, init=False)
 
@@ -136,4 +138,6 @@ def commits(node: Node, client_id: str | None, version: int, request: Any) -> Co
     unpack, numbers = Struct(f">{PARTITION * count}2s"), Struct(f">{NUMBERS * count}")
     index = node.groups.partition_for(request.group_id)
     member = request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
-    return Commits(client_id, version, index, *member, topic, unpack.size, unpack.unpack_from, numbers.unpack_from)
+    unpackers = unpack.unpack_from, numbers.unpack_from
+    asks = (READ, GROUP, request.group_id), (READ, TOPIC, topic.name)
+    return Commits(client_id, version, index, *member, topic, unpack.size, *unpackers, asks)

@@ -14,8 +14,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.api.produce import ATTRIBUTES_AT, MAGIC_AT, ZSTD, refusal
-from moldau.broker.heads import START, keep
+from moldau.broker.heads import START, Ask, keep
 from moldau.log.config import FOREVER
+from moldau.machines.acls import TOPIC, TRANSACTIONAL_ID, WRITE
 from moldau.wire import codec_write, frames
 from moldau.wire import messages as m
 from moldau.wire.codec_read import longer
@@ -50,6 +51,7 @@ class Appends:
     before: bytes
     after: bytes
     pack: Callable[..., bytes]
+    asks: tuple[Ask, ...]
     key: int = field(default=PRODUCE, init=False)
 
     def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
@@ -107,7 +109,8 @@ def answer_frame(partition: Partition, version: int, correlation_id: int, answer
 
 def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
     """Keep the head and the answer of a request that was served, if more like it can be served by them."""
-    if version < FIRST_VERSION or len(request.topic_data) != 1:
+    # A guard takes out of the request what is not allowed: only the answer tells of all that was asked.
+    if version < FIRST_VERSION or not len(request.topic_data) == len(response.responses) == 1:
         return
     (topic,) = request.topic_data
     if len(topic.partition_data) != 1 or response.responses[0].partition_responses[0].error_code:
@@ -118,8 +121,13 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     end = end_of_head(frame, version, len(part.records))
     if end is None or partition.log.config.flush_messages != FOREVER:
         return
-    in_transaction = bool(request.transactional_id)
-    keep(node, connection, frame, end, lambda: appends(connection.client_id, partition, version, in_transaction))
+    keep(
+        node,
+        connection,
+        frame,
+        end,
+        lambda: appends(connection.client_id, partition, version, request.transactional_id),
+    )
 
 
 def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
@@ -132,11 +140,14 @@ def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
     return end if frame[stop:] == tail and frame[end:start] == length else None
 
 
-def appends(client_id: str | None, partition: Partition, version: int, in_transaction: bool) -> Appends:
+def appends(client_id: str | None, partition: Partition, version: int, transactional_id: str | None) -> Appends:
     filled = m.ProduceResponse_PartitionProduceResponse(partition.index, 0, *FILLING)
     answer = answer_frame(partition, version, 0, filled)
     before, after = answer[START.size :].split(HOLE.pack(*FILLING))
     pack = Struct(f">ii{len(before)}sqqq{len(after)}s").pack
-    first, last_codec = TRANSACTIONAL if in_transaction else 0, ZSTD if version >= 7 else ZSTD - 1
+    first, last_codec = TRANSACTIONAL if transactional_id else 0, ZSTD if version >= 7 else ZSTD - 1
     attributes = range(first, first + last_codec + 1)
-    return Appends(client_id, partition, version, attributes, len(answer) - LENGTH.size, before, after, pack)
+    asks = ((WRITE, TOPIC, partition.topic),)
+    if transactional_id:
+        asks = (*asks, (WRITE, TRANSACTIONAL_ID, transactional_id))
+    return Appends(client_id, partition, version, attributes, len(answer) - LENGTH.size, before, after, pack, asks)
