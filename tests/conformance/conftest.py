@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.conformance.java_tools import Tools, started
 
 OTHER = "CONFORMANCE_BOOTSTRAP"
 
@@ -26,6 +30,19 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def admin(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap})
+
+
+@pytest.fixture(scope="session")
+def jvm(kafka_libs: Path) -> Iterator[subprocess.Popen[str]]:
+    """One JVM for all of Kafka's tools: to start it takes longer than most of them."""
+    with started(kafka_libs) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def run(jvm: subprocess.Popen[str], bootstrap: str) -> Tools:
+    """Runs a tool against the broker."""
+    return Tools(jvm, bootstrap)
 
 
 @pytest.fixture(scope="session")

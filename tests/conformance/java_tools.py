@@ -21,6 +21,8 @@ MAIN = {
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
@@ -32,6 +34,8 @@ MAIN = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
 WITHOUT_BROKER = {"kafka-dump-log", "transactional-message-copier"}  # or with an option of another name
@@ -68,10 +72,11 @@ class Tools:
 
 
 @contextmanager
-def tools(bootstrap: str, kafka_libs: Path) -> Iterator[Tools]:
+def started(kafka_libs: Path) -> Iterator[subprocess.Popen[str]]:
+    """The JVM, for brokers of any address."""
     command = ["java", *FLAGS, "-cp", f"{kafka_libs}/*", str(DRIVER)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Tools(process, bootstrap)
+            yield process
         finally:
             process.kill()

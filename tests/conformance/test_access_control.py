@@ -6,8 +6,8 @@ All clients are User:ANONYMOUS, so here a client is told apart by what it does, 
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
 )
 
 from moldau.testing import Broker, broker
-from tests.conformance.java_tools import Tools, tools
+from tests.conformance.java_tools import Tools
 
 WAIT = 20
 SETTINGS = {
@@ -51,10 +51,9 @@ def admin(secured: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": secured.bootstrap_servers})
 
 
-@pytest.fixture(scope="module")
-def run(secured: Broker, kafka_libs: Path) -> Iterator[Tools]:
-    with tools(secured.bootstrap_servers, kafka_libs) as started:
-        yield started
+@pytest.fixture
+def run(secured: Broker, jvm: subprocess.Popen[str]) -> Tools:
+    return Tools(jvm, secured.bootstrap_servers)
 
 
 def binding(name: str, operation: AclOperation, permission: AclPermissionType = AclPermissionType.ALLOW) -> AclBinding:

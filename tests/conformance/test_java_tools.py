@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.java_tools import Tools, tools
+from tests.conformance.java_tools import Tools
 
 pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
 
 MakeTopic = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def run(bootstrap: str, kafka_libs: Path) -> Iterator[Tools]:
-    with tools(bootstrap, kafka_libs) as started:
-        yield started
 
 
 def offsets(run: Tools, topic: str, *arguments: str) -> dict[int, int]:

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from moldau import testing
 from moldau.broker.call import call
 from moldau.wire import messages as m
 from moldau.wire.records import Record, build
-from tests.conformance.java_tools import Tools, tools
+from tests.conformance.java_tools import Tools
 
 WAIT = 20
 MakeTopic = Callable[..., str]
@@ -183,12 +182,6 @@ def test_kafka_python_commits_and_aborts(bootstrap: str, topic: str, fresh_name:
         writer.abort_transaction() if turn == 1 else writer.commit_transaction()
     writer.close()
     assert committed(bootstrap, topic) == [b"0", b"2"]
-
-
-@pytest.fixture(scope="module")
-def run(bootstrap: str, kafka_libs: Path) -> Iterator[Tools]:
-    with tools(bootstrap, kafka_libs) as started:
-        yield started
 
 
 def table(run: Tools, *arguments: str) -> list[list[str]]:
