@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DRIVER = Path(__file__).parent / "java" / "Tools.java"
+SECONDS = 60
 FLAGS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
 
 # The name of the script in Kafka's bin folder, without .sh -> the class that it runs.
@@ -69,6 +70,13 @@ class Tools:
         shown = f"{tool} {' '.join(args)}: exit {output.exit}\n{output.out}\n{output.err}"
         assert not check or output.exit == 0, shown
         return output
+
+
+def alone(tool: str, kafka_libs: Path, *arguments: str) -> Output:
+    """A tool in a JVM of its own: one that does its last work when the JVM ends."""
+    command = ["java", *FLAGS, "-cp", f"{kafka_libs}/*", MAIN[tool], *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    return Output(done.returncode, done.stdout, done.stderr)
 
 
 @contextmanager

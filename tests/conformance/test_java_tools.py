@@ -254,3 +254,35 @@ def test_idempotent_writers_of_a_partition_are_listed(run: Tools, topic: str) ->
     _, row = run("kafka-transactions", "describe-producers", *where).lines()
     _, epoch, coordinator_epoch, last_sequence, _, transaction_start = row.split()
     assert (epoch, coordinator_epoch, last_sequence, transaction_start) == ("0", "-1", "2", "None")
+
+
+def test_nobody_has_delegation_tokens_where_nobody_authenticates(run: Tools, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("")
+    life = "--renew-time-period", "--expiry-time-period", "--max-life-time-period"
+    for order in (
+        ["--create", life[2], "-1"],
+        ["--describe"],
+        ["--renew", "--hmac", "AAAA", life[0], "-1"],
+        ["--expire", "--hmac", "AAAA", life[1], "-1"],
+    ):
+        said = run("kafka-delegation-tokens", *order, "--command-config", str(config), check=False)
+        assert said.exit == 1 and "PLAINTEXT" in said.out + said.err, (order, said)
+
+
+def test_the_last_voter_cannot_be_removed(run: Tools) -> None:
+    leader = run("kafka-metadata-quorum", "describe", "--replication").lines()[1].split()[0]
+    order = ["remove-controller", "--controller-id", leader, "--controller-directory-id", "A" * 21 + "Q"]
+    said = run("kafka-metadata-quorum", *order, check=False)
+    assert said.exit == 1 and re.search("UnsupportedVersion|VoterNotFound", said.out + said.err), said
+
+
+def test_subscriptions_to_client_metrics_are_altered_listed_and_deleted(run: Tools, fresh_name: Callable[[str], str]):
+    name = fresh_name("metrics")
+    wanted = ["--metrics", "org.apache.kafka.consumer.,org.apache.kafka.producer.", "--interval", "5000"]
+    run("kafka-client-metrics", "--alter", "--name", name, *wanted, "--match", "client_id=a.*")
+    assert name in run("kafka-client-metrics", "--list").lines()
+    told = run("kafka-client-metrics", "--describe", "--name", name).out
+    assert "interval.ms=5000" in told and "match=client_id=a.*" in told and "metrics=org.apache.kafka.consumer." in told
+    run("kafka-client-metrics", "--delete", "--name", name)
+    assert name not in run("kafka-client-metrics", "--list").lines()
