@@ -17,8 +17,9 @@ from moldau.settings import BROKER, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row
 pytestmark = [pytest.mark.needs("java", "javac"), pytest.mark.xdist_group("java")]
 
 SCOPES = (TOPIC, BROKER, GROUP, CLIENT_METRICS, QUOTA, IP)
-# Rows that Kafka keeps outside its definitions.
+# Rows that Kafka keeps outside its definitions, and one of our own.
 ELSEWHERE = {
+    "moldau.telemetry",
     "allow.everyone.if.no.acl.found",
     "super.users",
     "follower.replication.throttled.rate",

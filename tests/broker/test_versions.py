@@ -42,7 +42,7 @@ def requests(key: int, version: int, topic_id: bytes):
 
 @pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(value))
 def test_each_version_is_answered(make_world, key, version):
-    world = make_world()
+    world = make_world(moldau_telemetry="true")
     topic_id = world.create("t")
     for request in (requests(0, 9, topic_id), requests(key, version, topic_id)):
         answer = world.call(request, 9 if request.SCHEMA.key == 0 and key else version)

@@ -77,6 +77,10 @@ def _out_bytes(server: Server) -> float:
     return sum(len(part) for channel in server.channels.values() for part in channel.connection.out)
 
 
+def _telemetry_clients(server: Server) -> float:
+    return server.node.telemetry.living(server.node.clock.monotonic_ms())
+
+
 COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 PARTITION = ("topic", "partition")
 
@@ -114,6 +118,16 @@ TABLE = (
     Row("moldau_log_start_offset", GAUGE, "First offset.", PARTITION, _partitions(lambda log: log.start_offset)),
     Row("moldau_log_end_offset", GAUGE, "Next offset.", PARTITION, _partitions(lambda log: log.end_offset)),
     Row("moldau_high_watermark", GAUGE, "High watermark.", PARTITION, _partitions(lambda log: log.high_watermark)),
+    Row("moldau_telemetry_clients", GAUGE, "Clients that push telemetry.", (), _one(_telemetry_clients)),
+    Row("moldau_telemetry_pushes", COUNTER, "Telemetry packets taken.", (), _one(lambda s: s.node.telemetry.pushes)),
+    Row("moldau_telemetry_bytes", COUNTER, "Bytes of telemetry taken.", (), _one(lambda s: s.node.telemetry.bytes)),
+    Row(
+        "moldau_telemetry_refused",
+        COUNTER,
+        "Requests of telemetry that were refused, by error.",
+        ("error",),
+        lambda s: [((error,), count) for error, count in s.node.telemetry.refused.items()],
+    ),
     Row("moldau_cpu_seconds", COUNTER, "CPU time of the broker's process.", ("mode",), _cpu),
     Row("moldau_resident_bytes", GAUGE, "Memory of the broker's process.", (), _one(lambda _: resident_bytes())),
     Row("moldau_start_time_seconds", GAUGE, "When the broker started, in Unix time.", (), _one(lambda _: STARTED)),

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Protocol
 
 from moldau.broker import guards, heads
-from moldau.broker.api import Handler, commit_one, load, produce_one
+from moldau.broker.api import Handler, commit_one, known_with, produce_one
 from moldau.broker.api.api_versions import unsupported
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
@@ -26,6 +26,7 @@ from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.share_state import ShareState, forget_shared, share_coordinators
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
+from moldau.broker.telemetry import Telemetry
 from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
@@ -72,7 +73,7 @@ class Node:
         self.random = random
         self.background = background
         self.id: int = settings["node.id"]
-        self.apis = load()
+        self.apis = known_with(settings)
         self.routes: dict[tuple[int, int], Route] = {}
         self.heads: heads.Heads = {}  # forgotten when the metadata changes
         self.request_counts = dict.fromkeys(self.apis, 0)
@@ -81,6 +82,7 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
+        self.telemetry = Telemetry()
         self.groups = group_coordinators(self)
         self.transactions = transaction_coordinators(self)
         self.shares = share_coordinators(self)

@@ -42,7 +42,7 @@ def create_unasked(node: Any, name: str) -> Topic:
 
 
 def fresh_id(node: Any) -> bytes:
-    """A random topic id (UUID version 4); the first byte pattern of base64 '-' is avoided, as Kafka does."""
+    """A random id (UUID version 4); the first byte pattern of base64 '-' is avoided, as Kafka does."""
     while True:
         raw = bytearray(node.random.randbytes(16))
         raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80

@@ -43,6 +43,11 @@ def group_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
     return effective(GROUP, settings, overrides)
 
 
+def client_metrics_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
+    """All settings of a subscription to the metrics of clients, typed."""
+    return effective(CLIENT_METRICS, settings, overrides)
+
+
 def effective(scope: str, settings: Settings, overrides: Overrides) -> dict[str, Any]:
     return {name: _value(row, settings, overrides) for name, row in rows(scope).items()}
 

@@ -225,6 +225,7 @@ def test_with_an_authorizer_each_client_is_asked_about_each_time(make_world: Mak
         rows = [m.CreateAclsRequest_AclCreation(*one, LITERAL, "User:alice", "*", READ, ALLOW) for one in grants]
         world.call(m.CreateAclsRequest(rows))
         world.node.receive(world.client.connection, memoryview(bytearray(frame)))  # the change has made it forget
+        world.client.connection.out.clear()
         alice.connection.head_ends = world.client.connection.head_ends
         assert short(world.client)
         allowed.append(short(alice))

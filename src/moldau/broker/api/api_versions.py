@@ -3,14 +3,14 @@
 v3 client software name and version (KIP-511), features (KIP-584).  v4 features whose
 lowest version is 0: older clients cannot read those, so they are left out below v4.
 A version that this broker does not know is answered by the node in version 0 with UNSUPPORTED_VERSION.
-Deviates: keys of groups, transactions, share groups, ACLs and SASL are not in this release.
+Deviates: share groups and streams groups are not in this release.
 """
 
 from __future__ import annotations
 
 import re
 
-from moldau.broker.api import APIS, api
+from moldau.broker.api import APIS, Api, api
 from moldau.broker.features import SUPPORTED
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -18,9 +18,9 @@ from moldau.wire.errors import Error
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def known_keys() -> m.ApiVersionsResponse:
+def known_keys(apis: dict[int, Api]) -> m.ApiVersionsResponse:
     """The table of keys."""
-    rows = [m.ApiVersionsResponse_ApiVersion(a.key, a.advertised, a.high) for _, a in sorted(APIS.items())]
+    rows = [m.ApiVersionsResponse_ApiVersion(a.key, a.advertised, a.high) for _, a in sorted(apis.items())]
     return m.ApiVersionsResponse(api_keys=rows)
 
 
@@ -38,7 +38,7 @@ def api_versions(node, connection, request, version):
         if not all(map(SOFTWARE_NAME.fullmatch, software)):
             return m.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
         connection.software = software
-    response = known_keys()
+    response = known_keys(node.apis)
     response.supported_features = [
         m.ApiVersionsResponse_SupportedFeatureKey(feature.name, feature.low, feature.high)
         for feature in SUPPORTED

@@ -121,13 +121,8 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     end = end_of_head(frame, version, len(part.records))
     if end is None or partition.log.config.flush_messages != FOREVER:
         return
-    keep(
-        node,
-        connection,
-        frame,
-        end,
-        lambda: appends(connection.client_id, partition, version, request.transactional_id),
-    )
+    who = connection.client_id, request.transactional_id
+    keep(node, connection, frame, end, lambda: appends(*who, partition, version))
 
 
 def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
@@ -140,7 +135,7 @@ def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
     return end if frame[stop:] == tail and frame[end:start] == length else None
 
 
-def appends(client_id: str | None, partition: Partition, version: int, transactional_id: str | None) -> Appends:
+def appends(client_id: str | None, transactional_id: str | None, partition: Partition, version: int) -> Appends:
     filled = m.ProduceResponse_PartitionProduceResponse(partition.index, 0, *FILLING)
     answer = answer_frame(partition, version, 0, filled)
     before, after = answer[START.size :].split(HOLE.pack(*FILLING))
