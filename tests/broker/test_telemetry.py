@@ -47,7 +47,7 @@ class Pushing:
 
     @property
     def counts(self) -> tuple[int, int]:
-        return self.world.node.telemetry.pushes, self.world.node.telemetry.bytes
+        return self.world.node.telemetry.pushes, self.world.node.telemetry.pushed_bytes
 
 
 @pytest.fixture

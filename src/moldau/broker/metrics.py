@@ -120,7 +120,13 @@ TABLE = (
     Row("moldau_high_watermark", GAUGE, "High watermark.", PARTITION, _partitions(lambda log: log.high_watermark)),
     Row("moldau_telemetry_clients", GAUGE, "Clients that push telemetry.", (), _one(_telemetry_clients)),
     Row("moldau_telemetry_pushes", COUNTER, "Telemetry packets taken.", (), _one(lambda s: s.node.telemetry.pushes)),
-    Row("moldau_telemetry_bytes", COUNTER, "Bytes of telemetry taken.", (), _one(lambda s: s.node.telemetry.bytes)),
+    Row(
+        "moldau_telemetry_bytes",
+        COUNTER,
+        "Bytes of telemetry taken.",
+        (),
+        _one(lambda s: s.node.telemetry.pushed_bytes),
+    ),
     Row(
         "moldau_telemetry_refused",
         COUNTER,

@@ -81,7 +81,7 @@ class Telemetry:
 
     instances: dict[bytes, Instance] = field(default_factory=dict[bytes, Instance])
     pushes: int = 0
-    bytes: int = 0
+    pushed_bytes: int = 0
     refused: Counter[str] = field(default_factory=Counter[str])
 
     def instance(self, instance_id: bytes, wanted: Wanted, now: float) -> Instance:
@@ -111,7 +111,7 @@ class Telemetry:
         found.terminating = request.terminating
         if not error and request.size:
             self.pushes += 1
-            self.bytes += request.size
+            self.pushed_bytes += request.size
         return error
 
     def noted(self, error: Error) -> Error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from moldau.settings import Settings
 
 # handler(node, connection, request, version) -> response, a Wait, or None where no response is due
 Handler = Callable[[Any, Any, Any, int], Any]
@@ -48,6 +50,6 @@ def load() -> dict[int, Api]:
     return APIS
 
 
-def known_with(settings: Mapping[str, Any]) -> dict[int, Api]:
+def known_with(settings: Settings) -> dict[int, Api]:
     """The APIs of a broker with these settings."""
     return {key: one for key, one in load().items() if one.setting is None or settings[one.setting]}
