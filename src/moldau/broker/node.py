@@ -24,6 +24,8 @@ from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
+from moldau.broker.share_partitions import SharePartitions
+from moldau.broker.share_sessions import ShareSessions
 from moldau.broker.share_state import ShareState, forget_shared, share_coordinators
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
 from moldau.broker.telemetry import Telemetry
@@ -87,6 +89,8 @@ class Node:
         self.transactions = transaction_coordinators(self)
         self.shares = share_coordinators(self)
         self.share_state = ShareState(self)
+        self.share_partitions = SharePartitions(self)
+        self.share_sessions = ShareSessions(settings["group.share.max.share.sessions"])
         self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions, self.shares]
         self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
@@ -146,6 +150,7 @@ class Node:
                 coordinators.forget_topic(topic.name)
             forget_topic(self, topic)
             forget_shared(self, topic)
+            self.share_partitions.forget_topic(topic.id)
         for record in result.records:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:
@@ -168,6 +173,7 @@ class Node:
         self.connections.pop(connection.id, None)
         if connection.wait is not None:
             self.waits.forget(connection.wait)
+        self.share_partitions.end_connection(connection.id)
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
@@ -233,6 +239,7 @@ class Node:
             TIMERS[number].run(self)
         for coordinators in self.coordinators:
             coordinators.tick()
+        self.share_partitions.tick(now)
         self.work.advance(lambda: self.clock.monotonic_ms() >= now + SLICE_MS)
         return self.idle_ms()
 
@@ -247,6 +254,7 @@ class Node:
         now = self.clock.monotonic_ms()
         due = [IDLE_TICK_MS + now, *(timer[0] for timer in self.timers[:1])]
         due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
+        due.append(self.share_partitions.deadline_ms)
         deadline = self.waits.next_deadline_ms()
         if deadline is not None:
             due.append(deadline)

@@ -200,6 +200,7 @@ def on_partition(node: Node, record: Any) -> None:
 
 
 def on_config(node: Node, record: Any) -> None:
+    node.share_partitions.settings.clear()
     if record.resource_type == TOPIC:
         node.replicas.reconfigure(record.resource_name)
     elif record.resource_type == BROKER:

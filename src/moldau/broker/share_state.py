@@ -64,7 +64,7 @@ class ShareState:
         self.node = node
 
     def initialize(self, request: Any) -> Any:
-        return self.each(request, m.InitializeShareGroupStateResponse, "InitializeStateResult", initialize)
+        return self.each(request, m.InitializeShareGroupStateResponse, "InitializeStateResult", initialize, True)
 
     def read(self, request: Any) -> Any:
         return self.each(request, m.ReadShareGroupStateResponse, "ReadStateResult", read)
@@ -73,13 +73,16 @@ class ShareState:
         return self.each(request, m.WriteShareGroupStateResponse, "WriteStateResult", write)
 
     def delete(self, request: Any) -> Any:
-        return self.each(request, m.DeleteShareGroupStateResponse, "DeleteStateResult", delete)
+        return self.each(request, m.DeleteShareGroupStateResponse, "DeleteStateResult", delete, True)
 
     def read_summary(self, request: Any) -> Any:
         return self.each(request, m.ReadShareGroupStateSummaryResponse, "ReadStateSummaryResult", read_summary)
 
-    def each(self, request: Any, response: Any, result: str, ask: Ask) -> Any:
-        """Ask about each partition; of one that is named twice the last answer counts. What says little gets none."""
+    def each(self, request: Any, response: Any, result: str, ask: Ask, sets: bool = False) -> Any:
+        """Ask about each partition; of one that is named twice the last answer counts. What says little gets none.
+
+        Where state is set anew (`sets`), members start from it.
+        """
         if not request.group_id or not request.topics or not all(topic.partitions for topic in request.topics):
             return response()
         row = getattr(m, f"{response.__name__}_PartitionResult")
@@ -87,7 +90,9 @@ class ShareState:
         for topic in request.topics:
             for part in topic.partitions:
                 key = Key(request.group_id, bytes(topic.topic_id), part.partition)
-                answers.setdefault(key.topic_id, {})[part.partition] = self.one(key, part, row, ask)
+                answers.setdefault(key.topic_id, {})[part.partition] = answer = self.one(key, part, row, ask)
+                if sets and not answer.error_code:
+                    self.node.share_partitions.forget(key)
         topic_row = getattr(m, f"{response.__name__}_{result}")
         return response([topic_row(topic_id, list(parts.values())) for topic_id, parts in answers.items()])
 

@@ -51,7 +51,7 @@ from moldau.settings.table import (
     rows,
     table,
 )
-from moldau.settings.values import SettingError, format_value
+from moldau.settings.values import SettingError, duration_ms, format_value
 
 __all__ = [
     "APPEND",
@@ -87,6 +87,7 @@ __all__ = [
     "client_inert_names",
     "client_metrics_settings",
     "describe",
+    "duration_ms",
     "endpoints",
     "format_value",
     "group_settings",

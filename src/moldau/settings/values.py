@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from moldau.settings.table import Row
 
 _BITS = {"short": 16, "int": 32, "long": 64}
-_DURATION = re.compile(r"P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d{1,9})?S)?)?", re.IGNORECASE)
+_DURATION = re.compile(
+    r"P(?=[\dT])(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?", re.IGNORECASE
+)
+_UNITS_MS = 86_400_000, 3_600_000, 60_000, 1000
 
 
 class SettingError(ValueError):
@@ -134,6 +137,13 @@ def _not_among(valid: str, value: Any) -> str | None:
     if all(one in choices for one in given) and (given or "+" not in flags):
         return None
     return f"it must be {'one' if not isinstance(value, tuple) else 'some'} of {', '.join(choices)}"
+
+
+def duration_ms(text: str) -> int:
+    """An ISO 8601 duration of days and less."""
+    found = _DURATION.fullmatch(text)
+    assert found, f"{text} is no duration"
+    return sum(int(float(part) * unit) for part, unit in zip(found.groups("0"), _UNITS_MS, strict=True))
 
 
 def format_value(value: Any) -> str | None:

@@ -1,0 +1,49 @@
+"""ShareAcknowledge (key 79), v1-2: a member of a share group says what became of records (KIP-932).
+
+v1 the first.  v2 locks are renewed (KIP-1222).
+Deviates: a topic id that nobody has is UNKNOWN_TOPIC_ID for its partitions; Kafka fails with the whole request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.broker.api import api
+from moldau.broker.share_acknowledgements import Told, acknowledge, may_ask, said_in
+from moldau.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Part
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+
+@api(79, versions=(1, 2))
+def share_acknowledge(node, connection, request, version):
+    error = may_ask(node, request)
+    if error:
+        return m.ShareAcknowledgeResponse(error_code=error)
+    try:
+        session = proceed(node, request)
+    except Refused as refused:
+        return m.ShareAcknowledgeResponse(error_code=refused.error)
+    told = acknowledge(node, request, version, said_in(request))
+    if request.share_session_epoch == FINAL_EPOCH:
+        node.share_partitions.end_session(session)
+    lock_ms = node.share_partitions.limits(request.group_id).lock_ms
+    return m.ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms, responses=rows(told))
+
+
+def proceed(node: Any, request: Any) -> Any:
+    epoch = request.share_session_epoch
+    if epoch == INITIAL_EPOCH:
+        raise Refused(Error.INVALID_SHARE_SESSION_EPOCH, "An acknowledgement opens no session.")
+    if epoch == FINAL_EPOCH:
+        return node.share_sessions.find(request.group_id, request.member_id)
+    return node.share_sessions.proceed(request.group_id, request.member_id, epoch)
+
+
+def rows(told: dict[Part, Told]) -> list[Any]:
+    topics: dict[bytes, list[Any]] = {}
+    for (topic_id, index), (error, message) in told.items():
+        row = m.ShareAcknowledgeResponse_PartitionData(index, error, message)
+        topics.setdefault(topic_id, []).append(row)
+    return [m.ShareAcknowledgeResponse_ShareAcknowledgeTopicResponse(*topic) for topic in topics.items()]
