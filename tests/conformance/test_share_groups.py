@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,12 @@ import pytest
 
 from moldau.broker.call import call
 from moldau.wire import messages as m
-from tests.conformance.java_tools import Tools, tools
+from tests.conformance.java_tools import Tools
 
 pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
 
 MakeTopic = Callable[..., str]
 TOOL, WAIT = "kafka-share-groups", 20
-
-
-@pytest.fixture(scope="module")
-def run(bootstrap: str, kafka_libs: Path) -> Iterator[Tools]:
-    with tools(bootstrap, kafka_libs) as started:
-        yield started
 
 
 @pytest.fixture
