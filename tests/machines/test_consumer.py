@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.machines.members import State
+from moldau.machines.reconciling import State
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

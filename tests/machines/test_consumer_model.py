@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from moldau.machines.consumer import ConsumerGroup
 from moldau.machines.groups import Groups
-from moldau.machines.members import State, owned_slots
+from moldau.machines.reconciling import State, owned_slots
 from tests.machines.consumers import REBALANCE_MS, SESSION_MS, Consumer, Coordinator, converge
 
 NAMES = ["ta", "tb", "other"]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, refuse
-from moldau.machines.members import Member, Owned, owned_slots, partitions_of, with_assignment, with_subscription
+from moldau.machines.members import Member, partitions_of, with_assignment, with_subscription
+from moldau.machines.reconciling import Owned, owned_slots
 from moldau.machines.subscriptions import Resolved
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -178,7 +179,7 @@ class ConsumerGroup:
         add(self.assignors, [member.assignor] if member.assignor else (), by)
         self.guests += by * (member.classic is not None)
 
-    def own(self, member_id: str, owned: Owned) -> None:
+    def own(self, member_id: str, owned: Owned[bytes]) -> None:
         for topic, index in owned_slots(owned):
             self.owners.setdefault(topic, {})[index] = member_id
 

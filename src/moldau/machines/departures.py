@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from moldau.machines import migration
 from moldau.machines.consumer import ConsumerGroup, existing
 from moldau.machines.effects import Effects
-from moldau.machines.members import Member, State, removal
+from moldau.machines.members import Member, removal
+from moldau.machines.reconciling import State
 from moldau.machines.subscriptions import metadata_hash
 from moldau.machines.turns import config, epoch_change, regex_change
 

@@ -16,7 +16,8 @@ from moldau.machines.departures import fence, give_up, touch
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import NO_MEMBER, Client, fresh_id, refuse
 from moldau.machines.heartbeats import check_holder, check_size, find_static
-from moldau.machines.members import ClassicProtocol, Member, State
+from moldau.machines.members import ClassicProtocol, Member
+from moldau.machines.reconciling import State
 from moldau.machines.turns import Turn, take_turn
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError

@@ -1,35 +1,17 @@
-"""A member of a consumer group (KIP-848), and how it comes to own what the group's target assignment gives it.
-
-Each member goes at its own pace, by epochs. It first gives up what the target takes away (UNREVOKED, still in its
-old epoch), then moves to the target's epoch and gets what is free; what another member still holds it waits for
-(UNRELEASED). So a partition never has two owners, and nobody stops who need not. Every partition that is owned has
-the epoch in which it was given (KIP-1251): a commit from an older epoch is then still good for it.
-"""
+"""A member of a consumer group (KIP-848): who it is, what it asks for, which partitions it owns; and its records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import Any
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
-from moldau.machines.group import refuse
+from moldau.machines.reconciling import Owned, State, is_reconciled, state_of
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
 
 JOIN, LEAVE, STATIC_LEAVE = 0, -1, -2  # member epochs that clients send
-
-Owned = Mapping[bytes, Mapping[int, int]]  # by topic id: each partition with the epoch in which it was given
-NOTHING: Owned = {}
-
-
-class State(IntEnum):
-    STABLE = 0
-    UNREVOKED = 1
-    UNRELEASED = 2
-    UNKNOWN = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,96 +39,16 @@ class Member:
     epoch: int = 0
     previous_epoch: int = 0
     state: State = State.STABLE
-    assigned: Owned = field(default_factory=dict[bytes, Mapping[int, int]])
-    revoking: Owned = field(default_factory=dict[bytes, Mapping[int, int]])
+    assigned: Owned[bytes] = field(default_factory=dict[bytes, Mapping[int, int]])
+    revoking: Owned[bytes] = field(default_factory=dict[bytes, Mapping[int, int]])
 
     def is_reconciled(self, target_epoch: int) -> bool:
-        return self.state == State.STABLE and self.epoch == target_epoch
+        return is_reconciled(self, target_epoch)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
         """The epoch in which a partition that it owns, or is giving up, was given to it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """Where a member is to go. `owned` is what the client says that it owns, None if it did not say; `is_taken` tells
-    what others own; a change of the subscription takes topics away at once, before there is a new target."""
-
-    epoch: int
-    target: Partitions
-    owned: Partitions | None
-    is_taken: Callable[[bytes, int], bool]
-    subscribed: Collection[bytes]
-    subscription_changed: bool = False
-
-
-def reconcile(member: Member, goal: Goal) -> Member:
-    """The member's next step, or the same member if there is none; raises Refused."""
-    if member.state == State.UNKNOWN:
-        if goal.owned is None or goal.owned:
-            refuse(Error.FENCED_MEMBER_EPOCH, "The member is in an unknown state: give up all partitions and rejoin.")
-        return advance(member, goal, goal.epoch)
-    waits = member.state == State.UNREVOKED and owns_any(goal.owned, member.revoking)
-    if waits or member.is_reconciled(goal.epoch):
-        return drop_unsubscribed(member, goal) if goal.subscription_changed else member
-    return advance(member, goal, member.epoch)
-
-
-def owns_any(owned: Partitions | None, of: Owned) -> bool:
-    """Whether the client owns any of these partitions, as far as we know."""
-    if owned is None:
-        return True
-    return any(not of[topic].keys().isdisjoint(owned[topic]) for topic in owned if topic in of)
-
-
-def advance(member: Member, goal: Goal, epoch: int) -> Member:
-    """Give up first; if there is nothing to give up, go to the target's epoch with all that is free."""
-    kept, lost = split(member.assigned, goal)
-    if lost and owns_any(goal.owned, lost):
-        return step(member, epoch, State.UNREVOKED, kept, lost)
-    missing = False
-    gained: dict[bytes, dict[int, int]] = {topic: dict(mine) for topic, mine in kept.items()}
-    for topic, wanted in goal.target.items():
-        if topic in goal.subscribed:
-            for index in wanted - kept.get(topic, {}).keys():
-                if goal.is_taken(topic, index):
-                    missing = True
-                else:
-                    gained.setdefault(topic, {})[index] = goal.epoch
-    return step(member, goal.epoch, State.UNRELEASED if missing else State.STABLE, gained, NOTHING)
-
-
-def split(assigned: Owned, goal: Goal) -> tuple[Owned, Owned]:
-    """What stays and what goes."""
-    kept: dict[bytes, Mapping[int, int]] = {}
-    lost: dict[bytes, Mapping[int, int]] = {}
-    for topic, mine in assigned.items():
-        wanted = goal.target.get(topic, frozenset()) if topic in goal.subscribed else frozenset[int]()
-        if stays := {index: epoch for index, epoch in mine.items() if index in wanted}:
-            kept[topic] = stays
-        if goes := {index: epoch for index, epoch in mine.items() if index not in wanted}:
-            lost[topic] = goes
-    return kept, lost
-
-
-def drop_unsubscribed(member: Member, goal: Goal) -> Member:
-    """Give up the topics that the member does not ask for any longer."""
-    gone = [topic for topic in member.assigned if topic not in goal.subscribed]
-    if not gone:
-        return member
-    kept = {topic: mine for topic, mine in member.assigned.items() if topic not in gone}
-    lost = {topic: dict(going) for topic, going in member.revoking.items()}
-    for topic in gone:
-        lost.setdefault(topic, {}).update(member.assigned[topic])
-    if owns_any(goal.owned, lost):
-        return step(member, member.epoch, State.UNREVOKED, kept, lost)
-    return step(member, member.epoch, member.state, kept, member.revoking)
-
-
-def step(member: Member, epoch: int, state: State, assigned: Owned, revoking: Owned) -> Member:
-    return replace(member, epoch=epoch, previous_epoch=member.epoch, state=state, assigned=assigned, revoking=revoking)
 
 
 def partitions_of(rows: Iterable[Any]) -> Partitions:
@@ -206,7 +108,7 @@ def assignment_change(group_id: str, member: Member) -> Change:
     return Change(m.ConsumerGroupCurrentMemberAssignmentKey(group_id, member.id), value)
 
 
-def owned_rows(owned: Owned) -> list[Any]:
+def owned_rows(owned: Owned[bytes]) -> list[Any]:
     return [
         m.ConsumerGroupCurrentMemberAssignmentValue_TopicPartitions(
             topic, sorted(mine), [mine[index] for index in sorted(mine)]
@@ -221,16 +123,13 @@ def with_assignment(member: Member, value: Any) -> Member:
         member,
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
-        state=State(value.state) if value.state in STATES else State.UNKNOWN,
+        state=state_of(value.state),
         assigned=owned_of(value.assigned_partitions),
         revoking=owned_of(value.partitions_pending_revocation),
     )
 
 
-STATES = frozenset(State)
-
-
-def owned_of(rows: Iterable[Any]) -> Owned:
+def owned_of(rows: Iterable[Any]) -> Owned[bytes]:
     """Partitions with their epochs; before KIP-1251 there were none, and any epoch of the member was good."""
     return {
         bytes(row.topic_id): dict(zip(row.partitions, row.assignment_epochs or [0] * len(row.partitions), strict=True))
@@ -255,7 +154,3 @@ def removal(group_id: str, member_id: str) -> list[Change]:
         Change(m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
         Change(m.ConsumerGroupMemberMetadataKey(group_id, member_id), None),
     ]
-
-
-def owned_slots(owned: Owned) -> Iterator[tuple[bytes, int]]:
-    return ((topic, index) for topic, mine in owned.items() for index in mine)

@@ -15,7 +15,8 @@ from moldau.machines.assignors import ASSIGNORS, Partitions, Subscriber
 from moldau.machines.cluster import GROUP
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
 from moldau.machines.effects import Change, Promise
-from moldau.machines.members import Goal, Member, assignment_change, reconcile, subscription_change, target_change
+from moldau.machines.members import Member, assignment_change, subscription_change, target_change
+from moldau.machines.reconciling import Goal, reconcile
 from moldau.machines.subscriptions import Resolved, Visible, anything, compiled, metadata_hash, resolve
 from moldau.wire import messages as m
 

@@ -13,7 +13,8 @@ from moldau.broker import operations
 from moldau.broker.api import api
 from moldau.machines.cluster import Cluster
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
-from moldau.machines.members import Member, owned_slots
+from moldau.machines.members import Member
+from moldau.machines.reconciling import owned_slots
 from moldau.machines.turns import assignors
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
