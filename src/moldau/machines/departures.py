@@ -9,11 +9,10 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
-from moldau.machines import migration
+from moldau.machines import migration, sessions
 from moldau.machines.consumer import ConsumerGroup, existing
 from moldau.machines.effects import Effects
 from moldau.machines.members import Member, removal
-from moldau.machines.reconciling import State
 from moldau.machines.subscriptions import metadata_hash
 from moldau.machines.turns import config, epoch_change, regex_change
 
@@ -64,12 +63,8 @@ def give_up(groups: Groups, group_id: str, member_id: str, now_ms: int) -> Effec
 
 
 def watch_revocation(groups: Groups, group_id: str, member: Member, now_ms: int) -> None:
-    name = "revocation", group_id, member.id
-    if member.state == State.UNREVOKED:
-        action = partial(give_up_in_epoch, groups, group_id, member.id, member.epoch)
-        groups.timers.set(name, now_ms + member.rebalance_timeout_ms, action)
-    else:
-        groups.timers.cancel(name)
+    action = partial(give_up_in_epoch, groups, group_id, member.id, member.epoch)
+    sessions.watch_revocation(groups, group_id, member, now_ms, action)
 
 
 def give_up_in_epoch(groups: Groups, group_id: str, member_id: str, epoch: int, now_ms: int) -> Effects:
@@ -81,5 +76,6 @@ def give_up_in_epoch(groups: Groups, group_id: str, member_id: str, epoch: int, 
 
 
 def cancel_timers(groups: Groups, group_id: str, member_id: str) -> None:
-    for name in ("session", "revocation", "guest-join", "guest-sync"):
+    sessions.cancel_timers(groups, group_id, member_id)
+    for name in ("guest-join", "guest-sync"):
         groups.timers.cancel((name, group_id, member_id))
