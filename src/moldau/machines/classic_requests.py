@@ -66,6 +66,11 @@ def not_joined(promise: Promise, error: Error, member: str) -> Effects:
     return effects_of(promise, answer)
 
 
+def turn_away(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
+    """A join to a group of a kind that has no place for members of the classic protocol."""
+    return not_joined(promise, Error.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER)
+
+
 def join_group(
     groups: Groups, group: ClassicGroup, promise: Promise, request: Any, client: Client, version: int, now_ms: int
 ) -> Effects:

@@ -11,7 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.machines import classic, classic_requests, consumer, departures, guests, offsets, share, share_heartbeats
+from moldau.machines import (
+    classic,
+    classic_requests,
+    consumer,
+    departures,
+    guests,
+    offsets,
+    share,
+    share_heartbeats,
+    streams,
+    streams_heartbeats,
+)
 from moldau.machines.classic import ClassicGroup
 from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change, Effects, Promise
@@ -141,11 +152,18 @@ KINDS: dict[str, Kind] = {
     ),
     "share": Kind(
         loaded=share_heartbeats.loaded,
-        join=share.refuse_join,
+        join=classic_requests.turn_away,
         sync=classic_requests.sync,  # where there is no classic group
         heartbeat=classic_requests.heartbeat,
         leave=classic_requests.leave,
         makes_room=False,
+    ),
+    "streams": Kind(
+        loaded=streams_heartbeats.loaded,
+        join=classic_requests.turn_away,
+        sync=classic_requests.sync,
+        heartbeat=classic_requests.heartbeat,
+        leave=classic_requests.leave,
     ),
 }
 
@@ -155,6 +173,7 @@ REPLAY: dict[str, Replay] = {
     **classic.REPLAY,
     **consumer.REPLAY,
     **share.REPLAY,
+    **streams.REPLAY,
 }
 
 

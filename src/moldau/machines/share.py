@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.consumer import FIRST_EPOCH, NO_TARGET, add
-from moldau.machines.effects import Change, Effects, Promise
-from moldau.machines.group import CheckPartition, Client, Expiry, refuse
+from moldau.machines.effects import Change
+from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.share_members import ShareMember, partitions_of, with_assignment, with_subscription
 from moldau.machines.share_topics import States, states_of
 from moldau.wire import messages as m
@@ -185,8 +185,3 @@ REPLAY: dict[str, Callable[[Groups, Any, Any], None]] = {
     "ShareGroupCurrentMemberAssignmentKey": replay_assignment,
     "ShareGroupStatePartitionMetadataKey": replay_states,
 }
-
-
-def refuse_join(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """Members that speak the classic protocol have no place here."""
-    return Effects(answers=[(promise, promise.refuse(Error.INCONSISTENT_GROUP_PROTOCOL))])

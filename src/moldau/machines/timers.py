@@ -48,6 +48,9 @@ class Timers:
         if not self.postpone(name, deadline_ms):
             self.set(name, deadline_ms, action)
 
+    def is_set(self, name: Hashable) -> bool:
+        return name in self.by_name
+
     def cancel(self, name: Hashable) -> None:
         self.by_name.pop(name, None)
 

@@ -23,6 +23,7 @@ from moldau.wire import messages as m
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
     from moldau.machines.share import ShareGroup
+    from moldau.machines.streams import StreamsGroup
 
 REGEX_PAUSE_MS = 10_000  # topics are matched again at most this often, however often they change
 ASSIGNOR_CLASSES = {
@@ -163,7 +164,7 @@ def update_target(turn: Turn, wanted: Member) -> tuple[int, Partitions]:
     return turn.epoch, assignment[wanted.id]
 
 
-def is_assignment_due(groups: Groups, group: ConsumerGroup | ShareGroup, now_ms: int) -> bool:
+def is_assignment_due(groups: Groups, group: ConsumerGroup | ShareGroup | StreamsGroup, now_ms: int) -> bool:
     """The first at once, the next after a while: then many joins cost one assignment."""
     interval = config(groups, group.id, "assignment.interval.ms", group.kind)
     return not group.assigned_ms or now_ms >= group.assigned_ms + interval

@@ -1,0 +1,73 @@
+"""Streams groups on this node: whether they are on, and the internal topics of their applications (KIP-1071).
+
+The machine (machines/streams_heartbeats.py) says which topics are missing; they are created here, with the right of the
+member that has asked. Its next heartbeat finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker import logs
+from moldau.broker.connection import Connection
+from moldau.broker.topics import plan_topic
+from moldau.machines.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
+from moldau.machines.configuring import NAMED_TOPICS, InternalTopic, Status
+from moldau.machines.topics import NewTopic
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+FEATURE = "streams.version"
+
+
+def is_enabled(node: Node) -> bool:
+    protocols = node.settings["group.coordinator.rebalance.protocols"]
+    return "streams" in protocols and node.cluster.features.get(FEATURE, 0) > 0
+
+
+def create_missing(node: Node, connection: Connection, topics: Sequence[InternalTopic], answer: Any) -> None:
+    """Create the topics, and add to the status that tells of them what stands in the way."""
+    if not topics:
+        return
+    names = [topic.name for topic in topics]
+    if not may_create(node, connection, names):
+        tell(answer, f"Unauthorized to CREATE on topics {', '.join(names)}.")
+        return
+    failures = [f"{topic.name} ({why})" for topic in topics if (why := create(node, topic)) is not None]
+    if failures:
+        more = len(failures) - NAMED_TOPICS
+        named = ", ".join(failures[:NAMED_TOPICS]) + (f" and {more} more" if more > 0 else "")
+        tell(answer, f"Creation failed: {named}.")
+
+
+def may_create(node: Node, connection: Connection, names: Sequence[str]) -> bool:
+    if node.authorizer is None:
+        return True
+
+    def may(kind: int, name: str) -> bool:
+        assert node.authorizer is not None
+        return node.authorizer.allows(connection.principal, connection.host, CREATE, kind, name)
+
+    return may(CLUSTER, CLUSTER_NAME) or all(may(TOPIC, name) for name in names)
+
+
+def create(node: Node, topic: InternalTopic) -> str | None:
+    """Create a topic; returns why not, if not."""
+    new = NewTopic(topic.name, topic.partitions, topic.replication or -1, configs=dict(topic.configs))
+    try:
+        node.commit(plan_topic(node, new))
+    except Refused as refused:
+        log.warning("an internal topic cannot be created", topic=topic.name, reason=refused.message)
+        return refused.message
+    return None
+
+
+def tell(answer: Any, what: str) -> None:
+    for status in answer.status:
+        if status.status_code == Status.MISSING_INTERNAL_TOPICS:
+            status.status_detail = f"{status.status_detail}; {what}"
