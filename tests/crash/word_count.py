@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from moldau import testing
 
 SOURCE = Path(__file__).parent / "java" / "WordCount.java"
-JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"]
+JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
 BROKER = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
