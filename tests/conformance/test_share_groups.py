@@ -1,4 +1,4 @@
-"""Share groups with Kafka's own tools: listed, described, reset in every way, and deleted."""
+"""Share groups with Kafka's own tools: consumed in, listed, described, reset in every way, and deleted."""
 
 from __future__ import annotations
 
@@ -130,6 +130,40 @@ def test_settings_of_a_group_are_altered_and_described(run: Tools, group: str) -
     assert "share.auto.offset.reset=earliest" in told and "share.isolation.level=read_committed" in told
     refused = run("kafka-configs", "--alter", *of_group, "--add-config", "share.record.lock.duration.ms=1", check=False)
     assert refused.exit and "InvalidConfigurationException" in refused.err
+
+
+def consume(run: Tools, group: str, topic: str, count: int, *how: str) -> list[str]:
+    """What Java's share consumer gets."""
+    limits = ["--max-messages", str(count), "--timeout-ms", "30000"]
+    return sorted(run("kafka-console-share-consumer", "--topic", topic, "--group", group, *limits, *how).lines())
+
+
+def configure(run: Tools, group: str, *settings: str) -> None:
+    """Settings of the group; its targets are computed at once, which saves consumers a heartbeat's time."""
+    named = ["--entity-type", "groups", "--entity-name", group]
+    wanted = ",".join(["share.assignment.interval.ms=0", *settings])
+    run("kafka-configs", "--alter", *named, "--add-config", wanted)
+
+
+def test_records_are_consumed_once_and_again_after_a_reset(run: Tools, group: str, topic: str) -> None:
+    configure(run, group, "share.auto.offset.reset=earliest")
+    assert consume(run, group, topic, 3) == ["a", "b", "c"]
+    assert {lag for _, lag in starts(run, group).values()} <= {"0", "-"}
+    run("kafka-console-producer", "--topic", topic, stdin="d\n")
+    assert consume(run, group, topic, 1) == ["d"]
+    reset(run, group, "--topic", topic, "--to-earliest", "--execute")
+    assert consume(run, group, topic, 4) == ["a", "b", "c", "d"]
+    run(TOOL, "--delete-offsets", "--group", group, "--topic", topic)
+    assert consume(run, group, topic, 4) == ["a", "b", "c", "d"]
+
+
+def test_what_a_consumer_releases_another_gets_and_what_it_rejects_nobody(run: Tools, group: str, topic: str) -> None:
+    configure(run, group)
+    reset(run, group, "--topic", topic, "--to-earliest", "--execute")
+    assert consume(run, group, topic, 3, "--release") == ["a", "b", "c"]
+    assert consume(run, group, topic, 3, "--reject") == ["a", "b", "c"]
+    run("kafka-console-producer", "--topic", topic, stdin="d\n")
+    assert consume(run, group, topic, 1) == ["d"]
 
 
 def test_what_a_group_wrote_is_read_by_kafkas_own_dump(run: Tools, bootstrap: str, group: str, topic: str) -> None:
