@@ -48,15 +48,16 @@ def share_out(broker: Broker, effort: Effort, *, protocol: str, members: int, pa
 def wait_for_coordinator(broker: Broker) -> None:
     """A commit that succeeds: the offsets topic is there, and its coordinators are loaded."""
     with topics.topic(broker, 1) as topic:
-        commit_once(broker, probe.commit_frame(group_name(), topic, 1), topic, 1)
+        commit_once(broker, group_name(), topic, 1)
 
 
-def commit_once(broker: Broker, frame: bytes, topic: str, partitions: int) -> bytes:
+def commit_once(broker: Broker, group: str, topic: str, partitions: int) -> bytes:
     """The answer to a commit, as soon as it is a good one."""
-    good = probe.committed_answer(topic, partitions)
+    frame, good = probe.commit_frame(group, topic, partitions), probe.committed_answer(topic, partitions)
     deadline = time.monotonic() + RUN_SECONDS
     with socket.create_connection(("127.0.0.1", broker.port), 10) as connection:
         while time.monotonic() < deadline:
+            probe.call(connection, probe.coordinator_frame(group))
             if probe.call(connection, frame) == good:
                 return good
             time.sleep(0.05)
@@ -65,11 +66,10 @@ def commit_once(broker: Broker, frame: bytes, topic: str, partitions: int) -> by
 
 def flood_commits(broker: Broker, names: list[str], topic: str, partitions: int, count: int, depth: int) -> Sample:
     """Commits of all the partitions for one group after the other, over plain sockets; every answer is compared."""
-    requests = [probe.commit_frame(name, topic, partitions) for name in names]
     frame, answer = broker.home / "commit.frame", broker.home / "commit.answer"
-    frame.write_bytes(b"".join(requests))
-    for request in requests[:8]:
-        answer.write_bytes(commit_once(broker, request, topic, partitions))
+    frame.write_bytes(b"".join(probe.commit_frame(name, topic, partitions) for name in names))
+    for name in names[:8]:
+        answer.write_bytes(commit_once(broker, name, topic, partitions))
     shape: Options = {"connections": 8, "depth": depth, "frame": str(frame), "answer": str(answer)}
     return measured(broker, "flood", {"port": broker.port, "count": count // 8 * 8} | shape)
 
@@ -105,7 +105,7 @@ def copying(
                 sample = run(broker, source, output, count)
                 sample["cpu_us"] = (broker.cpu_seconds() - before) / count * 1e6
                 copied = topics.end_offset(broker, output)
-            if copied != count + count // 1000:  # a marker ends each transaction
+            if copied != count + sample["transactions"]:  # a marker ends each
                 raise BenchError(f"{broker.name} has {copied} records and markers where {count} were copied.")
             yield sample
 
@@ -136,18 +136,13 @@ def copy_with_java(broker: Broker, source: str, output: str, count: int) -> Samp
     }
     words = [word for pair in options.items() for word in pair]
     said = answer_of([*COPIER_JVM, "-cp", f"{kafka.libs()}/*", COPIER, *words])
-    return {"n": count, "per_second": copier_rate(said, count)}
-
-
-def copier_rate(said: str, count: int) -> float:
-    """Records a second between the transaction that ends the warm-up and the last one."""
     told = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    times = {told_then["totalProcessed"]: moment(told_then["time"]) for told_then in told}
+    times = {now["totalProcessed"]: moment(now["time"]) for now in reversed(told)}  # when it had copied so many
     warm = min((done for done in times if done >= count * WARM_SHARE), default=0)
-    last = max(times)
-    if last <= warm:
-        raise BenchError(f"The Java copier told no progress: {said.strip()[-300:]}")
-    return (last - warm) / (times[last] - times[warm])
+    if max(times, default=0) != count or warm == count:
+        raise BenchError(f"The Java copier did not come to its end: {said.strip()[-300:]}")
+    # A transaction has at most 1,000 records, fewer where a fetch ends.
+    return {"transactions": len(times) - 1, "per_second": (count - warm) / (times[count] - times[warm])}
 
 
 def moment(text: str) -> float:

@@ -68,8 +68,8 @@ def main(address: str, source: str, output: str, count: int, size: int) -> None:
             begin = time.monotonic()
         copy(consumer, producer, output, size)
     seconds = time.monotonic() - begin
-    copied = count // size * size
-    print(json.dumps({"n": copied, "per_second": (copied - UNCOUNTED * size) / seconds}))
+    done = count // size
+    print(json.dumps({"transactions": done, "per_second": (done - UNCOUNTED) * size / seconds}))
     consumer.close()
 
 

@@ -13,7 +13,7 @@ import google_crc32c
 
 from benchmarks.places import BenchError
 
-METADATA, PRODUCE, OFFSET_COMMIT, LIST_GROUPS = (3, 8), (0, 7), (8, 9), (16, 2)
+METADATA, PRODUCE, OFFSET_COMMIT, FIND_COORDINATOR, LIST_GROUPS = (3, 8), (0, 7), (8, 9), (10, 2), (16, 2)
 RECORD = bytes(range(100))
 
 
@@ -57,6 +57,11 @@ def produce_frame(topic: str) -> bytes:
 def compact(value: str) -> bytes:
     """A short string as new versions write it."""
     return bytes([len(value) + 1]) + value.encode()
+
+
+def coordinator_frame(group: str) -> bytes:
+    """Asks who looks after a group; the first such question lets the broker create the offsets topic."""
+    return frame(FIND_COORDINATOR, text(group) + b"\0")
 
 
 def commit_frame(group: str, topic: str, partitions: int) -> bytes:
