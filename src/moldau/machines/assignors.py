@@ -7,18 +7,22 @@ neighbouring partitions of every topic, the same run where topics have the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import NamedTuple
 
 Partitions = Mapping[bytes, frozenset[int]]  # by topic id
+Held = dict[bytes, frozenset[int]]
 Slot = tuple[bytes, int]
+NOTHING = frozenset[int]()
 
 EVEN_ROUNDS = 16  # pools that overlap may pass partitions on; this ends it where they would do so for ever
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(NamedTuple):
     """A member as an assignor sees it: what it subscribes to, and what it was to have until now."""
 
     id: str
@@ -33,7 +37,25 @@ class Pool:
 
     members: list[int]
     topics: list[bytes] = field(default_factory=list[bytes])
-    held: dict[int, list[Slot]] = field(default_factory=dict[int, list[Slot]])
+    held: dict[int, Held] = field(default_factory=dict[int, Held])
+
+    def size(self, number: int) -> int:
+        return sum(map(len, self.held[number].values())) if number in self.held else 0
+
+    def give(self, number: int, slots: Iterable[Slot]) -> None:
+        """A member gets partitions."""
+        mine = self.held.setdefault(number, {})
+        for topic, group in groupby(slots, itemgetter(0)):
+            mine[topic] = mine.get(topic, NOTHING).union(index for _, index in group)
+
+    def take(self, number: int, count: int) -> Iterator[Slot]:
+        """A member loses partitions: the last ones of the last topic."""
+        mine = self.held[number]
+        for topic in reversed(list(mine)):
+            going = sorted(mine[topic])[max(0, len(mine[topic]) - count) :]
+            mine[topic] -= frozenset(going)
+            count -= len(going)
+            yield from ((topic, index) for index in going)
 
 
 Counts = Mapping[bytes, int]
@@ -82,23 +104,29 @@ def keep(
     for number, subscriber in enumerate(subscribers):
         for topic, partitions in subscriber.has.items():
             if topic in pool_of and topic in subscriber.topics:
-                kept = sorted(partitions & free[topic])
-                free[topic].difference_update(kept)
-                pool_of[topic].held.setdefault(number, []).extend((topic, index) for index in kept)
+                left = free[topic]
+                kept = partitions if partitions <= left else partitions & left
+                left -= kept
+                pool_of[topic].held.setdefault(number, {})[topic] = kept
                 load[number] += len(kept)
     return free
 
 
 def fill(pool: Pool, free: Mapping[bytes, set[int]], load: list[int]) -> None:
     """Give each free partition to whoever has least."""
+    slots = [(topic, index) for topic in pool.topics for index in sorted(free[topic])]
+    if not slots:
+        return
     least = [(load[number], number) for number in pool.members]
     heapify(least)
-    for topic in pool.topics:
-        for index in sorted(free[topic]):
-            size, number = least[0]
-            pool.held.setdefault(number, []).append((topic, index))
-            load[number] = size + 1
-            heapreplace(least, (size + 1, number))
+    given: dict[int, list[Slot]] = {}
+    for slot in slots:
+        size, number = least[0]
+        given.setdefault(number, []).append(slot)
+        load[number] = size + 1
+        heapreplace(least, (size + 1, number))
+    for number, mine in given.items():
+        pool.give(number, mine)
 
 
 def even_out(pool: Pool, load: list[int]) -> int:
@@ -106,41 +134,50 @@ def even_out(pool: Pool, load: list[int]) -> int:
     sizes = [load[number] for number in pool.members]
     if max(sizes) - min(sizes) < 2:
         return 0
+    givers, takers = shift(pool, load)
+    slots = iter([slot for number, count in givers.items() for slot in pool.take(number, count)])
+    for number, count in takers.items():
+        pool.give(number, islice(slots, count))
+    return sum(takers.values())
+
+
+def shift(pool: Pool, load: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Who must give and who takes how many; the load is then as if it had happened."""
     least = [(load[number], number) for number in pool.members]
-    most = [(-load[number], number) for number in pool.members if pool.held.get(number)]
+    most = [(-load[number], number) for number in pool.members]
+    left: dict[int, int] = {}
+    givers: dict[int, int] = {}
+    takers: dict[int, int] = {}
     heapify(least)
     heapify(most)
-    moves = 0
     while most:
         size, giver = heappop(most)
-        if -size != load[giver] or not pool.held[giver]:
+        if giver not in left:
+            left[giver] = pool.size(giver)
+        if -size != load[giver] or not left[giver]:
             continue
         while least[0][0] != load[least[0][1]]:
             heappop(least)
         low, taker = least[0]
         if load[giver] - low < 2:
             break
-        pool.held.setdefault(taker, []).append(pool.held[giver].pop())
-        load[giver], load[taker], moves = load[giver] - 1, low + 1, moves + 1
+        givers[giver], takers[taker] = givers.get(giver, 0) + 1, takers.get(taker, 0) + 1
+        left[giver] -= 1
+        load[giver], load[taker] = load[giver] - 1, low + 1
         heapreplace(least, (load[taker], taker))
         heappush(least, (load[giver], giver))
         heappush(most, (-load[giver], giver))
         heappush(most, (-load[taker], taker))
-    return moves
+    return givers, takers
 
 
 def collect(subscribers: Sequence[Subscriber], pools: Iterable[Pool]) -> Assignment:
     """What each member holds in all pools, by topic."""
-    held: list[dict[bytes, list[int]]] = [{} for _ in subscribers]
+    result: list[Held] = [{} for _ in subscribers]
     for pool in pools:
-        for number, slots in pool.held.items():
-            mine = held[number]
-            for topic, index in slots:
-                mine.setdefault(topic, []).append(index)
-    return {
-        subscriber.id: {topic: frozenset(indexes) for topic, indexes in mine.items()}
-        for subscriber, mine in zip(subscribers, held, strict=True)
-    }
+        for number, mine in pool.held.items():
+            result[number].update((topic, indexes) for topic, indexes in mine.items() if indexes)
+    return {subscriber.id: mine for subscriber, mine in zip(subscribers, result, strict=True)}
 
 
 def ranges(subscribers: Sequence[Subscriber], counts: Counts) -> Assignment:

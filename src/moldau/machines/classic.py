@@ -56,6 +56,13 @@ class Member:
     is_new: bool = False
     joining: Promise | None = None
     syncing: Promise | None = None
+    names: tuple[str, ...] = field(init=False)  # of its protocols
+
+    def __post_init__(self) -> None:
+        self.speak(self.protocols)
+
+    def speak(self, protocols: Protocols) -> None:
+        self.protocols, self.names = protocols, tuple(name for name, _ in protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
         """What it said about itself under a protocol."""
@@ -178,7 +185,7 @@ class ClassicGroup:
 
     def candidates(self) -> set[str]:
         """Protocols that all members know."""
-        known = [{name for name, _ in member.protocols} for member in self.members.values()]
+        known = [set(names) for names in {member.names for member in self.members.values()}]  # most often one
         return known[0].intersection(*known) if known else set()
 
     def select_protocol(self) -> str:
@@ -197,7 +204,8 @@ class ClassicGroup:
         return sum(member.joining is not None for member in self.members.values())
 
     def all_joined(self) -> bool:
-        return not self.pending and all(member.joining is not None for member in self.members.values())
+        # From the last one on: members join in about the same order each time, so who is missing stands at the end.
+        return not self.pending and all(member.joining is not None for member in reversed(self.members.values()))
 
     def enter(self, state: State, now_ms: int) -> None:
         self.initial = state is State.PREPARING and self.state is State.EMPTY

@@ -91,11 +91,11 @@ def has_room(groups: Groups, group: ClassicGroup, member: str) -> bool:
     """While a group rebalances those who wait count: if the limit was lowered, the last to join again are let go."""
     limit: int = groups.setting("group.max.size")
     known = group.members.get(member)
-    if group.state is State.EMPTY:
+    if group.state is State.EMPTY or len(group.members) < limit:
         return True
     if group.state is State.PREPARING:
         return (known is not None and known.joining is not None) or group.awaiting_join() < limit
-    return known is not None or len(group.members) < limit
+    return known is not None
 
 
 def join_new(
@@ -155,7 +155,7 @@ def rejoin(groups: Groups, group: ClassicGroup, member: Member, promise: Promise
 
 def update(member: Member, promise: Promise | None, request: Any) -> rebalance.Answers:
     """What a member says anew. An older join of the same member, whose client gave it up, is answered."""
-    member.protocols = protocols_of(request)
+    member.speak(protocols_of(request))
     member.rebalance_timeout_ms = rebalance_timeout_of(request)
     member.session_timeout_ms = request.session_timeout_ms
     older, member.joining = member.joining, promise
