@@ -1,5 +1,6 @@
 """What goes into a log and what comes out of it: origins, isolation levels and results."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -30,6 +31,11 @@ class Appended(NamedTuple):
     log_append_time_ms: int
     log_start_offset: int
     duplicate: bool
+
+
+# three times as fast as calling the named tuple
+new_appended: Callable[[type[Appended], tuple[int, int, int, int, bool]], Appended]
+new_appended = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 class Read(NamedTuple):

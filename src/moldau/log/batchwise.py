@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from moldau.log.answers import Appended, Origin
+from moldau.log.answers import Appended, Origin, new_appended
 from moldau.log.config import LogConfig
 from moldau.log.producers import Producers, marker_of
 from moldau.log.rolling import must_roll
@@ -59,17 +59,21 @@ def append_own(log: "Log", active: "Segment", view: memoryview, leader_epoch: in
     if length + LENGTH_START != size or magic != MAGIC or producer >= 0 or size > log.config.max_message_bytes:
         return None
     base = log.end_offset
+    last = base + delta
     try:
-        if must_roll(log, active, size, timestamp, base + delta, now_ms):
+        # As in Log.append: within the bounds there is no need to ask.
+        if (
+            active.size + size > active.roomy_size or timestamp > active.roomy_timestamp or last > active.roomy_offset
+        ) and must_roll(log, active, size, timestamp, last, now_ms):
             active = log.roll(now_ms)
         PLACE.pack_into(view, 0, base, length, leader_epoch)
-        active.append(view, base + delta, timestamp)
+        active.append(view, last, timestamp)
     except OSError as error:
         raise log.write_failed(error) from error
-    log.end_offset, log.written = base + delta + 1, True
+    log.end_offset, log.written = last + 1, True
     if leader_epoch != log.epochs.latest:
         log.epochs.assign(leader_epoch, base)
-    return Appended(base, base + delta, -1, log.start_offset, False)
+    return new_appended(Appended, (base, last, -1, log.start_offset, False))
 
 
 def whole_batches(view: memoryview, config: LogConfig, origin: Origin) -> list[Batch]:

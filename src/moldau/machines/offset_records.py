@@ -5,7 +5,7 @@ The bytes are those that the codec makes of OffsetCommitKey and OffsetCommitValu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from struct import error as StructError
@@ -28,6 +28,7 @@ TAGGED_ID = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
 _length = Struct(">h").pack
 _partition = Struct(">i").pack
 _place = Struct(">hqi").pack  # version, offset, leader epoch
+_unpack_place = Struct(">qi").unpack  # offset, leader epoch
 _expiring = Struct(">hqh").pack
 _time = Struct(">q").pack
 _times = Struct(">qq").pack
@@ -55,6 +56,18 @@ class Offset(NamedTuple):
     commit_timestamp: int
     expire_timestamp: int = NO_EXPIRY
     topic_id: bytes = NO_TOPIC_ID
+
+
+class Packed(NamedTuple):
+    """Commits of one time to one topic, without metadata; offsets and leader epochs as they stand in a request."""
+
+    places: Sequence[bytes]
+    commit_timestamp: int
+    topic_id: bytes
+
+    def offsets(self) -> Iterator[Offset]:
+        for offset, leader_epoch in map(_unpack_place, self.places):
+            yield Offset(offset, leader_epoch, "", self.commit_timestamp, NO_EXPIRY, self.topic_id)
 
 
 def text(string: str) -> bytes:

@@ -6,7 +6,7 @@ Offsets change only by `replay`. What a transaction commits is set aside under i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from moldau.machines.offset_records import (
     NO_TOPIC_ID,
     Offset,
     OffsetKey,
+    Packed,
     TopicCommit,
     tombstone,
 )
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 NO_OFFSET = -1
 NO_PRODUCER = -1
+MOST_PACKED = 1024  # commits
 EXPIRING_METADATA = 10_000  # characters that fit into a record with an expiry, whatever they are
 MISSING_GROUP = 9  # from this version of OffsetCommit on a missing group has an error of its own
 
@@ -62,10 +64,17 @@ class Offsets:
     """What is committed, by group, topic and partition; and what is pending, by producer."""
 
     def __init__(self) -> None:
-        self.committed: dict[str, dict[str, dict[int, Offset]]] = {}
+        self.known: dict[str, dict[str, dict[int, Offset]]] = {}
+        self.packed: dict[tuple[str, str, tuple[int, ...]], Packed] = {}  # later than what is known, in their order
         self.pending: dict[Key, dict[int, Offset | None]] = {}  # None: overtaken by a later commit
         self.by_producer: dict[int, dict[Key, None]] = {}
         self.topic_names: dict[str, str] = {}  # one string for each name, however many groups use it
+
+    @property
+    def committed(self) -> dict[str, dict[str, dict[int, Offset]]]:
+        if self.packed:
+            self.unpack()
+        return self.known
 
     def get(self, group: str, topic: str, partition: int) -> Offset | None:
         return self.committed.get(group, {}).get(topic, {}).get(partition)
@@ -110,14 +119,27 @@ class Offsets:
             partitions = topics[self.topic_names.setdefault(topic, topic)] = {}
         partitions[partition] = offset
 
-    def replay_all(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
-        """Several commits to one topic, outside of transactions."""
-        partitions = self.committed.get(group, {}).get(topic)
-        if partitions is None or self.pending:
-            for partition, offset in offsets.items():
+    def replay_packed(self, group: str, topic: str, partitions: tuple[int, ...], commit: Packed) -> None:
+        """Commits to one topic, outside of transactions, as they stood in a request.
+
+        Most are overtaken by the next before anybody asks for them: they are taken apart when somebody does.
+        """
+        if self.pending:
+            for partition, offset in zip(partitions, commit.offsets(), strict=True):
                 self.replay(OffsetKey(group, topic, partition), offset, NO_PRODUCER)
-        else:
-            partitions.update(offsets)
+            return
+        key = group, topic, partitions
+        self.packed.pop(key, None)  # the latest stands last
+        self.packed[key] = commit
+        if len(self.packed) > MOST_PACKED:
+            self.unpack()
+
+    def unpack(self) -> None:
+        """Take apart what was committed."""
+        packed, self.packed = self.packed, {}
+        for (group, topic, partitions), commit in packed.items():
+            for partition, offset in zip(partitions, commit.offsets(), strict=True):
+                self.put(group, topic, partition, offset)
 
     def set_aside(self, key: Key, producer_id: int, offset: Offset) -> None:
         waiting = self.pending.setdefault(key, {})

@@ -8,14 +8,13 @@ all the rest of them is kept; so is the answer.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.heads import Ask, keep
 from moldau.machines.acls import GROUP, READ, TOPIC
 from moldau.machines.classic import ClassicGroup
-from moldau.machines.offset_records import NO_EXPIRY, Offset, Stencil
+from moldau.machines.offset_records import Packed, Stencil
 from moldau.machines.offsets import keep_session
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
@@ -32,13 +31,11 @@ BY_ID = 10
 MOST = 64  # partitions of a request, and sets of them that are kept for a head
 
 PARTITION = "i12s2s"  # index, offset and leader epoch, metadata and tags
-NUMBERS = "4xqi2x"  # offset and leader epoch
 SIZE = 18
 NO_METADATA = frozenset((b"\0\0", b"\1\0"))  # null or empty, and no tags
 TAGS = b"\0\0"  # of the topic and the request
 
 _start = Struct(">ii").pack  # length, correlation id
-_new: Any = tuple.__new__  # half of what the constructors of named tuples cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,6 @@ class Commits:
     topic: Topic
     size: int  # of what follows the head
     unpack: Any
-    unpack_numbers: Any
     asks: tuple[Ask, ...]
     known: dict[tuple[int, ...], Known] = field(default_factory=dict[tuple[int, ...], Known], init=False)
     key: int = field(default=OFFSET_COMMIT, init=False)
@@ -87,13 +83,11 @@ class Commits:
                 return None
             if isinstance(group, ClassicGroup):
                 keep_session(machine, group, self.member, now)
-            groups.append(self.index, known.stencil.batch(fields[1::3], now), now)
+            places = fields[1::3]
+            groups.append(self.index, known.stencil.batch(places, now), now)
         except Refused:
             return None
-        numbers = self.unpack_numbers(frame, end)
-        common = repeat(""), repeat(now), repeat(NO_EXPIRY), repeat(self.topic.id)
-        offsets = map(_new, repeat(Offset), zip(numbers[::2], numbers[1::2], *common, strict=False))
-        machine.offsets.replay_all(self.group, self.topic.name, dict(zip(indexes, offsets, strict=True)))
+        machine.offsets.replay_packed(self.group, self.topic.name, indexes, Packed(places, now, self.topic.id))
         return _start(len(known.answer) + 4, correlation_id) + known.answer
 
     def learn(self, indexes: tuple[int, ...]) -> Known | None:
@@ -135,9 +129,8 @@ def commits(node: Node, client_id: str | None, version: int, request: Any) -> Co
     topic = node.cluster.topic(None if version >= BY_ID else asked.name, asked.topic_id)
     assert topic is not None, "it was served"
     count = len(asked.partitions)
-    unpack, numbers = Struct(f">{PARTITION * count}2s"), Struct(f">{NUMBERS * count}")
+    unpack = Struct(f">{PARTITION * count}2s")
     index = node.groups.partition_for(request.group_id)
     member = request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
-    unpackers = unpack.unpack_from, numbers.unpack_from
     asks = (READ, GROUP, request.group_id), (READ, TOPIC, topic.name)
-    return Commits(client_id, version, index, *member, topic, unpack.size, *unpackers, asks)
+    return Commits(client_id, version, index, *member, topic, unpack.size, unpack.unpack_from, asks)
