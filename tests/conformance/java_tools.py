@@ -40,6 +40,7 @@ MAIN = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "kafka-verifiable-share-consumer": "org.apache.kafka.tools.VerifiableShareConsumer",
     "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
 WITHOUT_BROKER = {"kafka-dump-log", "transactional-message-copier"}  # or with an option of another name

@@ -20,7 +20,15 @@ SHOWN = 200  # characters of a value in a message
 
 # What is compared of some fields, the same in all APIs but for the rows below.
 IDS = {"topic_id", "replica_directory_id"}  # which topic it is of; of others, whether there is one
-TEXTS = {"error_message", "documentation", "batch_index_error_message", "cluster_id", "host"}  # whether there is one
+# Whether there is one.
+TEXTS = {
+    "error_message",
+    "acknowledge_error_message",
+    "documentation",
+    "batch_index_error_message",
+    "cluster_id",
+    "host",
+}
 SIGNS = {  # times, sizes and numbers of the brokers' own: whether negative, zero or more
     "last_caught_up_timestamp",
     "last_fetch_timestamp",
@@ -61,6 +69,10 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "CreateTopics": {"topics": ("name",), "configs": ("name",)},
     "DeleteRecords": {"topics": ("name",), "partitions": ("partition_index",)},
     "DeleteGroups": {"results": ("group_id",)},
+    **{
+        f"{verb}ShareGroupState": {"results": ("topic_id",), "partitions": ("partition",)}
+        for verb in ("Initialize", "Read", "Write", "Delete")
+    },
     "DeleteShareGroupOffsets": {"responses": ("topic_name",)},
     "DeleteTopics": {"responses": ("name", "topic_id")},
     "DescribeClientQuotas": {"entries": ("entity",), "entity": ("entity_type",), "values": ("key",)},
@@ -81,6 +93,8 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "Metadata": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},
     "OffsetForLeaderEpoch": {"topics": ("topic",), "partitions": ("partition",)},
     "Produce": {"responses": ("name", "topic_id"), "partition_responses": ("index",)},
+    "ShareAcknowledge": {"responses": ("topic_id",), "partitions": ("partition_index",)},
+    "ShareFetch": {"responses": ("topic_id",), "partitions": ("partition_index",)},
     "ShareGroupDescribe": {
         "groups": ("group_id",),
         "members": ("member_id",),

@@ -12,6 +12,7 @@ from tests.conformance.differential.scripts import (
     produce,
     quotas,
     share_groups,
+    shares,
     topics,
     transactions,
     versions,
@@ -34,4 +35,6 @@ SCRIPTS: tuple[Script, ...] = (
     offsets.SCRIPT,
     transactions.SCRIPT,
     share_groups.SCRIPT,
+    shares.COORDINATOR,
+    shares.MEMBERS,
 )
