@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moldau.wire import records as r
 from moldau.wire.compression import Compression
 from moldau.wire.errors import WireError
-from moldau.wire.records import Batch, Record, batches, build, patch, records
+from moldau.wire.records import Batch, Record, batches, build, identify, patch, records
 
 T = 1_700_000_000_000
 
@@ -318,3 +318,14 @@ def test_a_control_record_with_a_short_key_is_refused() -> None:
             r.control_type(key)
     with pytest.raises(WireError):
         r.coordinator_epoch(Record(0, 0, b"", b"\0"))
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_a_batch_is_told_whose_it_is(transactional: bool) -> None:
+    whole = build([Record(0, 5, b"k", b"v")], compression=Compression.GZIP, transactional=not transactional)
+    identify(memoryview(whole), 77, 3, 12, transactional=transactional)
+    batch = Batch(whole)
+    assert batch.is_valid()
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (77, 3, 12)
+    assert (batch.is_transactional, batch.compression) == (transactional, Compression.GZIP)
+    assert [record.value for record in records(batch)] == [b"v"]

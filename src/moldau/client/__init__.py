@@ -6,9 +6,12 @@ It is for what confluent-kafka has no call for; see docs/client.md. Settings hav
 from moldau.client.client import Client
 from moldau.client.cluster import Broker, Cluster, Partition, Topic
 from moldau.client.errors import ClientError
+from moldau.client.fetch import Fetched, Fetcher
 from moldau.client.membership import Generation, Member, Peer
 from moldau.client.outcomes import Outcome, check, outcomes
+from moldau.client.produce import Sender, Sent, produce
 from moldau.client.targets import ANY, CONTROLLER, Coordinator, Leader, Node, group, share, transaction
+from moldau.client.transactions import Transaction, TransactionalProducer, end
 
 __all__ = [
     "ANY",
@@ -18,6 +21,8 @@ __all__ = [
     "ClientError",
     "Cluster",
     "Coordinator",
+    "Fetched",
+    "Fetcher",
     "Generation",
     "Leader",
     "Member",
@@ -25,10 +30,16 @@ __all__ = [
     "Outcome",
     "Partition",
     "Peer",
+    "Sender",
+    "Sent",
     "Topic",
+    "Transaction",
+    "TransactionalProducer",
     "check",
+    "end",
     "group",
     "outcomes",
+    "produce",
     "share",
     "transaction",
 ]

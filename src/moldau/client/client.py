@@ -67,6 +67,17 @@ class Client:
         """A topic, asked for if it is not known or was not for `metadata.max.age.ms`."""
         return self.until(self.deadline(timeout_s), lambda deadline: self._topic(name, deadline))
 
+    def learn(self, names: Iterable[str], deadline: Deadline) -> Cluster:
+        """Ask for those of the topics that are not known, or not any more; one attempt."""
+        oldest = time.monotonic() - self.config.seconds("metadata.max.age.ms")
+        cluster = self._cluster
+        missing = [
+            name
+            for name in dict.fromkeys(names)
+            if name not in cluster.topics or self._learned.get(name, oldest) <= oldest
+        ]
+        return self._ask_metadata(tuple(missing), deadline) if missing else cluster
+
     def send(
         self,
         message: Any,
@@ -148,6 +159,15 @@ class Client:
             case AnyBroker():
                 pass
 
+    def features(self, to: Target = ANY, *, timeout_s: float | None = None) -> dict[str, int]:
+        """The levels of features that the cluster has settled on, as a broker tells them."""
+
+        def ask(deadline: Deadline) -> dict[str, int]:
+            with self.brokers.connection(self.locate(to, deadline), deadline) as connection:
+                return connection.features
+
+        return self.until(self.deadline(timeout_s), ask)
+
     def connection(self, to: Target, deadline: Deadline) -> Connection:
         """A connection that is the caller's until `client.brokers.give_back(connection)`."""
         return self.brokers.take(self.locate(to, deadline), deadline)
@@ -193,10 +213,7 @@ class Client:
         return partition.leader
 
     def _topic(self, name: str, deadline: Deadline) -> Topic:
-        age = time.monotonic() - self._learned.get(name, float("-inf"))
-        cluster = self._cluster
-        if age > self.config.seconds("metadata.max.age.ms") or name not in cluster.topics:
-            cluster = self._ask_metadata((name,), deadline)
+        cluster = self.learn([name], deadline)
         if name not in cluster.topics:
             error = cluster.unknown.get(name, Error.UNKNOWN_TOPIC_OR_PARTITION)
             known = error is not Error.UNKNOWN_TOPIC_OR_PARTITION

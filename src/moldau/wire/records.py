@@ -41,7 +41,8 @@ MAX_DECOMPRESSED = 1 << 27
 
 _offset_length_epoch = Struct(">qii")
 _crc = Struct(">I")
-_attributes_at, _max_timestamp_at = 21, 35
+_attributes_at, _max_timestamp_at, _producer_at = 21, 35, 43
+_identity = Struct(">qhi")
 _short = Struct(">h")
 _long = Struct(">q")
 _key_of_control = Struct(">hh")
@@ -432,6 +433,14 @@ def patch(
         _short.pack_into(view, _attributes_at, _short.unpack_from(view, _attributes_at)[0] | LOG_APPEND_TIME)
         _long.pack_into(view, _max_timestamp_at, append_time)
         seal(view[: length + LENGTH_START])
+
+
+def identify(view: memoryview, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> None:
+    """Say in the batch at the start of a writable `view` whose it is: producer, epoch and its first sequence."""
+    flags = _short.unpack_from(view, _attributes_at)[0] & ~TRANSACTIONAL
+    _short.pack_into(view, _attributes_at, flags | (TRANSACTIONAL if transactional else 0))
+    _identity.pack_into(view, _producer_at, producer_id, epoch, sequence)
+    seal(view)
 
 
 def seal(view: memoryview) -> None:
