@@ -65,6 +65,8 @@ def runner(path: Path, bootstrap: str, work: Path, flags: Sequence[str] = QUICK)
     conf = work / "test.conf"
     conf.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\ntest.timeout.multiplier=2\n")
     environment = {**os.environ, "RDKAFKA_TEST_CONF": str(conf), "TEST_KAFKA_VERSION": needs.KAFKA_VERSION}
+    beside = [str(path.parent.parent / name) for name in ("src", "src-cpp")]  # not the system's library, if built there
+    environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [*beside, os.environ.get("LD_LIBRARY_PATH")]))
     if (libs := needs.find("kafka-jars").path) and needs.find("java").path:
         environment |= {"KAFKA_PATH": str(scripts(libs, work / "kafka")), "BROKERS": bootstrap}
     for source in (path.parent / "src", path.parent.parent / "src"):
