@@ -90,11 +90,11 @@ class Admin:
         if not topics:
             return None
         topic = world.random.choice(topics)
-        if kind == 1:
+        if kind == 1 and not topic.lasting:
             return delete_topic(world, topic)
         if kind == 2 and len(topic.ledgers) < 3:
             return add_partitions(world, topic)
-        if kind in (3, 4) and "delete" in topic.configs.get("cleanup.policy", "delete"):
+        if kind in (3, 4) and "delete" in topic.configs.get("cleanup.policy", "delete") and not topic.lasting:
             return delete_records(world, world.random.choice(topic.ledgers))
         return alter_config(world, topic)
 
@@ -230,7 +230,7 @@ def out_of_range_is_fine(part: Any) -> int:
 
 
 def alter_config(world: World, topic: Topic) -> Operation:
-    name, value = changed_config(world.random)
+    name, value = changed_config(world.random, topic.lasting)
     topic.may_become(name, value)
     row = m.IncrementalAlterConfigsRequest_AlterableConfig(name, SET, value)
     resource = m.IncrementalAlterConfigsRequest_AlterConfigsResource(TOPIC_RESOURCE, topic.name, [row])

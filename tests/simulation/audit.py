@@ -9,7 +9,10 @@ from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
 from tests.simulation.admin import TOPIC_RESOURCE, Described, Image
+from tests.simulation.copies.output import Side, decided
+from tests.simulation.copies.spectator import fetch_request
 from tests.simulation.ledger import FOREVER, WEEK_MS, Ledger, Seen
+from tests.simulation.plan import OUTPUT
 from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
@@ -21,6 +24,11 @@ FLUSH_TIMER_MS = 1100
 """The timer that looks for due flushes runs each second."""
 WAITING_JOBS = 30
 """So many other jobs may be before a flush."""
+
+
+INTERNAL = ("__consumer_offsets", "__transaction_state")
+HIDDEN = (*INTERNAL, OUTPUT)
+"""Topics that are not the administrator's."""
 
 
 class Auditor:
@@ -50,7 +58,10 @@ class Auditor:
             result.resource_name: {row.name: row.value for row in result.configs if row.config_source == TOPIC_CONFIG}
             for result in described
         }
-        return {t.name: Described(t.topic_id, len(t.partitions), configs[t.name]) for t in topics}
+        found = {t.name: Described(t.topic_id, len(t.partitions), configs[t.name]) for t in topics}
+        if self.world.sides and OUTPUT not in found:
+            raise Broken(Property.METADATA, f"there is no topic {OUTPUT} any more")
+        return {name: topic for name, topic in found.items() if name not in HIDDEN}
 
     def audit_metadata(self) -> None:
         """After a start: what was in doubt is decided, and all else is as it was."""
@@ -96,6 +107,64 @@ class Auditor:
                 raise ledger.broken(Property.READABLE, f"nothing at offset {offset}, high watermark {high}")
             seen += found
             offset = found[-1].last_offset + 1
+
+    # Groups and copies.
+
+    def audit_groups(self) -> None:
+        """Every group is where it was committed to be."""
+        for roster in self.world.rosters:
+            indexes = {topic: [ledger.index for ledger in topic.ledgers] for topic in roster.topics}
+            rows = [m.OffsetFetchRequest_OffsetFetchRequestTopics(t.name, t.id, at) for t, at in indexes.items()]
+            asked = m.OffsetFetchRequest_OffsetFetchRequestGroup(roster.name, topics=rows)
+            (group,) = self.call(m.OffsetFetchRequest(groups=[asked], require_stable=True), 9).groups
+            for topic, row in zip(indexes, group.topics, strict=False):
+                for part in row.partitions:
+                    if part.error_code == 0:
+                        ledger = topic.ledgers[part.partition_index]
+                        roster.found(ledger, part.committed_offset, roster.floors.get(ledger, -1))
+
+    def audit_copies(self) -> None:
+        """Read all copies from the beginning."""
+        for side in self.world.sides:
+            offset, values = 0, []
+            while True:
+                part = self.fetch_committed(side, offset)
+                if part.error_code:
+                    self.world.check_output(side, Error(part.error_code))
+                    break
+                side.high, side.stable = part.high_watermark, part.last_stable_offset
+                if offset >= part.last_stable_offset:
+                    side.read_again(values, offset)
+                    break
+                before, (offset, found) = offset, decided(str(side), offset, part)
+                assert offset > before, f"{side}: nothing at {offset}, the last stable offset is {side.stable}"
+                values += found
+
+    def transactions(self) -> list[Any]:
+        """Those that have not ended."""
+        asked = m.ListTransactionsRequest(["Ongoing", "PrepareCommit", "PrepareAbort"])
+        answer = self.call(asked, 1)
+        assert answer.error_code == 0, Error(answer.error_code).name
+        return answer.transaction_states
+
+    def internal_ends(self) -> list[tuple[str, int, int]]:
+        """Partitions of internal topics in which something is not decided: how far it is, and where they end."""
+        known = self.world.node.cluster.topics
+        places = [(name, index) for name in INTERNAL if name in known for index in known[name].partitions]
+        ends = [(f"{name}-{index}", self.latest(name, index, 1), self.latest(name, index, 0)) for name, index in places]
+        return [end for end in ends if end[1] < end[2]]
+
+    def latest(self, topic: str, index: int, isolation: int) -> int:
+        part = m.ListOffsetsRequest_ListOffsetsPartition(partition_index=index, timestamp=-1)
+        request = m.ListOffsetsRequest(-1, isolation, [m.ListOffsetsRequest_ListOffsetsTopic(topic, [part])])
+        return self.call(request, 5).topics[0].partitions[0].offset
+
+    def fetch_committed(self, side: Side, offset: int) -> Any:
+        request = fetch_request(self.world, side, offset)
+        request.max_wait_ms = request.min_bytes = 0
+        return self.call(request, FETCH_VERSION).responses[0].partitions[0]
+
+    # Ledgers.
 
     def audit(self, ledger: Ledger) -> None:
         """Read a partition from its start to its end, and hold it against the ledger."""

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 from moldau.wire.records import batches
+from tests.simulation.admin import SET, TOPIC_RESOURCE
+from tests.simulation.audit import INTERNAL
 from tests.simulation.consumers import Consumer
+from tests.simulation.copies.output import Side
+from tests.simulation.copies.spectator import Spectator
+from tests.simulation.groups.roster import Roster
 from tests.simulation.ledger import Ledger
 from tests.simulation.media import Folder, Inode
-from tests.simulation.plan import DIRECTORIES
+from tests.simulation.office import GROUP, TRANSACTION
+from tests.simulation.plan import COPY, DIRECTORIES, INPUT, OUTPUT, OUTPUT_PARTITIONS
 from tests.simulation.producers import Producer
 from tests.simulation.topics import Topic
 
@@ -19,6 +25,11 @@ if TYPE_CHECKING:
 
 METADATA = "__cluster_metadata-0"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+COMPACTED = (
+    ("internal.segment.bytes", SET, "1500"),
+    ("min.cleanable.dirty.ratio", SET, "0.0"),
+    ("segment.ms", SET, "500"),
+)
 UNPROTECTED = (*range(8), *range(12, 16))
 """Base offset and leader epoch of a batch: no CRC covers them, so a flipped bit there is nobody's to notice."""
 
@@ -29,6 +40,8 @@ def schedule(world: World) -> None:
     events.after(0.1, lambda: create_topics(world))
     for number in range(plan.producers):
         events.after(1, lambda number=number: Producer(world, f"p{number}") and None)
+    if plan.groups or plan.copies:
+        events.after(1, lambda: invite(world))
     for number in range(plan.consumers):
         events.after(1, lambda number=number: Consumer(world, f"c{number}") and None)
     rows = (
@@ -49,8 +62,46 @@ def create_topics(world: World) -> None:
         asked = m.CreateTopicsRequest_CreatableTopic(name, partitions, 1, [], rows)
         (answer,) = world.auditor.call(m.CreateTopicsRequest([asked]), 7).topics
         assert answer.error_code == 0, answer.error_message
-        topic = world.topics[name] = Topic(name, configs, answer.topic_id)
+        topic = world.topics[name] = Topic(name, configs, answer.topic_id, lasting=name == INPUT)
         topic.extend(partitions)
+
+
+def invite(world: World) -> None:
+    """The clients that read in groups, and those that copy."""
+    plan, topics = world.plan, [world.topics[INPUT]]
+    if plan.copies is not None:
+        make_output(world)
+    if plan.small_internal:
+        shrink_internal_topics(world)
+    for number, kind in enumerate(plan.groups):
+        world.rosters.append(Roster(world, f"g{number}", kind, topics))
+        world.crowd.readers(world.rosters[-1], plan.members, plan.static)
+    if plan.copies is not None:
+        world.rosters.append(Roster(world, COPY, plan.copies, topics))
+        world.crowd.copiers(world.rosters[-1], plan.members)
+        Spectator(world, "spectator")
+    for seat in world.crowd.seats:
+        seat.spawn()
+
+
+def make_output(world: World) -> None:
+    rows = [m.CreateTopicsRequest_CreatableTopicConfig("internal.segment.bytes", "1000")]
+    asked = m.CreateTopicsRequest_CreatableTopic(OUTPUT, OUTPUT_PARTITIONS, 1, [], rows)
+    (answer,) = world.auditor.call(m.CreateTopicsRequest([asked]), 7).topics
+    assert answer.error_code == 0, answer.error_message
+    world.sides += [Side(world, OUTPUT, index) for index in range(OUTPUT_PARTITIONS)]
+
+
+def shrink_internal_topics(world: World) -> None:
+    """So that they are compacted, which must change nothing."""
+    for key_type in (GROUP, TRANSACTION):
+        (found,) = world.auditor.call(m.FindCoordinatorRequest("", key_type, ["any"]), 4).coordinators
+        assert found.error_code == 0, found.error_message
+    for name in INTERNAL:
+        rows = [m.IncrementalAlterConfigsRequest_AlterableConfig(*row) for row in COMPACTED]
+        resource = m.IncrementalAlterConfigsRequest_AlterConfigsResource(TOPIC_RESOURCE, name, rows)
+        (answer,) = world.auditor.call(m.IncrementalAlterConfigsRequest([resource], False), 1).responses
+        assert answer.error_code == 0, answer.error_message
 
 
 def crash(world: World) -> None:
@@ -114,7 +165,7 @@ def home_of(world: World, ledger: Ledger) -> str | None:
 
 def rot(world: World) -> None:
     """A bit flips in a batch before a recovery point on the disk: the node must notice it, sooner or later."""
-    ledgers = [ledger for ledger in world.ledgers() if not (ledger.rotten or ledger.unsure or ledger.topic.compacted)]
+    ledgers = [ledger for ledger in world.ledgers() if may_rot(ledger)]
     if world.ending or not ledgers:
         return
     kind = world.random.random()
@@ -133,6 +184,11 @@ def rot(world: World) -> None:
         ledger.rotten = True
         world.events.note(f"a bit of {ledger} flips at {position}")
         world.counts["flipped bits"] += 1
+
+
+def may_rot(ledger: Ledger) -> bool:
+    topic = ledger.topic
+    return not (ledger.rotten or ledger.unsure or topic.compacted or topic.lasting)
 
 
 def rot_index(world: World, ledger: Ledger) -> None:

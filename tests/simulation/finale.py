@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.wire.errors import Error
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Peer
+from tests.simulation.plan import COPY, INPUT
 from tests.simulation.producers import Session, produce_request
-from tests.simulation.properties import Property
+from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 CALM_MS = 300
+DRAIN_MS, DRAIN_ROUNDS = 500, 60
 PROBE_MS = 3000
 """Longer than any timer of the node."""
 
@@ -22,13 +25,19 @@ def finish(world: World) -> None:
     """Let the clients come to rest, restart or not, write and read every sound partition, and audit all of it."""
     world.calm_down()
     world.run_for(CALM_MS)
-    restart = world.random.choice((None, world.stop, lambda: world.die(False), lambda: world.die(True)))
+    restarts: list[Callable[[], None] | None] = [world.stop, lambda: world.die(False)]
+    if not world.rosters:
+        restarts += [None, lambda: world.die(True)]
+    elif not world.coordinators_may_fail():
+        restarts.append(None)
+    restart = world.random.choice(restarts)
     if restart is not None and world.up:
         restart()
         world.run_for(CALM_MS)
     if world.over:
         return
     assert world.up, "the node has had time to start"
+    drain(world)
     answers = probe(world)
     world.run_for(PROBE_MS)
     for ledger, errors in answers.items():
@@ -36,6 +45,48 @@ def finish(world: World) -> None:
             raise ledger.broken(Property.GOES_ON, f"the last batch was answered with {errors}")
     for ledger in world.ledgers():
         world.auditor.audit(ledger)
+
+
+def drain(world: World) -> None:
+    """The groups read on, and the copiers copy, until all is done and every transaction has ended."""
+    if not world.rosters:
+        return
+    world.draining = True
+    wait_for(world, unfinished, Property.GOES_ON)
+    world.crowd.stop()
+    wait_for(world, undecided, Property.ALL_ENDS)
+    if not world.lost_power:
+        for roster in world.rosters:
+            if roster.name != COPY:
+                roster.check_delivered()
+        world.book.check_whole()
+
+
+def wait_for(world: World, left: Callable[[World], list[str]], which: Property) -> None:
+    """Until nothing is left; after a loss of power nothing is promised."""
+    for _ in range(DRAIN_ROUNDS):
+        world.run_for(DRAIN_MS)
+        world.auditor.audit_groups()
+        world.auditor.audit_copies()
+        if world.lost_power or not left(world):
+            return
+    raise Broken(which, "; ".join(left(world)))
+
+
+def undecided(world: World) -> list[str]:
+    """Transactions that have not ended, for their coordinator or in a partition."""
+    left = [f"{one.transactional_id} is {one.transaction_state}" for one in world.auditor.transactions()]
+    return left + [f"{where} is decided to {stable} of {high}" for where, stable, high in world.auditor.internal_ends()]
+
+
+def unfinished(world: World) -> list[str]:
+    left = [f"group {roster.name}: {what}" for roster in world.rosters for what in roster.unread()]
+    left += [f"{side} is decided to {side.stable} of {side.high}" for side in world.sides if side.stable < side.high]
+    if world.sides:
+        for ledger, side in zip(world.topics[INPUT].ledgers, world.sides, strict=False):
+            if len(side.values) < ledger.high:
+                left.append(f"{side} holds {len(side.values)} of {ledger.high} copies")
+    return left
 
 
 def probe(world: World) -> dict[Ledger, list[Error]]:

@@ -178,6 +178,11 @@ class Peer:
         _, position = frames.response_header(key, version, frame)
         answered(codec.decode(m.response_class(key), version, memoryview(frame), position))
 
+    def hang_up(self) -> None:
+        """The client is gone."""
+        if self.link is not None:
+            self.link.cut()
+
     def lost(self) -> None:
         self.link = None
         calls = list(self.pending.values())

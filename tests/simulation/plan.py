@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.simulation.topics import random_configs
+from tests.simulation.topics import lasting_configs, random_configs
 
 DIRECTORIES = ("/disk1", "/disk2")
+INPUT, OUTPUT, COPY = "in", "out", "copy"
+OUTPUT_PARTITIONS = 3
+"""As many as an administrator makes of the input's."""
+FORGETFUL = {
+    "transactional.id.expiration.ms": "300",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
+}
+KINDS = ("eager", "cooperative", "consumer")
 
 
 @dataclass(slots=True)
@@ -30,6 +38,17 @@ class Plan:
     rushes: bool  # the producers all send at the same times, and rest between them
     batches: int  # how many are sent, about
     reuse_names: bool  # topics get the names of deleted ones; then they are written to and read by id alone
+    groups: tuple[str, ...] = ()  # the protocols of groups that read the input
+    copies: str | None = None  # the protocol of the group that copies the input to the output
+    transactions: int = 2  # the version of the copiers' transactions
+    members: int = 2  # of each group
+    static: bool = False
+    crowd_acts: int = 1  # how often something happens to clients
+    session_ms: int = 300
+    rebalance_ms: int = 1000
+    pause_ms: float = 10  # between two things that a client of a group does
+    spite: float = 0.0  # how often a crash is laid in the way of a transaction
+    small_internal: bool = False  # internal topics have small segments, which are compacted
     settings: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
 
@@ -54,9 +73,52 @@ class Plan:
             batches=random.choice((20, 60, 120)),
         )
         plan.settings = settings(random)
+        if random.random() < 0.6:
+            plan.invite(random)
         for number in range(random.choice((1, 2, 3))):
             plan.topics[f"t{number}"] = (random.choice((1, 1, 2)), random_configs(random))
         return plan
+
+    def invite(self, random: Random) -> None:
+        """Clients that read in groups, or copy, or both."""
+        kind = random.choice(("groups", "copies", "copies", "both"))
+        if kind != "copies":
+            self.groups = tuple(random.choice(KINDS) for _ in range(random.choice((1, 1, 2))))
+        if kind != "groups":
+            self.copies = random.choice(KINDS)
+        self.length_ms = random.choice((800, 1500, 3000))
+        self.power = random.choice((0, 0, 0, 0.3))
+        self.transactions = random.choice((1, 2, 2))
+        self.members = random.choice((1, 2, 3))
+        self.static = random.random() < 0.3
+        self.crowd_acts = random.choice((1, 6, 15))
+        self.session_ms = random.choice((150, 400))
+        self.rebalance_ms = random.choice((300, 1000))
+        self.pause_ms = random.choice((4, 10, 25))
+        self.spite = random.choice((0, 0.02, 0.15))
+        self.small_internal = random.random() < 0.6
+        self.producers, self.batches = min(self.producers, 3), min(self.batches, 60)
+        self.consumers = min(self.consumers, 1)
+        self.topics[INPUT] = (random.choice((1, 2, 3)), lasting_configs(random))
+        self.settings |= coordinator_settings(random, self.session_ms)
+        if random.random() < 0.2:
+            self.settings |= FORGETFUL
+
+
+def coordinator_settings(random: Random, session_ms: int) -> dict[str, str]:
+    """Small and fast: sessions and transactions end within the time of a world."""
+    return {
+        "offsets.topic.num.partitions": str(random.choice((1, 2))),
+        "transaction.state.log.num.partitions": str(random.choice((1, 2))),
+        "group.initial.rebalance.delay.ms": str(random.choice((0, 20, 100))),
+        "group.min.session.timeout.ms": "1",
+        "group.consumer.min.session.timeout.ms": "1",
+        "group.consumer.session.timeout.ms": str(session_ms),
+        "group.consumer.min.heartbeat.interval.ms": "1",
+        "group.consumer.heartbeat.interval.ms": str(session_ms // 5),
+        "group.consumer.assignment.interval.ms": str(random.choice((0, 50, 1000))),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(random.choice((30, 200))),
+    }
 
 
 def settings(random: Random) -> dict[str, str]:

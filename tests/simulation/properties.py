@@ -30,6 +30,16 @@ class Property(Enum):
     COMES_UP = "The node always starts again, or says in a sentence why it cannot."
     ANSWERS = "The node answers every request with an answer of the protocol; it never raises."
     GOES_ON = "When all faults are over, every sound partition takes and gives records."
+    ONE_OWNER = "A partition has one owner in a group: in a generation, and until its owner gives it up or is given up."
+    FENCED = "Whoever was replaced, in a group or under a transactional id, can do nothing any more."
+    EPOCHS = "The epoch of a member never runs backwards."
+    COMMIT_STAYS = "A group is where it was last committed to be; it goes back only if that is asked for."
+    AT_LEAST_ONCE = "Every record of a topic is delivered to each group that reads it."
+    COMMITTED_ONLY = "A reader of committed records sees what was committed, always, and nothing else."
+    EXACTLY_ONCE = "A copy in transactions has each record of the input once, in its order."
+    ATOMIC = "Of a transaction all is seen, or nothing."
+    ALL_ENDS = "Every transaction ends: its producer ends it, or its time is up."
+    REPLAYED = "A coordinator that is loaded again is the coordinator that was."
     CALM = "A full disk, once there is room again, has done no lasting harm."
 
 

@@ -24,6 +24,7 @@ class Topic:
     smallest_retention_bytes: int = FOREVER
     was_compacted: bool = False
     doomed: bool = False  # its deletion was asked for
+    lasting: bool = False  # all of it is kept, because groups read it
 
     def __post_init__(self) -> None:
         self.note_retention()
@@ -92,6 +93,18 @@ def random_configs(random: Random) -> dict[str, str]:
     return configs if codec == "producer" else {**configs, "compression.type": codec}
 
 
+def lasting_configs(random: Random) -> dict[str, str]:
+    """The same, for topics from which nothing may go."""
+    configs = {"internal.segment.bytes": str(random.choice(SEGMENT_BYTES)), "retention.ms": "-1"}
+    if random.random() < 0.3:
+        configs["index.interval.bytes"] = str(random.choice((0, 100, 400)))
+    if random.random() < 0.2:
+        configs["flush.messages"] = "1"
+    if random.random() < 0.2:
+        configs["message.timestamp.type"] = "LogAppendTime"
+    return configs
+
+
 CHANGES = {
     "internal.segment.bytes": ("700", "1500", "5000"),
     "retention.ms": ("500", "3000", "604800000"),
@@ -104,6 +117,6 @@ CHANGES = {
 }
 
 
-def changed_config(random: Random) -> tuple[str, str]:
-    name = random.choice(list(CHANGES))
+def changed_config(random: Random, lasting: bool) -> tuple[str, str]:
+    name = random.choice([name for name in CHANGES if not (lasting and name.startswith("retention"))])
     return name, random.choice(CHANGES[name])

@@ -17,8 +17,13 @@ from moldau.wire.errors import Error
 from tests.simulation.admin import Admin
 from tests.simulation.audit import Auditor
 from tests.simulation.background import SlowThread
+from tests.simulation.books import Books, check_replay, lived
+from tests.simulation.copies.book import Book
+from tests.simulation.copies.output import Side
+from tests.simulation.crowd import Crowd
 from tests.simulation.disk import Crash, Machine, SimDisk
 from tests.simulation.events import Clock, Events
+from tests.simulation.groups.roster import Roster
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link
 from tests.simulation.plan import DIRECTORIES, Plan
@@ -46,6 +51,11 @@ class World:
         self.producer_ids: set[int] = set()
         self.links: list[Link] = []
         self.ready: list[Link] = []
+        self.rosters: list[Roster] = []
+        self.sides: list[Side] = []
+        self.book = Book()
+        self.lived: dict[tuple[str, int], Books] = {}
+        self.lost_power = self.draining = False
         self.link_serial = 0
         self.up = self.ending = self.over = False
         self.metadata_rotten = self.was_full = False
@@ -55,6 +65,7 @@ class World:
         self.prepare_media()
         self.boot()
         self.admin = Admin(self)
+        self.crowd = Crowd(self)
         self.events.after(0, self.start)
 
     def prepare_media(self) -> None:
@@ -89,6 +100,9 @@ class World:
         self.auditor.audit_metadata()
         for ledger in self.ledgers():
             self.auditor.audit(ledger)
+        check_replay(self, self.lived)
+        self.auditor.audit_groups()
+        self.auditor.audit_copies()
         self.tick()
 
     def refused_to_start(self, reason: str) -> None:
@@ -118,6 +132,7 @@ class World:
     def stop(self) -> None:
         """A clean stop."""
         self.events.note("stop")
+        self.lived = lived(self)
         for link in self.links:
             link.connection.closing = "the broker stops"
         self.node.stop()
@@ -130,14 +145,16 @@ class World:
         self.forget_starts()
         self.go_down()
 
-    def die(self, power: bool) -> None:
+    def die(self, power: bool, torn: bool = False) -> None:
         """The process is gone; with the power, so is what was not synced."""
         self.events.note("power lost" if power else "process killed")
         self.disk.dead = True
         self.machine.fuse = None
         self.counts["machine crashes" if power else "process crashes"] += 1
+        self.lived = {} if power else lived(self, torn)
         if power:
             self.machine.lose_power()
+            self.lose_promises()
         for ledger in self.ledgers():
             ledger.unsure = ledger.unsure or power
             ledger.forgetful = True
@@ -145,6 +162,14 @@ class World:
                 ledger.acks.clear()  # flush.ms could not be kept
         self.forget_starts()
         self.go_down()
+
+    def lose_promises(self) -> None:
+        """What groups and transactions were told is not synced: nothing of it is promised any more."""
+        self.lost_power = True
+        for roster in self.rosters:
+            roster.power_lost()
+        for side in self.sides:
+            side.forget()
 
     def forget_starts(self) -> None:
         """On a full disk it could not be written down where the logs begin."""
@@ -178,7 +203,7 @@ class World:
     def crashed(self) -> None:
         """The fuse burnt down within a step of the disk."""
         self.counts["crashes within a disk operation"] += 1
-        self.die(self.random.random() < self.plan.power)
+        self.die(self.random.random() < self.plan.power, torn=True)
 
     # Clients.
 
@@ -187,6 +212,24 @@ class World:
 
     def delay(self) -> float:
         return self.random.uniform(0.05, self.plan.latency_ms)
+
+    def ghost_ms(self) -> float:
+        """So long a request of a connection that is lost may still arrive."""
+        return 4 * self.plan.latency_ms
+
+    def tempt_fate(self) -> None:
+        """Now and then the node dies within the next steps of the disk."""
+        if self.random.random() < self.plan.spite and not self.ending:
+            self.machine.fuse = self.random.randrange(1, 8)
+
+    def coordinators_may_fail(self) -> bool:
+        """Whether anything in this world is a reason for a coordinator to be away."""
+        faults = self.plan.fillings or self.plan.failures or self.lost_power
+        return bool(faults or self.counts["clean stops"])
+
+    def check_output(self, side: Side, error: Error) -> None:
+        if not self.coordinators_may_fail():
+            raise Broken(Property.SOUND_STAYS_ONLINE, f"{side}: {error.name}")
 
     def connect(self, client: str) -> Link | None:
         if not self.up:
