@@ -109,9 +109,9 @@ class Roster:
     # What is committed.
 
     def sends(self, ledger: Ledger, offset: int, goes_back: bool = False) -> None:
-        """A commit is under way; only one that is meant to go back may do so."""
+        """A commit is under way; only one that is meant to go back may do so, or one after records were lost."""
         self.sent.setdefault(ledger, {NOTHING}).add(offset)
-        if goes_back and offset < self.floors.get(ledger, NOTHING):
+        if (goes_back or self.world.lost_power) and offset < self.floors.get(ledger, NOTHING):
             self.floors[ledger] = offset
             self.lowered_ms[ledger] = self.world.clock.now
 
