@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 import pytest
 
 from moldau.broker import coordinators
 from moldau.broker.coordinators import batch_of, java_hash
+from moldau.log.log import Log
 from moldau.machines.effects import Change, Producer
 from moldau.machines.offset_records import TopicCommit
 from moldau.wire import messages as m
@@ -99,6 +101,25 @@ def test_damaged_log_makes_no_coordinator_and_is_not_read_again_at_once(
     assert reads == 1
     world.advance(coordinators.LOAD_AGAIN_MS)
     assert fetch(world, "g") == (Error.NONE, [5])
+
+
+def test_log_that_cannot_be_opened_for_want_of_room_is_opened_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert commit(world, "g", 7) == Error.NONE
+    world.restart()
+    log = world.node.groups.home(0).log
+    assert log.active is None, "a log sleeps until it is used"
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    with monkeypatch.context() as full:
+        full.setattr(Log, "_load", no_room)
+        assert fetch(world, "g") == (Error.COORDINATOR_NOT_AVAILABLE, [])
+        beat = m.ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 1000, ["t"], None, None, [])
+        assert world.call(beat, 1).error_code == Error.COORDINATOR_NOT_AVAILABLE
+    assert fetch(world, "g") == (Error.NONE, [7])
 
 
 def test_internal_topic_that_is_deleted_comes_back_empty(world: World) -> None:

@@ -200,8 +200,10 @@ class Coordinators(Generic[M]):
     def readable(self, index: int) -> Partition:
         """The same where its log can be read; raises Refused."""
         home = self.home(index)
-        if home.log.offline is not None:
-            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{home} is offline: {home.log.offline}")
+        try:
+            home.log.wake()
+        except Refused as refused:
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{home} cannot be read: {refused.message}") from None
         return home
 
     def replay_chunk(self, home: Partition, machine: M, offset: int) -> int:
