@@ -33,6 +33,7 @@ def lived(world: World, torn: bool = False) -> dict[tuple[str, int], Books]:
         (coordinators.topic, index): books(machine, torn)
         for coordinators in world.node.coordinators
         for index, machine in coordinators.machines.items()
+        if isinstance(machine, Transactions | Groups)
     }
 
 

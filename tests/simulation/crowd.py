@@ -21,6 +21,7 @@ class Seat:
     """A client's place; `single` where two lives at once are against the rules."""
 
     name: str
+    roster: Roster
     begin: Callable[[str], Life]
     single: bool
     lives: list[Life] = field(default_factory=list)
@@ -47,12 +48,12 @@ class Crowd:
         for number in range(count):
             name = f"{roster.name}.{number}"
             instance = name if static else None
-            self.seats.append(Seat(name, lambda life, i=instance: Reader(self.world, roster, life, i), static))
+            self.seats.append(Seat(name, roster, lambda life, i=instance: Reader(self.world, roster, life, i), static))
 
     def copiers(self, roster: Roster, count: int) -> None:
         for number in range(count):
             name = f"{roster.name}.{number}"
-            self.seats.append(Seat(name, lambda life, n=name: Copier(self.world, roster, life, n), False))
+            self.seats.append(Seat(name, roster, lambda life, n=name: Copier(self.world, roster, life, n), False))
 
     def act(self) -> None:
         """Something happens to somebody; an empty seat is taken."""
@@ -85,10 +86,21 @@ class Crowd:
         self.world.counts[count] += 1
         self.world.events.note(text)
 
+    def thin_out(self) -> None:
+        """Some do not come back: what they left open must end without them."""
+        for roster in self.world.rosters:
+            seats = [seat for seat in self.seats if seat.roster is roster]
+            for seat in self.world.random.sample(seats, self.world.random.randrange(len(seats))):
+                self.empty(seat)
+                self.seats.remove(seat)
+
+    def empty(self, seat: Seat) -> None:
+        for life in seat.lives:
+            if life.alive:
+                life.die()
+
     def stop(self) -> None:
         """All clients are switched off."""
         for seat in self.seats:
-            for life in seat.lives:
-                if life.alive:
-                    life.die()
+            self.empty(seat)
         self.seats.clear()

@@ -52,6 +52,7 @@ def drain(world: World) -> None:
     if not world.rosters:
         return
     world.draining = True
+    world.crowd.thin_out()
     wait_for(world, unfinished, Property.GOES_ON)
     world.crowd.stop()
     wait_for(world, undecided, Property.ALL_ENDS)

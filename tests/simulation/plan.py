@@ -75,7 +75,7 @@ class Plan:
         plan.settings = settings(random)
         if random.random() < 0.6:
             plan.invite(random)
-        for number in range(random.choice((1, 2, 3))):
+        for number in range(random.choice((1, 2, 3)) if INPUT not in plan.topics else 1):
             plan.topics[f"t{number}"] = (random.choice((1, 1, 2)), random_configs(random))
         return plan
 
@@ -91,7 +91,7 @@ class Plan:
         self.transactions = random.choice((1, 2, 2))
         self.members = random.choice((1, 2, 3))
         self.static = random.random() < 0.3
-        self.crowd_acts = random.choice((1, 6, 15))
+        self.crowd_acts = random.choice((1, 8, 25))
         self.session_ms = random.choice((150, 400))
         self.rebalance_ms = random.choice((300, 1000))
         self.pause_ms = random.choice((4, 10, 25))

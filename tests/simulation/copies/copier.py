@@ -74,8 +74,9 @@ class Copier:
         self.roster.leave(self.member.holder)
 
     def stall_if_asked(self) -> Steps[None]:
-        if self.wants == "stall":
+        if self.wants == "stall" and self.world.random.random() < 0.4:
             self.wants = None
+            self.world.events.note(f"{self.name} stalls")
             yield self.world.random.uniform(0.5, 3) * self.world.plan.session_ms
 
     def poll(self) -> Steps[Work]:

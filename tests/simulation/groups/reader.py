@@ -48,17 +48,21 @@ class Reader:
     def live(self) -> Steps[None]:
         random = self.world.random
         while self.wants != "leave":
-            if self.wants == "stall":
-                self.wants = None
-                yield random.uniform(0.5, 3) * self.world.plan.session_ms
             yield from self.member.keep()
             yield from self.progress.look_up()
             yield from self.poll()
+            yield from self.stall_if_asked()
             if random.random() < 0.5 or self.world.draining:
                 yield from self.commit(list(self.read))
             yield random.uniform(0.1, 1.9) * self.world.plan.pause_ms
         yield from self.member.leave()
         self.gone()
+
+    def stall_if_asked(self) -> Steps[None]:
+        """With records that are delivered and not committed, if there are any."""
+        if self.wants == "stall" and (self.read or self.world.random.random() < 0.1):
+            self.wants = None
+            yield self.world.random.uniform(0.5, 3) * self.world.plan.session_ms
 
     def die(self) -> None:
         """Without a word."""
