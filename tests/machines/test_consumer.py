@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from moldau.machines import offsets
+from moldau.machines.offsets import Row
 from moldau.machines.reconciling import State
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -362,6 +364,25 @@ def test_a_commit_of_an_older_epoch_is_good_for_what_was_owned_in_it(coordinator
         else:
             assert refusal(check, "t", coordinator.topic, index) == Error.STALE_MEMBER_EPOCH
     assert refusal(commit(coordinator, "m1", 1), "t", coordinator.topic, 0) == Error.STALE_MEMBER_EPOCH
+
+
+def test_a_transaction_may_commit_what_was_owned_in_an_older_epoch(coordinator):
+    """TxnOffsetCommit knows topics by name, and has no code for a stale epoch."""
+    one, two = pair(coordinator)
+    where = coordinator.machine, "g", ("m1", None, 2)
+    mine = [Row("t", bytes(16), index, 5, -1, "") for index in partitions(one)]
+    result = offsets.commit_transactional(*where, mine, coordinator.now_ms, version=5)
+    assert set(result.errors) == {Error.NONE} and len(result.changes) == len(mine)
+    rows = [*mine, Row("t", bytes(16), partitions(two)[0], 5, -1, "")]
+    late = refusal(offsets.commit_transactional, *where, rows, coordinator.now_ms, version=5)
+    assert late == Error.ILLEGAL_GENERATION
+
+
+def test_one_partition_that_is_not_the_members_refuses_the_whole_commit(coordinator):
+    pair(coordinator)
+    rows = [Row("t", coordinator.topic, index, 5, -1, "") for index in range(4)]
+    asked = coordinator.machine, "g", ("m1", None, 2), rows, coordinator.now_ms
+    assert refusal(offsets.commit, *asked, version=9) == Error.STALE_MEMBER_EPOCH
 
 
 def test_an_empty_group_takes_offsets_from_anybody(coordinator):

@@ -234,15 +234,23 @@ def commit_transactional(
     group = groups.groups.get(group_id)
     if group is None and member[2] >= 0:
         refuse(Error.ILLEGAL_GENERATION, f"There is no group '{group_id}'.")
-    check: CheckPartition | None = None
-    if group is not None:
-        try:
-            check = group.check_commit(*member, transactional=True, version=version)
-        except Refused as refused:
-            # TxnOffsetCommit has no code for a stale epoch.
-            stale = refused.error == Error.STALE_MEMBER_EPOCH
-            raise Refused(Error.ILLEGAL_GENERATION if stale else refused.error, refused.message) from None
-    return plan(groups, group_id, rows, now_ms, NO_EXPIRY, check)
+    try:
+        check = group.check_commit(*member, transactional=True, version=version) if group else None
+        return plan(groups, group_id, rows, now_ms, NO_EXPIRY, check and by_name(groups, check))
+    except Refused as refused:
+        # TxnOffsetCommit has no code for a stale epoch.
+        stale = refused.error == Error.STALE_MEMBER_EPOCH
+        raise Refused(Error.ILLEGAL_GENERATION if stale else refused.error, refused.message) from None
+
+
+def by_name(groups: Groups, check: CheckPartition) -> CheckPartition:
+    """A check for rows that have no topic ids: they mean the topics that have the names now."""
+    topics = groups.cluster().topics
+
+    def named(topic: str, topic_id: bytes, partition: int) -> None:
+        check(topic, topics[topic].id if topic in topics else topic_id, partition)
+
+    return named
 
 
 def plan(
@@ -253,7 +261,7 @@ def plan(
     expires_ms: int,
     check: CheckPartition | None,
 ) -> Commit:
-    """A change for each partition that may be committed, an error for each other."""
+    """A change for each partition that may be committed, an error for each other; raises Refused if `check` does."""
     result = Commit()
     changes, errors, none = result.changes, result.errors, Error.NONE
     limit: int = groups.setting("offset.metadata.max.bytes")
@@ -266,10 +274,7 @@ def plan(
         if metadata and len(metadata) > limit:
             error = Error.OFFSET_METADATA_TOO_LARGE
         elif check is not None:
-            try:
-                check(topic, topic_id, partition)
-            except Refused as refused:
-                error = refused.error
+            check(topic, topic_id, partition)
         if error is none:
             if last is None or topic != last.topic or topic_id != last_id:
                 last_id = topic_id
