@@ -12,7 +12,7 @@ INPUT, OUTPUT, COPY = "in", "out", "copy"
 OUTPUT_PARTITIONS = 3
 """As many as an administrator makes of the input's."""
 FORGETFUL = {
-    "transactional.id.expiration.ms": "300",
+    "transactional.id.expiration.ms": "3000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
 }
 KINDS = ("eager", "cooperative", "consumer")
