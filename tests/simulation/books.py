@@ -47,7 +47,7 @@ def check_replay(world: World, before: dict[tuple[str, int], Books]) -> None:
 
 def compare(world: World, coordinators: Coordinators[Any], index: int, before: Books) -> None:
     try:
-        log = coordinators.home(index).log
+        log = coordinators.readable(index).log
         data = b"".join(read_all(log))
     except Refused:
         return  # its disk has failed
