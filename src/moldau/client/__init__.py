@@ -1,6 +1,7 @@
 """A small synchronous Kafka client on `moldau.wire`: any message to any broker, coordinator, controller or leader.
 
-It is for what confluent-kafka has no call for; see docs/client.md. Settings have librdkafka's names.
+It is for what confluent-kafka has no call for; see docs/client.md. Settings have librdkafka's names. What its users
+need of the wire (messages, error codes, record batches) is here too, so that they import nothing else.
 """
 
 from moldau.client.client import Client
@@ -12,15 +13,20 @@ from moldau.client.outcomes import Outcome, check, outcomes
 from moldau.client.produce import Sender, Sent, produce
 from moldau.client.targets import ANY, CONTROLLER, Coordinator, Leader, Node, group, share, transaction
 from moldau.client.transactions import Transaction, TransactionalProducer, end
+from moldau.wire import messages
+from moldau.wire.errors import Error
+from moldau.wire.records import Batch, Record, build, records
 
 __all__ = [
     "ANY",
     "CONTROLLER",
+    "Batch",
     "Broker",
     "Client",
     "ClientError",
     "Cluster",
     "Coordinator",
+    "Error",
     "Fetched",
     "Fetcher",
     "Generation",
@@ -30,16 +36,20 @@ __all__ = [
     "Outcome",
     "Partition",
     "Peer",
+    "Record",
     "Sender",
     "Sent",
     "Topic",
     "Transaction",
     "TransactionalProducer",
+    "build",
     "check",
     "end",
     "group",
+    "messages",
     "outcomes",
     "produce",
+    "records",
     "share",
     "transaction",
 ]
