@@ -20,6 +20,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from moldau import testing
 
+NEEDS = ("java", "javac", "kafka-jars")
+PROTOCOLS = ("classic", "streams")
 SOURCE = Path(__file__).parent / "java" / "WordCount.java"
 JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
 BROKER = {
@@ -27,6 +29,8 @@ BROKER = {
     "transaction.state.log.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
 }
 APPLICATION = {
     "application.id": "word-count",
@@ -59,7 +63,7 @@ class Trial:
         self.broker = self.context.__enter__()
         for topic in (INPUT, OUTPUT):
             self.broker.create_topic(topic, partitions=PARTITIONS)
-        servers = {"bootstrap.servers": self.broker.bootstrap_servers}
+        servers = {"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0}
         self.producer = Producer({**servers, "enable.idempotence": True, "linger.ms": 1})
         self.reader = Consumer({**servers, "group.id": "reader", "isolation.level": "read_committed"})
         self.reader.assign([TopicPartition(OUTPUT, index, 0) for index in range(PARTITIONS)])
