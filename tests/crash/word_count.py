@@ -9,6 +9,7 @@ every word: a record that is lost, doubled, or read although its transaction was
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import tempfile
 import time
@@ -92,12 +93,19 @@ class Trial:
     def stop_application(self) -> None:
         """Ask it to close, which it does by itself when nobody holds its stdin."""
         assert self.application.stdin is not None
-        self.application.stdin.close()
+        if not self.application.stdin.closed:
+            self.application.stdin.close()
         try:
             self.application.wait(30)
         except subprocess.TimeoutExpired:
             self.application.kill()
             self.application.wait()
+
+    def start_anew(self) -> None:
+        """Start the application without its local state, which must then count everything again."""
+        shutil.rmtree(f"{self.folder.name}/state", ignore_errors=True)
+        self.seen.clear()
+        self.application = self.start_application()
 
     @property
     def log(self) -> str:
