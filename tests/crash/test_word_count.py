@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.word_count import NEEDS, PROTOCOLS, Trial
+from tests.crash.word_count import PROTOCOLS, Trial
 
 
-@pytest.mark.needs(*NEEDS)
+@pytest.mark.needs("java", "javac", "kafka-jars")
 @pytest.mark.xdist_group("java")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_words_are_counted_once_through_kill_9(protocol: str, kafka_libs: Path):
