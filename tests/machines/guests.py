@@ -14,14 +14,20 @@ GUEST_SESSION_MS = 10_000
 
 
 class Guest:
-    """A client of the classic protocol that assigns as its leader if it is asked to."""
+    """A client of the classic protocol that assigns as its leader if it is asked to.
+
+    One that was thrown out and comes back before it has heard of it is taken in under its old id, as in Kafka. It still
+    names what it had, and reads it until it has synced, but has `lost` it: others may own it by then.
+    """
 
     def __init__(self, coordinator: Coordinator, instance_id: str | None = None, protocol: str = "range") -> None:
         self.coordinator, self.instance_id, self.protocol = coordinator, instance_id, protocol
         self.id, self.generation, self.owned, self.error = "", -1, frozenset[int](), 0
         self.leads: list[str] = []
+        self.lost = False
 
     def join(self) -> Guest:
+        self.lost = self.lost or not self.is_member()
         answer = self.ask_join()
         if answer.error_code == Error.MEMBER_ID_REQUIRED:
             self.id = answer.member_id
@@ -31,6 +37,10 @@ class Guest:
             self.id, self.generation = answer.member_id, answer.generation_id
             self.leads = [row.member_id for row in answer.members]
         return self
+
+    def is_member(self) -> bool:
+        group: Any = self.coordinator.machine.groups.get("g")
+        return group is not None and self.id in group.members
 
     def ask_join(self) -> Any:
         owned = [m.ConsumerProtocolSubscription_TopicPartition("t", sorted(self.owned))] if self.owned else []
@@ -55,6 +65,7 @@ class Guest:
         if not self.error:
             decoded = read(m.ConsumerProtocolAssignment, answer.assignment)
             self.owned = frozenset(index for row in decoded.assigned_partitions for index in row.partitions)
+            self.lost = False
         return self
 
     def beat(self) -> Error:

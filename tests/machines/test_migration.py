@@ -114,6 +114,18 @@ def test_a_guest_that_is_silent_is_taken_out_after_its_own_session(coordinator):
     assert guest.beat() == Error.UNKNOWN_MEMBER_ID
 
 
+def test_a_guest_that_was_taken_out_unawares_comes_in_again_under_its_old_id_with_nothing(coordinator):
+    guest, new = mixed(coordinator)
+    coordinator.advance(GUEST_SESSION_MS + 1)
+    settle(coordinator, [], [new])
+    assert len(new.owned) == 4
+    had, old_id = guest.owned, guest.id
+    assert guest.join().error == Error.NONE and guest.id == old_id and guest.owned == had
+    assert guest.sync().owned == frozenset()
+    settle(coordinator, [guest], [new])
+    assert len(guest.owned) == len(new.owned) == 2 and guest.owned.isdisjoint(index for _, index in new.owned)
+
+
 def test_a_guest_that_does_not_join_when_it_should_is_taken_out(coordinator):
     guest = Guest(coordinator).join().sync()
     new = Consumer(coordinator, "new", ["t"]).join()
