@@ -75,6 +75,22 @@ def test_the_last_of_two_wishes_counts(cluster):
     assert update(cluster, Wish("group.version", 2), Wish("group.version", 1)) == ()
 
 
+@pytest.mark.parametrize(("name", "cleared"), [("a", ["a"]), ("", ["a", "b"])])
+def test_eligible_leaders_are_cleared_of_a_topic_or_of_all(cluster, name, cleared):
+    for topic in "ab":
+        cluster.replay(m.TopicRecord(topic, topic.encode() * 16))
+        for index, leaders in enumerate(([2], None)):
+            known = {"eligible_leader_replicas": leaders, "last_known_elr": leaders}
+            cluster.replay(m.PartitionRecord(index, topic.encode() * 16, [1, 2], [1], leader=1, partition_epoch=0, **known))
+    cluster.replay(m.ClearElrRecord(name))
+    for topic in cluster.topics.values():
+        had, never = topic.partitions.values()
+        gone = topic.name in cleared
+        assert (had.eligible_leaders, had.last_known_leaders) == (((), ()) if gone else ((2,), (2,)))
+        assert (had.partition_epoch, never.partition_epoch) == (int(gone), 0)
+    assert not cluster.unsupported
+
+
 def test_eligible_leaders_pin_the_min_insync_replicas_of_the_cluster(cluster):
     cluster.replay(m.ConfigRecord(BROKER, "1", "min.insync.replicas", "3"))
     assert update(cluster, Wish(ELR, 1)) == (

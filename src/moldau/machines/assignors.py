@@ -3,6 +3,7 @@
 An assignor is a function of the subscriptions and of the assignment so far; it knows nothing of epochs. `uniform`
 gives everybody as many partitions as the others and moves as few as that takes. `range` gives each member a run of
 neighbouring partitions of every topic, the same run where topics have the same number, so that joins find both sides.
+Where replicas and members stand counts for neither: Kafka has no rack-aware assignor on its side any more (4.x).
 """
 
 from __future__ import annotations

@@ -157,6 +157,15 @@ def replay_partition_change(cluster: Cluster, record: Any) -> None:
     part.partition_epoch += 1
 
 
+def replay_clear_eligible_leaders(cluster: Cluster, record: Any) -> None:
+    """Of one topic, or, without a name, of all: min.insync.replicas has changed, which they rested on (KIP-966)."""
+    for topic in [cluster.topics[record.topic_name]] if record.topic_name else cluster.topics.values():
+        for part in topic.partitions.values():
+            if part.eligible_leaders or part.last_known_leaders:
+                part.eligible_leaders = part.last_known_leaders = ()
+                part.partition_epoch += 1
+
+
 def replay_remove_topic(cluster: Cluster, record: Any) -> None:
     topic = cluster.topics_by_id.pop(bytes(record.topic_id))
     del cluster.topics[topic.name]
@@ -276,6 +285,7 @@ REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
     "TopicRecord": replay_topic,
     "PartitionRecord": replay_partition,
     "PartitionChangeRecord": replay_partition_change,
+    "ClearElrRecord": replay_clear_eligible_leaders,
     "RemoveTopicRecord": replay_remove_topic,
     "ConfigRecord": replay_config,
     "RegisterBrokerRecord": replay_register_broker,
