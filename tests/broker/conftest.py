@@ -21,6 +21,7 @@ from moldau.wire import codec, frames
 from moldau.wire import messages as m
 
 IDS = count(1)
+FEW = {"offsets_topic_num_partitions": "2", "transaction_state_log_num_partitions": "2"}  # partitions: quick to make
 
 
 @dataclass
@@ -95,6 +96,12 @@ class World:
 
     def call(self, request: Any, version: int | None = None) -> Any:
         return self.client.call(request, version)
+
+    def coordinate(self) -> World:
+        """Ask for coordinators, as clients of groups and transactions do first: it makes the internal topics."""
+        for kind in (0, 1):
+            assert self.call(m.FindCoordinatorRequest("x", kind), 3).error_code == 0
+        return self
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         rows = [m.CreateTopicsRequest_CreatableTopicConfig(k.replace("_", "."), v) for k, v in configs.items()]

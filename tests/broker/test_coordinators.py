@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def fetch(world: World, group: str) -> tuple[int, list[int]]:
 
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
-    world = make_world(offsets_topic_num_partitions="1")
+    world = make_world(offsets_topic_num_partitions="1").coordinate()
     world.create("t")
     return world
 
@@ -75,6 +76,66 @@ def test_long_log_is_loaded_in_steps_while_clients_are_asked_to_come_again(
     assert len(world.call(m.ListGroupsRequest()).groups) == 20
 
 
+def asked_of_a_coordinator() -> list[Any]:
+    """Requests that one broker only answers, each with a row for an error."""
+    topic = m.OffsetCommitRequest_OffsetCommitRequestTopic(
+        "t", partitions=[m.OffsetCommitRequest_OffsetCommitRequestPartition(0, 1)]
+    )
+    part = m.TxnOffsetCommitRequest_TxnOffsetCommitRequestPartition(0, 1, -1, "")
+    row = m.TxnOffsetCommitRequest_TxnOffsetCommitRequestTopic("t", [part])
+    protocol = m.JoinGroupRequest_JoinGroupRequestProtocol("range", b"")
+    added = m.AddPartitionsToTxnRequest_AddPartitionsToTxnTopic("t", [0])
+    return [
+        m.JoinGroupRequest("g", 10_000, 10_000, "", None, "consumer", [protocol]),
+        m.SyncGroupRequest("g", 1, "m", None, "consumer", "range"),
+        m.HeartbeatRequest("g", 1, "m"),
+        m.LeaveGroupRequest("g", "", [m.LeaveGroupRequest_MemberIdentity("m")]),
+        m.OffsetCommitRequest("g", topics=[topic]),
+        m.OffsetFetchRequest(groups=[m.OffsetFetchRequest_OffsetFetchRequestGroup("g", topics=None)]),
+        m.OffsetDeleteRequest("g"),
+        m.DescribeGroupsRequest(["g"]),
+        m.DeleteGroupsRequest(["g"]),
+        m.ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 1000, ["t"], topic_partitions=[]),
+        m.ConsumerGroupDescribeRequest(["g"]),
+        m.TxnOffsetCommitRequest("x", "g", 1, 0, topics=[row]),
+        m.InitProducerIdRequest("x", 1000),
+        m.AddPartitionsToTxnRequest(
+            transactions=[m.AddPartitionsToTxnRequest_AddPartitionsToTxnTransaction("x", 1, 0, False, [added])]
+        ),
+        m.AddOffsetsToTxnRequest("x", 1, 0, "g"),
+        m.EndTxnRequest("x", 1, 0, True),
+        m.DescribeTransactionsRequest(["x"]),
+    ]
+
+
+def error_codes(answer: Any) -> Iterator[int]:
+    """All error codes of an answer, however deep, but for those of success."""
+    for field in answer.SCHEMA.fields:
+        value = getattr(answer, field.name, None)
+        if field.name.endswith("error_code") and value:
+            yield value
+        for item in value if isinstance(value, list) else ():
+            if hasattr(item, "SCHEMA"):
+                yield from error_codes(item)
+
+
+@pytest.mark.parametrize("request_", asked_of_a_coordinator(), ids=lambda request: type(request).__name__)
+def test_nobody_is_a_coordinator_before_somebody_asks_for_one(make_world: Callable[..., World], request_: Any) -> None:
+    world = make_world()
+    world.create("t")
+    version = 9 if isinstance(request_, m.OffsetCommitRequest | m.OffsetFetchRequest) else None
+    assert list(error_codes(world.call(request_, version))) == [Error.NOT_COORDINATOR]
+    assert list(world.node.cluster.topics) == ["t"]
+
+
+def test_listings_are_empty_before_somebody_asks_for_a_coordinator(make_world: Callable[..., World]) -> None:
+    world = make_world()
+    groups, transactions = world.call(m.ListGroupsRequest()), world.call(m.ListTransactionsRequest())
+    assert (groups.error_code, groups.groups) == (Error.NONE, [])
+    assert (transactions.error_code, transactions.transaction_states) == (Error.NONE, [])
+    assert not world.node.cluster.topics
+
+
 def test_load_goes_on_by_itself_after_a_start(world: World) -> None:
     commit(world, "g", 5)
     world.restart()
@@ -97,7 +158,7 @@ def test_damaged_log_makes_no_coordinator_and_is_not_read_again_at_once(
 
     with monkeypatch.context() as patched:
         patched.setattr(coordinators.Coordinators, "replay_chunk", damaged)
-        assert fetch(world, "g")[0] == fetch(world, "g")[0] == Error.COORDINATOR_NOT_AVAILABLE
+        assert fetch(world, "g")[0] == fetch(world, "g")[0] == Error.NOT_COORDINATOR
     assert reads == 1
     world.advance(coordinators.LOAD_AGAIN_MS)
     assert fetch(world, "g") == (Error.NONE, [5])
@@ -122,12 +183,27 @@ def test_log_that_cannot_be_opened_for_want_of_room_is_opened_later(
     assert fetch(world, "g") == (Error.NONE, [7])
 
 
-def test_internal_topic_that_is_deleted_comes_back_empty(world: World) -> None:
+def test_internal_topic_that_is_deleted_comes_back_empty_when_a_coordinator_is_asked_for(world: World) -> None:
     commit(world, "g", 5)
     world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("__consumer_offsets")]))
+    assert fetch(world, "g") == (Error.NOT_COORDINATOR, [])
+    world.coordinate()
     assert fetch(world, "g") == (Error.NONE, [])
     assert commit(world, "g", 6) == Error.NONE
     assert fetch(world, "g") == (Error.NONE, [6])
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_records_are_compressed_as_the_setting_says(make_world: Callable[..., World], codec: int) -> None:
+    world = make_world(offsets_topic_num_partitions="1", offsets_topic_compression_codec=str(codec)).coordinate()
+    world.create("t")
+    commit(world, "g", 5)
+    span = world.node.groups.home(0).log.read(0, 1 << 20).span
+    assert span is not None
+    batch = Batch(memoryview(span.read()))
+    assert batch.compression == codec and (batch.size < 500) == (codec > 0)
+    world.restart()
+    assert fetch(world, "g") == (Error.NONE, [5])
 
 
 def test_changes_become_one_batch_with_one_time() -> None:

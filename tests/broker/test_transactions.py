@@ -9,10 +9,8 @@ from moldau.broker.transactions import TOPIC
 from moldau.machines.transactions import Identity, State
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from tests.broker.conftest import Client
+from tests.broker.conftest import FEW, Client
 from tests.broker.transactional import Transactional, committed_offset, fetch, read
-
-FEW = {"transaction_state_log_num_partitions": "2", "offsets_topic_num_partitions": "2"}
 
 
 @pytest.fixture

@@ -23,6 +23,9 @@ class Transactional:
     identity: Identity = Identity()  # noqa: RUF009
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.world.call(m.FindCoordinatorRequest(self.name, 1), 3)
+
     def init(self, timeout_ms: int = 60_000, expected: Identity | None = None) -> Error:
         """Ask once."""
         said = expected or Identity()
@@ -82,6 +85,7 @@ class Transactional:
 
     def commit_offset(self, group: str, topic: str, offset: int, version: int | None = None) -> Error:
         """TxnOffsetCommit of one partition by a group without members."""
+        self.world.call(m.FindCoordinatorRequest(group, 0), 3)
         part = m.TxnOffsetCommitRequest_TxnOffsetCommitRequestPartition(0, offset, -1, "")
         rows = [m.TxnOffsetCommitRequest_TxnOffsetCommitRequestTopic(topic, [part])]
         request = m.TxnOffsetCommitRequest(self.name, group, *self.identity, topics=rows)

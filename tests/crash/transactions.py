@@ -88,6 +88,8 @@ class Producer:
 
     def take_over(self, call: Call) -> None:
         """A new producer of the same id; what was open is aborted, what was decided stays so."""
+        for kind in (0, 1):
+            ensure(call(m.FindCoordinatorRequest(self.name, kind), 3).error_code)
         while True:
             answer = call(m.InitProducerIdRequest(self.name, 60_000), 5)
             if answer.error_code != Error.CONCURRENT_TRANSACTIONS:

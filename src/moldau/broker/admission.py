@@ -110,9 +110,7 @@ def admit(
                 unseen.append(where)
         except Refused as refused:
             errors[where] = refused.error
-    if unseen and node.transactions.topic not in node.cluster.topics:
-        errors |= dict.fromkeys(unseen, Error.NOT_COORDINATOR)  # nobody has asked for a coordinator yet
-    elif unseen and adds:
+    if unseen and adds:
         errors |= dict.fromkeys(unseen, add_partitions(node, name, producer, unseen, EPOCH_FOR_EACH))
     elif unseen and node.settings[VERIFICATION]:
         errors |= verify_partitions(node, name, producer, unseen)

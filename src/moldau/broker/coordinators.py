@@ -24,6 +24,7 @@ from moldau.machines.effects import Change, Effects, Producer, Promise
 from moldau.machines.topics import NewTopic
 from moldau.wire import codec
 from moldau.wire import messages as m
+from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import Error, WireError
 from moldau.wire.records import (
     HEADER_SIZE,
@@ -105,10 +106,12 @@ class Coordinators(Generic[M]):
         configs: Callable[[], Mapping[str, str]],
         make: Callable[[int], M],
         after: Callable[[int, M], None] = lambda index, machine: None,
+        codec: int = Compression.NONE,
     ) -> None:
         """`partitions` and `replication` are settings; `make` gives the machine of a partition.
 
         `after` is called when effects were carried out: what a decision sets off elsewhere (markers) happens there.
+        `codec` is that of the batches that are written.
         """
         self.node = node
         self.topic = topic
@@ -117,25 +120,24 @@ class Coordinators(Generic[M]):
         self.configs = configs
         self.make = make
         self.after = after
+        self.codec = codec
         self.machines: dict[int, M] = {}
         self.loads: dict[int, Work] = {}
         self.broken: dict[int, float] = {}
         self.open: dict[Promise, int] = {}
 
-    def ensure_topic(self) -> int:
-        """Create the internal topic if it is not there; returns how many partitions it has."""
-        known = self.node.cluster.topics.get(self.topic)
-        if known is None:
+    def create_topic(self) -> None:
+        """Make the internal topic, if it is not there: FindCoordinator does, and nobody else, as in Kafka."""
+        if self.topic not in self.node.cluster.topics:
             settings = self.node.settings
             new = NewTopic(
                 self.topic, settings[self.partitions], settings[self.replication], configs=dict(self.configs())
             )
             self.node.commit(plan_topic(self.node, new))
-            known = self.node.cluster.topics[self.topic]
-        return len(known.partitions)
 
     def partition_for(self, key: str) -> int:
-        return java_hash(key) % self.ensure_topic()
+        known = self.node.cluster.topics.get(self.topic)
+        return java_hash(key) % (len(known.partitions) if known else self.node.settings[self.partitions])
 
     def of(self, key: str) -> tuple[int, M]:
         """The partition and the machine that look after a group, a transactional id or a share partition."""
@@ -148,24 +150,37 @@ class Coordinators(Generic[M]):
         return self.load(index) if machine is None else machine
 
     def all(self) -> Iterator[tuple[int, M]]:
-        """Every machine of the topic, for requests that ask about all groups."""
+        """Every machine of the topic that can be had, for requests that ask about all groups; Refused while one loads."""
         known = self.node.cluster.topics.get(self.topic)
         for index in sorted(known.partitions) if known else ():
-            yield index, self.machine(index)
+            try:
+                machine = self.machine(index)
+            except Refused as refused:
+                if refused.error is Error.NOT_COORDINATOR:
+                    continue
+                raise
+            yield index, machine
 
     def load(self, index: int) -> M:
         """Have a machine now if its log is short; a long one is loaded in the background."""
-        if self.broken.get(index, 0) > self.node.clock.monotonic_ms():
-            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
-        if self.readable(index).log.size > LOAD_AT_ONCE:
+        if self.loadable(index).log.size > LOAD_AT_ONCE:
             if index not in self.loads:
                 self.node.work.add(self.begin_load(index))
             raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded.")
         for _ in self.begin_load(index):
             pass
         if index not in self.machines:
-            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} cannot be loaded.")
+            raise Refused(Error.NOT_COORDINATOR, Error.NOT_COORDINATOR.message)
         return self.machines[index]
+
+    def loadable(self, index: int) -> Partition:
+        """The partition, if it is there and ours and was not found broken a moment ago; else we are no coordinator."""
+        try:
+            if self.broken.get(index, 0) <= self.node.clock.monotonic_ms():
+                return self.readable(index)
+        except Refused as refused:
+            logger.debug("not a coordinator", topic=self.topic, partition=index, reason=refused.message)
+        raise Refused(Error.NOT_COORDINATOR, Error.NOT_COORDINATOR.message)
 
     def begin_load(self, index: int) -> Work:
         """The load of a partition that is under way, or else a new one."""
@@ -278,7 +293,7 @@ class Coordinators(Generic[M]):
     def commit(self, index: int, effects: Effects) -> None:
         """Append the changes in one batch and replay them."""
         now = self.node.clock.wall_ms()
-        self.append(index, batch_of(effects.changes, now, effects.producer), now)
+        self.append(index, batch_of(effects.changes, now, effects.producer, self.codec), now)
         machine = self.machines[index]
         producer_id = effects.producer.id if effects.producer else -1
         for change in effects.changes:
@@ -337,10 +352,14 @@ class Coordinators(Generic[M]):
         return clock.monotonic_ms() + max(0.0, due - clock.wall_ms())
 
 
-def batch_of(changes: Sequence[Change], now_ms: int, producer: Producer | None = None) -> bytearray:
+def batch_of(
+    changes: Sequence[Change], now_ms: int, producer: Producer | None = None, codec: int = Compression.NONE
+) -> bytearray:
     """Changes as one record batch, all with one timestamp."""
     body = b"".join([record_of(place, *(change.encoded or encode(change))) for place, change in enumerate(changes)])
     attributes, writer = (0, (-1, -1)) if producer is None else (TRANSACTIONAL, (producer.id, producer.epoch))
+    if codec:
+        attributes, body = attributes | codec, compress(codec, body)
     return assemble(0, -1, attributes, len(changes) - 1, now_ms, now_ms, *writer, -1, len(changes), body)
 
 

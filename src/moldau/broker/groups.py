@@ -34,7 +34,15 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
     def make(index: int) -> Groups:
         return Groups(setting, node.random, lambda: node.cluster)
 
-    return Coordinators(node, TOPIC, "offsets.topic.num.partitions", "offsets.topic.replication.factor", configs, make)
+    return Coordinators(
+        node,
+        TOPIC,
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        configs,
+        make,
+        codec=node.settings["offsets.topic.compression.codec"],
+    )
 
 
 def forget_topic(node: Node, topic: Topic) -> None:

@@ -12,7 +12,7 @@ from moldau.wire.errors import Error
 
 @pytest.fixture
 def world(make_world: Any) -> Any:
-    return make_world(offsets_topic_num_partitions="2")
+    return make_world(offsets_topic_num_partitions="2").coordinate()
 
 
 def beat(world: Any, member: str, epoch: int, **fields: Any) -> Any:

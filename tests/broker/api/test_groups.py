@@ -11,16 +11,21 @@ from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
-from ..conftest import Client, World
+from ..conftest import FEW, Client, World
 
 Make = Callable[..., World]
 DELAY = 3000
 
 
 @pytest.fixture
+def world(make_world: Make) -> World:
+    return make_world(**FEW).coordinate()
+
+
+@pytest.fixture
 def quick(make_world: Make) -> World:
     """A world that does not wait before the first rebalance."""
-    return make_world(group_initial_rebalance_delay_ms="0")
+    return make_world(group_initial_rebalance_delay_ms="0", **FEW).coordinate()
 
 
 def join(group: str = "g", member: str = "", **fields: Any) -> Any:
@@ -141,7 +146,7 @@ def test_group_without_an_id_is_refused(world: World) -> None:
 
 
 def test_group_has_a_largest_size(make_world: Make) -> None:
-    world = make_world(group_max_size="1", group_initial_rebalance_delay_ms="0")
+    world = make_world(group_max_size="1", group_initial_rebalance_delay_ms="0", **FEW).coordinate()
     enter(world)
     assert Client(world.node).call(join()).error_code == Error.GROUP_MAX_SIZE_REACHED
 

@@ -11,7 +11,7 @@ import pytest
 from moldau.broker.api import APIS, Api
 from moldau.machines.acls import ALLOW, CLUSTER, CLUSTER_NAME, LITERAL, Acl, record
 from moldau.wire import messages as m
-from tests.broker.conftest import Client, World
+from tests.broker.conftest import FEW, Client, World
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ALICE = "User:alice"
@@ -66,7 +66,7 @@ class Realm:
 
 @pytest.fixture
 def realm(make_world: Callable[..., World]) -> Realm:
-    world = make_world(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS")
+    world = make_world(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS", **FEW).coordinate()
     world.create("t")
     return Realm(world)
 

@@ -110,7 +110,7 @@ class Commits:
 
 def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
     """Keep the head of a request that was served, if more like it can be served by it."""
-    if version < FLEXIBLE or len(request.topics) != 1:
+    if version < FLEXIBLE or len(request.topics) != 1 or node.groups.codec:
         return
     (asked,) = request.topics
     parts = asked.partitions

@@ -43,6 +43,7 @@ def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> A
     try:
         check(key, key_type, version)
         coordinators = getattr(node, COORDINATORS[key_type])
+        coordinators.create_topic()
         coordinators.readable(coordinators.partition_for(key))
         brokers = node.brokers(connection.listener)
         host, port = next((host, port) for broker, host, port, _ in brokers if broker == node.id)
