@@ -17,8 +17,9 @@ from moldau.settings import BROKER, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row
 pytestmark = [pytest.mark.needs("java", "javac"), pytest.mark.xdist_group("java")]
 
 SCOPES = (TOPIC, BROKER, GROUP, CLIENT_METRICS, QUOTA, IP)
-# Rows that Kafka keeps outside its definitions, and one of our own.
+# Rows that Kafka keeps outside its definitions, and our own.
 ELSEWHERE = {
+    "moldau.group.max.count",
     "moldau.telemetry",
     "allow.everyone.if.no.acl.found",
     "super.users",
@@ -26,8 +27,12 @@ ELSEWHERE = {
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
-# Stricter here: Kafka checks the limits when the broker starts, and takes a lone comma for replicas.
-STRICTER = {"max.connections.per.ip.overrides"}
+# Stricter here: Kafka checks limits and codecs when the broker starts, and takes a lone comma for replicas.
+STRICTER = {
+    "max.connections.per.ip.overrides",
+    "offsets.topic.compression.codec",
+    "share.coordinator.state.topic.compression.codec",
+}
 COMMA = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 TRIED = ["", " ", "0", "-1", "+1", "1", "007", "1.5", "1e3", "1_0", "NaN", "-Infinity", "2147483647", "2147483648"]
 TRIED += ["32768", "9223372036854775808", "true", "TRUE", " false ", "yes", "a", "a,b", "a,,b", ",", "a, a", "*"]

@@ -27,6 +27,7 @@ SETTINGS = {
     "group.consumer.regex.refresh.interval.ms": 600_000,
     "group.initial.rebalance.delay.ms": 0,
     "group.max.size": 100,
+    "moldau.group.max.count": 100,
     "offsets.retention.check.interval.ms": 600_000,
     "offsets.retention.minutes": 10_080,
     "offset.metadata.max.bytes": 4096,

@@ -21,6 +21,7 @@ from moldau.wire.records import Record
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 3000,
     "group.max.size": 5,
+    "moldau.group.max.count": 100,
     "offset.metadata.max.bytes": 16,
     "offsets.retention.minutes": 10,
     "offsets.retention.check.interval.ms": 60_000,

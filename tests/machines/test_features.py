@@ -81,7 +81,9 @@ def test_eligible_leaders_are_cleared_of_a_topic_or_of_all(cluster, name, cleare
         cluster.replay(m.TopicRecord(topic, topic.encode() * 16))
         for index, leaders in enumerate(([2], None)):
             known = {"eligible_leader_replicas": leaders, "last_known_elr": leaders}
-            cluster.replay(m.PartitionRecord(index, topic.encode() * 16, [1, 2], [1], leader=1, partition_epoch=0, **known))
+            cluster.replay(
+                m.PartitionRecord(index, topic.encode() * 16, [1, 2], [1], leader=1, partition_epoch=0, **known)
+            )
     cluster.replay(m.ClearElrRecord(name))
     for topic in cluster.topics.values():
         had, never = topic.partitions.values()

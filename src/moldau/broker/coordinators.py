@@ -150,7 +150,7 @@ class Coordinators(Generic[M]):
         return self.load(index) if machine is None else machine
 
     def all(self) -> Iterator[tuple[int, M]]:
-        """Every machine of the topic that can be had, for requests that ask about all groups; Refused while one loads."""
+        """Every machine that can be had, for requests that ask about all groups; Refused while one is loaded."""
         known = self.node.cluster.topics.get(self.topic)
         for index in sorted(known.partitions) if known else ():
             try:

@@ -43,6 +43,8 @@ def join(groups: Groups, promise: Promise, request: Any, client: Client, version
     if group is None:
         if request.member_id != NO_MEMBER:
             return effects_of(promise, promise.refuse(Error.UNKNOWN_MEMBER_ID))
+        if not groups.has_room_for(request.group_id):
+            return not_joined(promise, Error.GROUP_MAX_SIZE_REACHED, NO_MEMBER)
         group = ClassicGroup(request.group_id, since_ms=now_ms)
         if effects.changes:
             effects.changes.append(group.record({}))

@@ -88,6 +88,14 @@ class Groups:
             refuse(Error.GROUP_ID_NOT_FOUND, f"There is no {kind} group '{group_id}'.")
         return group
 
+    def has_room_for(self, group_id: str) -> bool:
+        """A group takes memory, and one client can make any number of them: there is an end to it."""
+        return group_id in self.groups or len(self.groups) < self.setting("moldau.group.max.count")
+
+    def check_room_for(self, group_id: str) -> None:
+        if not self.has_room_for(group_id):
+            refuse(Error.GROUP_MAX_SIZE_REACHED, "The coordinator has as many groups as moldau.group.max.count allows.")
+
     def delete(self, group_id: str) -> list[Change]:
         """Changes that delete a group and its offsets; raises Refused."""
         group = self.groups.get(group_id)

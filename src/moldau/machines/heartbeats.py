@@ -128,6 +128,7 @@ def open_turn(groups: Groups, group_id: str, create: bool, now_ms: int) -> Turn:
         what = "not found" if group is None else "is not a consumer group"
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
     if group is None:
+        groups.check_room_for(group_id)
         return Turn(groups, ConsumerGroup(group_id), now_ms)
     if not isinstance(group, ClassicGroup):
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")

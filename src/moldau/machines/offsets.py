@@ -202,16 +202,21 @@ def commit(
 ) -> Commit:
     """Offsets that a member (id, instance, generation or epoch) or, without one, anybody commits; raises Refused."""
     group = groups.groups.get(group_id)
-    if group is None and member[2] >= 0:
-        refuse(
-            Error.GROUP_ID_NOT_FOUND if version >= MISSING_GROUP else Error.ILLEGAL_GENERATION,
-            f"There is no group '{group_id}'.",
-        )
+    if group is None:
+        missing = Error.GROUP_ID_NOT_FOUND if version >= MISSING_GROUP else Error.ILLEGAL_GENERATION
+        check_new(groups, group_id, member[2], missing)
     check = group.check_commit(*member, transactional=False, version=version) if group else None
     if isinstance(group, ClassicGroup):
         keep_session(groups, group, member[0], now_ms)
     expires_ms = NO_EXPIRY if retention_ms < 0 else now_ms + retention_ms
     return plan(groups, group_id, rows, now_ms, expires_ms, check)
+
+
+def check_new(groups: Groups, group_id: str, generation: int, missing: Error) -> None:
+    """Offsets without members make a group if there is room, but nobody is a member of a group that is not there."""
+    if generation >= 0:
+        refuse(missing, f"There is no group '{group_id}'.")
+    groups.check_room_for(group_id)
 
 
 def keep_session(groups: Groups, group: ClassicGroup, member_id: str, now_ms: int) -> None:
@@ -232,8 +237,8 @@ def commit_transactional(
 ) -> Commit:
     """The same within a transaction: the caller puts its producer into the effects; raises Refused."""
     group = groups.groups.get(group_id)
-    if group is None and member[2] >= 0:
-        refuse(Error.ILLEGAL_GENERATION, f"There is no group '{group_id}'.")
+    if group is None:
+        check_new(groups, group_id, member[2], Error.ILLEGAL_GENERATION)
     try:
         check = group.check_commit(*member, transactional=True, version=version) if group else None
         return plan(groups, group_id, rows, now_ms, NO_EXPIRY, check and by_name(groups, check))

@@ -222,3 +222,44 @@ def test_coordinators_of_all_kinds_are_found_here(world: World) -> None:
 def test_coordinator_of_nonsense_is_not_found(world: World, key_type: int, key: str) -> None:
     (row,) = world.call(m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])).coordinators
     assert (row.error_code, row.node_id) == (Error.INVALID_REQUEST, -1)
+
+
+# What one client may take.
+
+
+def commit(world: World, group: str) -> int:
+    part = m.OffsetCommitRequest_OffsetCommitRequestPartition(0, 5)
+    topic = m.OffsetCommitRequest_OffsetCommitRequestTopic("t", partitions=[part])
+    (row,) = world.call(m.OffsetCommitRequest(group, topics=[topic]), 9).topics
+    return row.partitions[0].error_code
+
+
+def begin(world: World, group: str) -> int:
+    """Join with the consumer protocol."""
+    request = m.ConsumerGroupHeartbeatRequest(group, "m", 0, None, None, 1000, ["t"], topic_partitions=[])
+    return world.call(request).error_code
+
+
+WAYS = {
+    "commit": commit,
+    "join": lambda world, group: world.call(join(group), 3).error_code,
+    "candidate": lambda world, group: world.call(join(group)).error_code,
+    "begin": begin,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_client_that_makes_group_after_group_is_stopped(make_world: Make, way: str) -> None:
+    limits = {"moldau_group_max_count": "3", "offsets_topic_num_partitions": "1"}
+    world = make_world(group_initial_rebalance_delay_ms="0", **limits).coordinate()
+    world.create("t")
+    make = WAYS[way]
+    usual = Error.MEMBER_ID_REQUIRED if way == "candidate" else Error.NONE
+    answers = [make(world, f"g{number}") for number in range(1000)]
+    assert answers == [usual] * 3 + [Error.GROUP_MAX_SIZE_REACHED] * 997
+    assert len(world.node.groups.machines[0].groups) == 3
+    for other in WAYS.values():
+        assert other(world, "another") == Error.GROUP_MAX_SIZE_REACHED
+    world.advance(60_000)  # longer than any session: who never sends a heartbeat is out
+    world.call(m.DeleteGroupsRequest(["g1"]))
+    assert make(world, "another") == usual
