@@ -18,6 +18,7 @@ SETTINGS = {
     "node.id": "1",
     "broker.rack": "rack",
     "num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",

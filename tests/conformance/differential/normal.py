@@ -19,6 +19,7 @@ NULL = "null"
 SHOWN = 200  # characters of a value in a message
 
 # What is compared of some fields, the same in all APIs but for the rows below.
+RECORDS = "records"
 IDS = {"topic_id", "replica_directory_id"}  # which topic it is of; of others, whether there is one
 # Whether there is one.
 TEXTS = {
@@ -67,6 +68,7 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "ConsumerGroupHeartbeat": {"topic_partitions": ("topic_id",)},
     "CreatePartitions": {"results": ("name",)},
     "CreateTopics": {"topics": ("name",), "configs": ("name",)},
+    "DeleteGroups": {"results": ("group_id",)},
     "DeleteRecords": {"topics": ("name",), "partitions": ("partition_index",)},
     "DeleteGroups": {"results": ("group_id",)},
     **{
@@ -77,6 +79,7 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "DeleteTopics": {"responses": ("name", "topic_id")},
     "DescribeClientQuotas": {"entries": ("entity",), "entity": ("entity_type",), "values": ("key",)},
     "DescribeConfigs": {"results": ("resource_type", "resource_name"), "configs": ("name",)},
+    "DescribeGroups": {"groups": ("group_id",), "members": ("member_id",)},
     "DescribeLogDirs": {"topics": ("name",), "partitions": ("partition_index",)},
     "DescribeProducers": {"active_producers": ("producer_id",)},
     "DescribeGroups": {"groups": ("group_id",)},
@@ -87,10 +90,15 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "IncrementalAlterConfigs": {"responses": ("resource_type", "resource_name")},
     "FindCoordinator": {"coordinators": ("key",)},
     "ListConfigResources": {"config_resources": ("resource_type", "resource_name")},
+    "JoinGroup": {"members": ("member_id",)},
+    "ListGroups": {"groups": ("group_id",)},
     "ListOffsets": {"topics": ("name",), "partitions": ("partition_index",)},
     "ListGroups": {"groups": ("group_id",)},
     "ListTransactions": {"transaction_states": ("transactional_id",)},
     "Metadata": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},
+    "OffsetCommit": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},
+    "OffsetDelete": {"topics": ("name",), "partitions": ("partition_index",)},
+    "OffsetFetch": {"groups": ("group_id",), "topics": ("name", "topic_id"), "partitions": ("partition_index",)},
     "OffsetForLeaderEpoch": {"topics": ("topic",), "partitions": ("partition",)},
     "Produce": {"responses": ("name", "topic_id"), "partition_responses": ("index",)},
     "ShareAcknowledge": {"responses": ("topic_id",), "partitions": ("partition_index",)},
@@ -138,6 +146,8 @@ class Normal:
         self.topics = {topic_id: name for name, topic_id in target.ids.items()}
         # Producers whose ids the broker gave, by the names under which a script keeps them.
         self.producers = {kept[0]: name for name, kept in target.kept.items() if isinstance(kept, tuple)}
+        # Members of groups, likewise.
+        self.members = {kept: name for name, kept in target.kept.items() if isinstance(kept, str)}
 
     def __call__(self, answer: Any) -> Any:
         """What happened instead of an answer is a text and stays so."""
@@ -153,7 +163,7 @@ class Normal:
             case list() | tuple():
                 return self._array(name, value)
             case bytes() | memoryview():
-                return self._id(bytes(value)) if name in IDS else self._records(memoryview(value))
+                return self._bytes(name, bytes(value))
             case str():
                 return self._text(name, value)
             case bool() | int() | float():
@@ -171,11 +181,16 @@ class Normal:
         return found
 
     def _key(self, value: Any, fields: tuple[str, ...]) -> str:
-        """What names an element; one without fields names itself."""
+        """What names an element, of the fields that it has; one without fields names itself."""
         if not fields:
             return str(value)
-        parts = (self._value(field, getattr(value, field)) for field in fields)
+        parts = (self._value(field, getattr(value, field)) for field in fields if hasattr(value, field))
         return " ".join(str(part) for part in parts if part not in ("", "no id"))
+
+    def _bytes(self, name: str, value: bytes) -> Any:
+        if name in IDS:
+            return self._id(value)
+        return self._records(memoryview(value)) if name == RECORDS else value.hex()
 
     def _id(self, value: bytes) -> str:
         return self.topics.get(value, "some id" if any(value) else "no id")
@@ -183,6 +198,8 @@ class Normal:
     def _text(self, name: str, value: str) -> str:
         if name in TEXTS:
             return "some text" if value else ""
+        if value in self.members:
+            return self.members[value]
         for place, stands_for in self.target.places.items():
             value = value.replace(place, stands_for)
         return value
