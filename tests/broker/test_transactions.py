@@ -299,6 +299,21 @@ def test_an_id_that_nobody_uses_is_forgotten(make_world):
     assert producer.identity.epoch == 0
 
 
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_a_timeout_beyond_the_limits_is_refused(world, timeout_ms):
+    assert Transactional(world, "x").init(timeout_ms) is Error.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_the_longest_timeout_is_a_setting(make_world):
+    world = make_world(transaction_max_timeout_ms="1000", **FEW)
+    assert Transactional(world, "x").init(1001) is Error.INVALID_TRANSACTION_TIMEOUT
+    assert Transactional(world, "x").init(1000) is Error.NONE
+
+
+def test_an_empty_id_is_refused(world):
+    assert Transactional(world, "").init() is Error.INVALID_REQUEST
+
+
 def test_the_topic_of_transactions_is_made_as_kafka_makes_it(make_world):
     world = make_world()
     Transactional(world, "x").begin()

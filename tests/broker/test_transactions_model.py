@@ -41,7 +41,7 @@ class NodeMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.world = World(Path(self.folder.name), SETTINGS)
+        self.world = World(Path(self.folder.name), SETTINGS).coordinate()
         self.world.create("t", PARTITIONS, segment_bytes="1048576")
         self.number = 0
         self.owner: dict[str, int] = {}

@@ -11,10 +11,11 @@ from moldau.machines.consumer import ConsumerGroup
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups, kind_of
-from moldau.machines.heartbeats import heartbeat
+from moldau.machines.heartbeats import check_request, heartbeat
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 SESSION_MS, ASSIGNMENT_MS, REBALANCE_MS = 45_000, 1000, 30_000
 SETTINGS = {
@@ -75,7 +76,11 @@ class Coordinator:
 
     def beat(self, request: Any, version: int = 1) -> Any:
         promise = Promise(lambda error: m.ConsumerGroupHeartbeatResponse(error_code=error))
-        self.run(heartbeat(self.machine, promise, request, Client("c", "/h"), version, self.now_ms))
+        try:
+            check_request(self.settings.__getitem__, request, version)
+        except Refused as refused:
+            return promise.refuse(refused.error)
+        self.run(heartbeat(self.machine, promise, request, Client("c", "/h"), self.now_ms))
         return promise.answer
 
     def classic(self, command: str, request: Any, version: int) -> Any:

@@ -27,14 +27,8 @@ def test_a_new_id_begins_with_epoch_0_and_each_new_producer_raises_it():
     assert bench.state() is State.EMPTY
 
 
-@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_a_timeout_beyond_the_limits_is_refused(timeout_ms):
-    assert Bench().init(timeout_ms=timeout_ms).error is Error.INVALID_TRANSACTION_TIMEOUT
-
-
 def test_an_empty_id_is_refused_everywhere():
     bench = Bench()
-    assert bench.init("").error is Error.INVALID_REQUEST
     assert bench.add(Identity(1, 0), T0, name="") is Error.INVALID_REQUEST
     assert bench.end(Identity(1, 0), name="").error is Error.INVALID_REQUEST
     assert bench.machine.verify("", Identity(1, 0), [T0]) == {T0: Error.INVALID_REQUEST}

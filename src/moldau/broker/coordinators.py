@@ -264,12 +264,13 @@ class Coordinators(Generic[M]):
 
     def failed(self, index: int, effects: Effects, refused: Refused) -> Error:
         """Nothing was written. What is too large is the client's affair; otherwise the machine has lost its log."""
-        logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
         if refused.error in TOO_LARGE:
-            self.release([(p, p.refuse(Error.MESSAGE_TOO_LARGE)) for p, _ in effects.answers])
+            logger.warning("a client's wish is too large", topic=self.topic, partition=index, reason=refused.message)
+            self.release([(p, p.refuse(Error.UNKNOWN_SERVER_ERROR)) for p, _ in effects.answers])
             if effects.undo is not None:
                 self.run(index, effects.undo())
-            return Error.MESSAGE_TOO_LARGE
+            return Error.UNKNOWN_SERVER_ERROR
+        logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
         error = Error.NOT_COORDINATOR if refused.error in ELSEWHERE else Error.COORDINATOR_NOT_AVAILABLE
         self.release([(p, p.refuse(error)) for p, _ in effects.answers])
         self.unload(index, error)

@@ -33,7 +33,6 @@ def transaction_coordinators(node: Node) -> Coordinators[Transactions]:
     """The coordinators of transactional ids, on the topic as Kafka creates it."""
     settings = node.settings
     limits = Limits(
-        max_timeout_ms=settings["transaction.max.timeout.ms"],
         abort_interval_ms=settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
         expiration_ms=settings["transactional.id.expiration.ms"],
         expiration_interval_ms=settings["transaction.remove.expired.transaction.cleanup.interval.ms"],
@@ -171,7 +170,7 @@ def verify_partitions(
 
 def asked(node: Node, name: str, ask: Any, refuse: Any) -> Any:
     """The coordinator's answer, which is always there at once."""
-    promise = Promise(lambda error: refuse(Error.UNKNOWN_SERVER_ERROR if error is Error.MESSAGE_TOO_LARGE else error))
+    promise = Promise(refuse)
     try:
         index, machine = node.transactions.of(name)
         effects = ask(machine, promise)

@@ -5,6 +5,7 @@ Checks come in Kafka's order, in its words where clients show them. What a heart
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +43,11 @@ def heartbeat(
     promise: Promise,
     request: Any,
     client: Client,
-    version: int,
     now_ms: int,
     visible: Visible = anything,
 ) -> Effects:
-    """Join, go on or leave."""
+    """Join, go on or leave, with a request that was checked."""
     try:
-        check_request(groups, request, version)
         if request.member_epoch in (LEAVE, STATIC_LEAVE):
             return leave(groups, promise, request, now_ms)
         return beat(groups, promise, request, client, now_ms, visible)
@@ -78,8 +77,8 @@ def beat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms:
     return Effects(turn.changes, [*turn.answers, (promise, answer)])
 
 
-def check_request(groups: Groups, request: Any, version: int) -> None:
-    """What can be said without looking at the group."""
+def check_request(setting: Callable[[str], Any], request: Any, version: int) -> None:
+    """What can be said without looking at the group, by any broker; raises Refused."""
     epoch = request.member_epoch
     if (version >= CLIENT_IDS or epoch > 0 or epoch == LEAVE) and not request.member_id:
         refuse(Error.INVALID_REQUEST, "MemberId can't be empty.")
@@ -92,7 +91,7 @@ def check_request(groups: Groups, request: Any, version: int) -> None:
         refuse(Error.INVALID_REQUEST, "InstanceId can't be null.")
     elif epoch < STATIC_LEAVE:
         refuse(Error.INVALID_REQUEST, "MemberEpoch is invalid.")
-    offered = assignors(groups)
+    offered = assignors(setting)
     if request.server_assignor is not None and request.server_assignor not in offered:
         known = ", ".join(offered)
         problem = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {known}."

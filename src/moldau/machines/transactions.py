@@ -95,7 +95,6 @@ class Transaction:
 class Limits(NamedTuple):
     """Settings of the broker."""
 
-    max_timeout_ms: int = 900_000
     abort_interval_ms: int = 10_000
     expiration_ms: int = 604_800_000
     expiration_interval_ms: int = 3_600_000
@@ -204,10 +203,6 @@ class Transactions:
         self, promise: Promise, name: str, timeout_ms: int, expected: Identity | None, now_ms: int
     ) -> Effects:
         """A producer begins, or goes on after an error if it says who it is (KIP-360)."""
-        if not name:
-            return failed(promise, Error.INVALID_REQUEST)
-        if not 0 < timeout_ms <= self.limits.max_timeout_ms:
-            return failed(promise, Error.INVALID_TRANSACTION_TIMEOUT)
         known = self.by_id.get(name) or Transaction(name, self.next_producer_id(), -1, timeout_ms)
         if expected is not None and not may_go_on(known, expected):
             return failed(promise, Error.PRODUCER_FENCED)

@@ -7,7 +7,7 @@ towards the target. All of it is decided on the state before the turn, and becom
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +59,9 @@ class Turn:
         return member.topics | resolved.topics if resolved else member.topics
 
 
-def assignors(groups: Groups) -> list[str]:
+def assignors(setting: Callable[[str], Any]) -> list[str]:
     """The assignors on offer, by their short names; the first is the default."""
-    names: list[str] = groups.setting("group.consumer.assignors")
+    names: list[str] = setting("group.consumer.assignors")
     return [ASSIGNOR_CLASSES.get(name, name) for name in names]
 
 
@@ -188,7 +188,7 @@ def assign(turn: Turn, members: Iterable[Member]) -> dict[str, Partitions]:
         subscribers.append(Subscriber(member.id, ids[names], has, member.instance_id))
         if member.assignor is not None:
             votes[member.assignor] = votes.get(member.assignor, 0) + 1
-    offered = assignors(turn.groups)
+    offered = assignors(turn.groups.setting)
     chosen = max(votes, key=votes.__getitem__) if votes else offered[0]
     return ASSIGNORS[chosen if chosen in offered else offered[0]](subscribers, counts)
 

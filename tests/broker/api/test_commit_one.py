@@ -41,12 +41,19 @@ def request(topics: list[bytes], version: int, group: str, member: tuple[str, st
     return m.OffsetCommitRequest(group, epoch, name, instance, topics=built)
 
 
+ONE = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "1"}
+
+
+@pytest.fixture
+def world(make_world: Make) -> World:
+    return make_world(**ONE).coordinate()
+
+
 @pytest.fixture
 def two(make_world: Make) -> tuple[World, World]:
-    worlds = make_world(offsets_topic_num_partitions="1"), make_world(offsets_topic_num_partitions="1")
+    worlds = make_world(**ONE).coordinate(), make_world(**ONE).coordinate()
     for world in worlds:
         world.create("t" * 20, PARTITIONS)
-        world.call(m.FindCoordinatorRequest(coordinator_keys=["g"]))
     return worlds
 
 
@@ -167,6 +174,13 @@ def test_member_of_a_consumer_group_takes_the_short_way(world: World) -> None:
     asked = request([topic_id], 9, "g", ("m", None, epoch), rows)
     world.call(asked, 9)
     assert goes_shortly(world, asked, 9)
+
+
+def test_with_a_codec_all_commits_take_the_long_way(make_world: Make) -> None:
+    world = make_world(offsets_topic_compression_codec="4", **ONE).coordinate()
+    asked = request([world.create("t" * 20)], 10, "g", ("", None, -1), [(0, 5, 0, "")])
+    world.call(asked, 10)
+    assert short_way(world, asked, 10) is None
 
 
 def test_unusual_commits_take_the_long_way(world: World) -> None:

@@ -147,7 +147,7 @@ def test_commit_too_large_for_a_batch_is_refused_and_the_group_lives(world: Worl
     resource = m.IncrementalAlterConfigsRequest_AlterConfigsResource(2, "__consumer_offsets", [change])
     world.call(m.IncrementalAlterConfigsRequest([resource]))
     assert commit(world, (0, 5)) == [Error.NONE]
-    assert commit(world, *[(0, 5)] * 20) == [Error.INVALID_COMMIT_OFFSET_SIZE] * 20
+    assert commit(world, *[(0, 5)] * 20) == [Error.UNKNOWN_SERVER_ERROR] * 20
     assert commit(world, (0, 6)) == [Error.NONE]
 
 

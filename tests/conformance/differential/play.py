@@ -33,7 +33,8 @@ def play(script: Script, kafka: Target, moldau: Target) -> Judgement:
 def compare(judgement: Judgement, case: Case, version: int, kafka: Target, moldau: Target) -> None:
     kafka.send(case, version)
     moldau.send(case, version)
-    there, here = kafka.receive(case, version), Normal(case, moldau)(moldau.receive(case, version))
+    there, answer = kafka.receive(case, version), moldau.receive(case, version)
+    here = Normal(case, moldau)(answer)
     deadline = time.monotonic() + CATCH_UP_S
     while True:
         found = list(differences(*_same_shape(Normal(case, kafka)(there), here)))

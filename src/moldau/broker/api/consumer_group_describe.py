@@ -38,7 +38,7 @@ def describe(node: Any, group_id: str) -> Any:
         if not group_id:
             return m.ConsumerGroupDescribeResponse_DescribedGroup(Error.INVALID_GROUP_ID)
         _, machine = node.groups.of(group_id)
-        return described(machine.get(group_id, "consumer"), assignors(machine)[0], node.cluster)
+        return described(machine.get(group_id, "consumer"), assignors(machine.setting)[0], node.cluster)
     except Refused as refused:
         return m.ConsumerGroupDescribeResponse_DescribedGroup(refused.error, refused.message, group_id)
 

@@ -6,14 +6,13 @@ Deviates: a new regular expression is matched at once, so that the first answer 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.groups import client_of
 from moldau.machines.acls import DESCRIBE, TOPIC
 from moldau.machines.effects import Promise
-from moldau.machines.heartbeats import heartbeat
+from moldau.machines.heartbeats import check_request, heartbeat
 from moldau.machines.subscriptions import Visible, anything
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -27,12 +26,13 @@ def consumer_group_heartbeat(node, connection, request, version):
             Error.UNSUPPORTED_VERSION, "The consumer protocol is not among group.coordinator.rebalance.protocols."
         )
     try:
+        check_request(node.settings.__getitem__, request, version)
         index, machine = node.groups.of(request.group_id)
     except Refused as why:
         return refused(why.error, why.message)
-    promise = Promise(partial(refused, why=None))
+    promise = Promise(lambda error: refused(error, error.message))
     now = node.clock.wall_ms()
-    effects = heartbeat(machine, promise, request, client_of(connection), version, now, visible(node, connection))
+    effects = heartbeat(machine, promise, request, client_of(connection), now, visible(node, connection))
     return node.groups.ask(index, promise, effects)
 
 
@@ -43,7 +43,5 @@ def visible(node: Any, connection: Any) -> Visible:
     return lambda topic: node.authorizer.allows(connection.principal, connection.host, DESCRIBE, TOPIC, topic)
 
 
-def refused(error: Error, why: str | None) -> Any:
-    if error == Error.MESSAGE_TOO_LARGE:
-        error, why = Error.UNKNOWN_SERVER_ERROR, "The group is too large to be written: see message.max.bytes."
+def refused(error: Error, why: str) -> Any:
     return m.ConsumerGroupHeartbeatResponse(error_code=error, error_message=why)

@@ -30,6 +30,10 @@ def init_producer_id(node, connection, request, version):
             return answer(Error.NONE, Identity(node.metadata.next_producer_id(), 0))
         except Refused as refused:  # the block of ids could not be written down
             return answer(refused.error, NOBODY)
+    if not request.transactional_id:
+        return answer(Error.INVALID_REQUEST, NOBODY)
+    if not 0 < request.transaction_timeout_ms <= node.settings["transaction.max.timeout.ms"]:
+        return answer(Error.INVALID_TRANSACTION_TIMEOUT, NOBODY)
     expected = None if said == NOBODY else said
     error, identity = ask(node, request.transactional_id, request.transaction_timeout_ms, expected)
     if error is Error.PRODUCER_FENCED and version < 4:

@@ -26,9 +26,8 @@ def offset_commit(node, connection, request, version):
     response = m.OffsetCommitResponse(topics=topics)
 
     def refuse(error: Error) -> object:
-        too_large = error == Error.MESSAGE_TOO_LARGE
         for slot in slots:
-            slot.error_code = Error.INVALID_COMMIT_OFFSET_SIZE if too_large else error
+            slot.error_code = error
         return response
 
     if not rows:

@@ -17,8 +17,7 @@ WITH_PROTOCOL = 5
 @api(14, versions=(0, 5))
 def sync_group(node, connection, request, version):
     def refuse(error: Error) -> object:
-        too_large = error == Error.MESSAGE_TOO_LARGE
-        return m.SyncGroupResponse(error_code=Error.UNKNOWN_SERVER_ERROR if too_large else error)
+        return m.SyncGroupResponse(error_code=error)
 
     if version >= WITH_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
         return refuse(Error.INCONSISTENT_GROUP_PROTOCOL)

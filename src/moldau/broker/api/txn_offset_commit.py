@@ -51,13 +51,13 @@ def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
     """The group's machine, once the transaction is known to include its partition; raises Refused."""
     if not request.group_id:
         raise Refused(Error.INVALID_GROUP_ID, "The group id is empty.")
-    index, machine = node.groups.of(request.group_id)
+    index = node.groups.partition_for(request.group_id)
     home = node.groups.home(index)
     producer = Identity(request.producer_id, request.producer_epoch)
     adds, knows_abortable = version >= ADDS_PARTITIONS, version >= KNOWS_ABORTABLE
     for error in admit(node, request.transactional_id, producer, [home], adds, knows_abortable).values():
         raise Refused(error, error.message)
-    return index, machine
+    return index, node.groups.machine(index)
 
 
 def sort_out(node: Any, request: Any) -> tuple[list[Any], list[Row], list[Any]]:
