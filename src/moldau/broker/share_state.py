@@ -47,8 +47,15 @@ def share_coordinators(node: Node) -> Coordinators[ShareStates]:
     def make(index: int) -> ShareStates:
         return ShareStates(setting, lambda: node.cluster, first_replayed(node.shares.readable(index).log))
 
-    partitions = "share.coordinator.state.topic.num.partitions"
-    return Coordinators(node, TOPIC, partitions, "share.coordinator.state.topic.replication.factor", configs, make)
+    return Coordinators(
+        node,
+        TOPIC,
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.replication.factor",
+        configs,
+        make,
+        codec=node.settings["share.coordinator.state.topic.compression.codec"],
+    )
 
 
 def first_replayed(log: Log) -> int:
@@ -98,6 +105,7 @@ class ShareState:
 
     def one(self, key: Key, part: Any, row: Any, ask: Ask) -> Any:
         try:
+            self.node.shares.create_topic()  # Kafka's brokers look for the coordinator before they ask it
             index, machine = self.node.shares.of(str(key))
             changes, tell = ask(machine, key, part, self.node.clock.wall_ms())
             if error := self.node.shares.write(index, changes):

@@ -180,7 +180,7 @@ def test_with_a_codec_all_commits_take_the_long_way(make_world: Make) -> None:
     world = make_world(offsets_topic_compression_codec="4", **ONE).coordinate()
     asked = request([world.create("t" * 20)], 10, "g", ("", None, -1), [(0, 5, 0, "")])
     world.call(asked, 10)
-    assert short_way(world, asked, 10) is None
+    assert not goes_shortly(world, asked, 10)
 
 
 def test_unusual_commits_take_the_long_way(world: World) -> None:
