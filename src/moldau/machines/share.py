@@ -128,7 +128,10 @@ def existing(groups: Groups, group_id: str) -> ShareGroup | None:
 
 def existing_or_new(groups: Groups, group_id: str) -> ShareGroup:
     """The group, which need not be there yet; raises Refused, for it does not take over the id of another kind."""
-    return groups.get(group_id, ShareGroup.kind) if group_id in groups.groups else ShareGroup(group_id)
+    if group_id in groups.groups:
+        return groups.get(group_id, ShareGroup.kind)
+    groups.check_room_for(group_id)
+    return ShareGroup(group_id)
 
 
 def replay_subscription(groups: Groups, key: Any, value: Any) -> None:

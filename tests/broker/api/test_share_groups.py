@@ -16,7 +16,7 @@ SMALL = {"offsets_topic_num_partitions": "2", "share_coordinator_state_topic_num
 
 @pytest.fixture
 def world(make_world: Any) -> Any:
-    return make_world(**SMALL)
+    return make_world(**SMALL).coordinate()
 
 
 def beat(world: Any, member: str, epoch: int, group: str = "g", **fields: Any) -> Any:
@@ -134,7 +134,7 @@ def test_share_groups_can_be_switched_off(world):
 
 
 def test_a_setting_of_the_broker_switches_them_on(make_world):
-    world = make_world(**SMALL, group_coordinator_rebalance_protocols="classic,consumer,share")
+    world = make_world(**SMALL, group_coordinator_rebalance_protocols="classic,consumer,share").coordinate()
     wish = m.UpdateFeaturesRequest_FeatureUpdateKey("share.version", 0, upgrade_type=2)
     world.call(m.UpdateFeaturesRequest(feature_updates=[wish]))
     assert beat(world, "m1", 0, subscribed_topic_names=["t"]).error_code == 0

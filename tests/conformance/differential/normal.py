@@ -70,7 +70,6 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "CreateTopics": {"topics": ("name",), "configs": ("name",)},
     "DeleteGroups": {"results": ("group_id",)},
     "DeleteRecords": {"topics": ("name",), "partitions": ("partition_index",)},
-    "DeleteGroups": {"results": ("group_id",)},
     **{
         f"{verb}ShareGroupState": {"results": ("topic_id",), "partitions": ("partition",)}
         for verb in ("Initialize", "Read", "Write", "Delete")
@@ -82,7 +81,6 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "DescribeGroups": {"groups": ("group_id",), "members": ("member_id",)},
     "DescribeLogDirs": {"topics": ("name",), "partitions": ("partition_index",)},
     "DescribeProducers": {"active_producers": ("producer_id",)},
-    "DescribeGroups": {"groups": ("group_id",)},
     "DescribeShareGroupOffsets": {"topics": ("topic_name",), "partitions": ("partition_index",)},
     "DescribeTransactions": {"topics": ("topic",), "partitions": ()},
     "ElectLeaders": {"replica_election_results": ("topic",), "partition_result": ("partition_id",)},
@@ -93,7 +91,6 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "JoinGroup": {"members": ("member_id",)},
     "ListGroups": {"groups": ("group_id",)},
     "ListOffsets": {"topics": ("name",), "partitions": ("partition_index",)},
-    "ListGroups": {"groups": ("group_id",)},
     "ListTransactions": {"transaction_states": ("transactional_id",)},
     "Metadata": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},
     "OffsetCommit": {"topics": ("name", "topic_id"), "partitions": ("partition_index",)},

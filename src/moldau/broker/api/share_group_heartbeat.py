@@ -6,7 +6,6 @@ Deviates: a partition whose set-up was cut short by a crash is set up again with
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from moldau.broker import share_groups
@@ -27,7 +26,7 @@ def share_group_heartbeat(node, connection, request, version):
         index, machine = node.groups.of(request.group_id)
     except Refused as why:
         return refused(why.error, why.message)
-    promise = Promise(partial(refused, why=None))
+    promise = Promise(lambda error: refused(error, error.message))
     beat = heartbeat(machine, promise, request, client_of(connection), node.clock.wall_ms())
     answer = node.groups.ask(index, promise, beat.effects)
     if beat.initialize is not None and answer.error_code == Error.NONE:
@@ -35,7 +34,5 @@ def share_group_heartbeat(node, connection, request, version):
     return answer
 
 
-def refused(error: Error, why: str | None) -> Any:
-    if error == Error.MESSAGE_TOO_LARGE:
-        error, why = Error.UNKNOWN_SERVER_ERROR, "The group is too large to be written: see message.max.bytes."
+def refused(error: Error, why: str) -> Any:
     return m.ShareGroupHeartbeatResponse(error_code=error, error_message=why)
