@@ -49,7 +49,7 @@ class Heard:
     missing: tuple[InternalTopic, ...] = ()
 
 
-def refusal(error: Error, why: str | None) -> Heard:
+def refusal(error: Error, why: str) -> Heard:
     return Heard(m.StreamsGroupHeartbeatResponse(error_code=error, error_message=why, status=None))
 
 
@@ -133,6 +133,7 @@ def open_turn(groups: Groups, request: Any, now_ms: int) -> Turn:
     if group is None:
         if not joins:
             refuse(Error.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
+        groups.check_room_for(group_id)
         return Turn(groups, StreamsGroup(group_id), now_ms)
     if joins and isinstance(group, ClassicGroup) and group.is_empty():
         return Turn(groups, StreamsGroup(group_id), now_ms, group.tombstones())

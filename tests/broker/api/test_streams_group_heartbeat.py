@@ -17,7 +17,7 @@ NO_TASKS = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
 
 @pytest.fixture
 def world(make_world: Any) -> Any:
-    return make_world(**SETTINGS)
+    return make_world(**SETTINGS).coordinate()
 
 
 def words() -> Any:
@@ -157,10 +157,10 @@ def test_members_commit_and_fetch_offsets_by_their_epoch(world):
 
 
 def test_without_the_protocol_or_the_feature_nobody_is_answered(make_world):
-    world = make_world(**SETTINGS, group_coordinator_rebalance_protocols="classic,consumer")
+    world = make_world(**SETTINGS, group_coordinator_rebalance_protocols="classic,consumer").coordinate()
     assert join(world).error_code == Error.UNSUPPORTED_VERSION
     assert [group.error_code for group in describe(world, "g")] == [Error.UNSUPPORTED_VERSION]
-    other = make_world(**SETTINGS)
+    other = make_world(**SETTINGS).coordinate()
     lower = m.UpdateFeaturesRequest_FeatureUpdateKey("streams.version", 0, upgrade_type=2)
     assert other.call(m.UpdateFeaturesRequest(feature_updates=[lower])).error_code == 0
     assert join(other).error_code == Error.UNSUPPORTED_VERSION
@@ -172,7 +172,7 @@ def test_internal_topics_are_created_with_the_right_of_the_member(make_world):
         authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         super_users="User:root",
         allow_everyone_if_no_acl_found="true",
-    )
+    ).coordinate()
     world.create("lines", 2)
     denied = m.AccessControlEntryRecord(
         id=bytes(16),

@@ -58,7 +58,4 @@ def is_legal(name: str) -> bool:
 
 
 def refused(error: Error) -> Heard:
-    if error == Error.MESSAGE_TOO_LARGE:
-        problem = "The group is too large to be written: see message.max.bytes."
-        return refusal(Error.UNKNOWN_SERVER_ERROR, problem)
-    return refusal(error, None)
+    return refusal(error, error.message)
