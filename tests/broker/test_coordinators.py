@@ -180,9 +180,9 @@ def test_log_that_cannot_be_opened_for_want_of_room_is_opened_later(
 
     with monkeypatch.context() as full:
         full.setattr(Log, "_load", no_room)
-        assert fetch(world, "g") == (Error.COORDINATOR_NOT_AVAILABLE, [])
+        assert fetch(world, "g") == (Error.NOT_COORDINATOR, [])
         beat = m.ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 1000, ["t"], None, None, [])
-        assert world.call(beat, 1).error_code == Error.COORDINATOR_NOT_AVAILABLE
+        assert world.call(beat, 1).error_code == Error.NOT_COORDINATOR
     assert fetch(world, "g") == (Error.NONE, [7])
 
 
