@@ -77,6 +77,5 @@ def test_places_and_quotas_are_told(steps: dict[str, Any]) -> None:
     assert [steps[name] for name in ("log dirs", "reassignments", "quotas", "delete")] == [True, 0, 0, "<nil>"]
 
 
-@pytest.mark.xfail(reason="the guess is made from all requests, and those of groups are not answered yet")
 def test_the_broker_is_taken_for_kafka_4_3(steps: dict[str, Any]) -> None:
     assert steps["version guess"] == "v4.3"

@@ -3,7 +3,7 @@
 v3 client software name and version (KIP-511), features (KIP-584).  v4 features whose
 lowest version is 0: older clients cannot read those, so they are left out below v4.
 A version that this broker does not know is answered by the node in version 0 with UNSUPPORTED_VERSION.
-Deviates: share groups and streams groups are not in this release.
+Deviates: nothing known.
 """
 
 from __future__ import annotations
