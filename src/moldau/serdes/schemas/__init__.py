@@ -1,0 +1,87 @@
+"""Schemas of the three types that a registry keeps: Avro, JSON Schema and Protobuf.
+
+`parse` understands a text and gives it its canonical form; `normalize` makes texts equal that mean the same;
+`formatted` is another way to write one. All of it is pure, bounded by `Limits`, and tells what is wrong by SchemaError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from sys import maxsize
+
+from . import avro_text, json_schema, json_text
+from .avro import Named, parse_avro
+from .parsed import DEFAULT_LIMITS, NOTHING, Limits, Parsed, Reference, SchemaError, check_size
+
+__all__ = ["TYPES", "Limits", "Parsed", "Reference", "SchemaError", "formatted", "normalize", "parse"]
+
+TYPES = ("JSON", "PROTOBUF", "AVRO")
+
+
+def parse(
+    type: str,
+    text: str,
+    references: Sequence[Reference] = (),
+    resolved: Mapping[str, str] = NOTHING,
+    *,
+    new: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Parsed:
+    """A schema from its text. `resolved` has the text of every schema that is referenced, also through others, by
+    the name of its reference, and those that others need first; `new` adds the checks of a first registration.
+    """
+    if type not in READERS:
+        raise SchemaError(f"schema type {type!r} is not known: use one of {', '.join(TYPES)}")
+    check_size(text, resolved, limits)
+    try:
+        return READERS[type](text, tuple(references), dict(resolved), limits, new)
+    except RecursionError:
+        raise SchemaError("the schema nests too deeply") from None
+
+
+def read_avro(
+    text: str, references: tuple[Reference, ...], resolved: dict[str, str], limits: Limits, new: bool
+) -> Parsed:
+    schema, foreign = parse_avro(text, resolved, limits, new=new)
+    name = schema.full_name if isinstance(schema, Named) and schema.is_record else None
+    return Parsed("AVRO", avro_text.canonical(schema, foreign), references, name, schema, resolved)
+
+
+def read_json(
+    text: str, references: tuple[Reference, ...], resolved: dict[str, str], limits: Limits, new: bool
+) -> Parsed:
+    document = json_schema.read(text, limits)
+    if new:
+        json_schema.check(document, resolved, limits)
+    title = document.get("title") if isinstance(document, dict) else None
+    canonical = json_text.dumps(json_text.loads(text, limits, exact=True))
+    return Parsed("JSON", canonical, references, title if isinstance(title, str) else None, document, resolved)
+
+
+def normalize(parsed: Parsed) -> Parsed:
+    """The same schema in the one form that all texts of its meaning share."""
+    references = tuple(sorted(set(parsed.references)))
+    again = parse(parsed.type, NORMALIZERS[parsed.type](parsed), references, parsed.resolved, limits=UNLIMITED)
+    return replace(again, version=parsed.version, reserved=parsed.reserved)
+
+
+def normalize_avro(parsed: Parsed) -> str:
+    foreign = parse_avro(parsed.text, parsed.resolved, UNLIMITED, new=False)[1]
+    return avro_text.normalized(parsed.raw, foreign)
+
+
+def normalize_json(parsed: Parsed) -> str:
+    return json_text.dumps(json_text.in_order(json_text.loads(parsed.text, UNLIMITED, exact=True)))
+
+
+def formatted(parsed: Parsed, format: str) -> str:
+    """The text in a format of the schema's type; one that is not known is the canonical text, as Confluent has it."""
+    if parsed.type == "AVRO" and format.lower() == "resolved":
+        return avro_text.canonical(parsed.raw)
+    return parsed.text
+
+
+UNLIMITED = Limits(maxsize, maxsize, maxsize)  # for what has been parsed within its limits before
+READERS = {"AVRO": read_avro, "JSON": read_json}
+NORMALIZERS = {"AVRO": normalize_avro, "JSON": normalize_json}
