@@ -240,4 +240,4 @@ def missing_topics(subtopologies: Iterable[Subtopology], counts: Counts) -> tupl
                 Status.INCORRECTLY_PARTITIONED_TOPICS,
                 f"Existing topic {name} has different number of partitions: expected {topic.partitions}, found {found}",
             )
-    return tuple(topic for name, topic in wanted.items() if counts(name) is None)
+    return tuple(wanted[name] for name in sorted(wanted) if counts(name) is None)

@@ -50,7 +50,7 @@ class Heard:
 
 
 def refusal(error: Error, why: str) -> Heard:
-    return Heard(m.StreamsGroupHeartbeatResponse(error_code=error, error_message=why, status=None))
+    return Heard(m.StreamsGroupHeartbeatResponse(error_code=error, error_message=why, status=[]))
 
 
 def check_supported(request: Any) -> None:

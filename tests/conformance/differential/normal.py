@@ -109,6 +109,20 @@ UNORDERED: dict[str, dict[str, tuple[str, ...]]] = {
     "ShareGroupHeartbeat": {"topic_partitions": ("topic_id",)},
     "TxnOffsetCommit": {"topics": ("name",), "partitions": ("partition_index",)},
     "WriteTxnMarkers": {"topics": ("name",), "partitions": ("partition_index",)},
+    "StreamsGroupDescribe": {
+        "groups": ("group_id",),
+        "members": ("member_id",),
+        "topic_configs": ("key",),
+        "client_tags": ("key",),
+        "active_tasks": ("subtopology_id",),
+        "standby_tasks": ("subtopology_id",),
+    },
+    "StreamsGroupHeartbeat": {
+        "active_tasks": ("subtopology_id",),
+        "standby_tasks": ("subtopology_id",),
+        "active_partitions": ("topic",),
+        "standby_partitions": ("topic",),
+    },
 }
 
 

@@ -1,10 +1,9 @@
 """StreamsGroupHeartbeat (key 88), v0: members of streams groups join, go on and leave (KIP-1071).
 
 Internal topics that the topology lacks are created, and the answer says that they were missing.
-Deviates: tasks are assigned at once and not by another thread, so that the first answer that can have them has them. A
-member that sends everything is told its tasks, because its last answer may be lost: in Kafka it waits until it is taken
-out. A member that joins again is not refused because the group is full. A topology that makes no sense is refused as
-such and not as an unknown error, and the partitions of an endpoint are only those that exist.
+Deviates: a member that sends everything is told its tasks, because its last answer may be lost: in Kafka it waits until
+it is taken out. A member that joins again is not refused because the group is full. A topology that makes no sense is
+refused as such and not as an unknown error, and the partitions of an endpoint are only those that exist.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from tests.conformance.differential.scripts import (
     share_groups,
     shares,
     strangers,
+    streams_groups,
     topics,
     transactions,
     versions,
@@ -45,4 +46,5 @@ SCRIPTS: tuple[Script, ...] = (
     share_groups.SCRIPT,
     shares.COORDINATOR,
     shares.MEMBERS,
+    streams_groups.SCRIPT,
 )
