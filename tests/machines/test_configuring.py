@@ -31,8 +31,8 @@ def problem(result: Configured) -> tuple[Status, str]:
 def test_internal_topics_are_as_wide_as_what_feeds_them():
     result = configured(WORDS, lines=3)
     assert partitions(result) == {"words": 3, "counts": 3}
-    assert problem(result) == (Status.MISSING_INTERNAL_TOPICS, "Internal topics are missing: words, counts")
-    assert [topic.name for topic in result.missing] == ["words", "counts"]
+    assert problem(result) == (Status.MISSING_INTERNAL_TOPICS, "Internal topics are missing: counts, words")
+    assert [topic.name for topic in result.missing] == ["counts", "words"]
     assert [(name, one.tasks, one.is_stateful) for name, one in result.subtopologies.items()] == [
         ("0", 3, False),
         ("1", 3, True),

@@ -45,9 +45,9 @@ def sent(coordinator: StreamsCoordinator, **fields) -> tuple[int, str]:
 def test_the_first_join_names_the_topics_that_are_missing_and_the_next_heartbeat_brings_tasks(coordinator):
     one = member(coordinator).join()
     assert (one.error, one.epoch, one.tasks()) == (0, 2, [])
-    assert one.status == {Status.MISSING_INTERNAL_TOPICS: "Internal topics are missing: words, counts"}
+    assert one.status == {Status.MISSING_INTERNAL_TOPICS: "Internal topics are missing: counts, words"}
     assert coordinator.streams().state_name() == "NotReady"
-    assert [(topic.name, topic.partitions) for topic in coordinator.missing] == [("words", 2), ("counts", 2)]
+    assert [(topic.name, topic.partitions) for topic in coordinator.missing] == [("counts", 2), ("words", 2)]
     coordinator.advance(ASSIGNMENT_MS)
     assert one.beat().tasks() == ALL and one.status == {}
     assert coordinator.streams().state_name() == "Stable"

@@ -197,6 +197,6 @@ def test_internal_topics_are_created_with_the_right_of_the_member(make_world):
     for record in (denied, others):
         world.node.cluster.replay(record)
     (told,) = join(world).status
-    names = "app-words-repartition, app-counts-changelog"
+    names = "app-counts-changelog, app-words-repartition"
     assert told.status_detail.endswith(f"; Unauthorized to CREATE on topics {names}.")
     assert "app-counts-changelog" not in world.node.cluster.topics
