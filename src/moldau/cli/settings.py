@@ -36,6 +36,8 @@ class Scope(StrEnum):
     client_metrics = "client-metrics"
     quota = "quota"
     ip = "ip"
+    http = "http"
+    registry = "registry"
 
 
 class Output(StrEnum):

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moldau.settings import BROKER, CLIENT, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row, inert_names, rows
+from moldau.settings import (
+    BROKER,
+    CLIENT,
+    CLIENT_METRICS,
+    GROUP,
+    HTTP,
+    IP,
+    QUOTA,
+    REGISTRY,
+    TOPIC,
+    Row,
+    inert_names,
+    rows,
+)
 
 HEAD = """\
 # Settings
@@ -39,6 +52,8 @@ SECTIONS = (
         "Of `moldau.client` ([client.md](client.md)), under librdkafka's names; other names for the same are under "
         "*else*. Names that librdkafka knows and that are not here change nothing; unknown ones are refused.",
     ),
+    (HTTP, "HTTP services", "Of every HTTP service, given to it by `--set`."),
+    (REGISTRY, "Schema Registry", "Of `moldau registry` ([registry.md](registry.md)), under Confluent's names."),
 )
 CHANGES = {
     "read-only": "start",
