@@ -21,7 +21,6 @@ COMMON = {
     "num.partitions": "1",
     "log.segment.delete.delay.ms": "100",  # a topic's dirty pages go before the next run, unwritten
     "log.cleaner.backoff.ms": "1000",
-    "group.consumer.assignment.interval.ms": "0",  # the default of a second would be all that a rebalance shows
 }
 
 

@@ -21,7 +21,7 @@
 
 enum { JOIN_GROUP = 11, SYNC_GROUP = 14, HEARTBEAT_848 = 68, MEMBER_ID_REQUIRED = 79, ROOM = 1 << 18, ID = 96 };
 
-static const double PAUSE = 0.01;
+static const double PAUSE = 0.02;
 
 struct member {
     int socket;

@@ -50,9 +50,9 @@ METHOD = """\
   on each of 8 connections, every answer compared; and by librdkafka's synchronous call from 4 members of 4 groups.
 - A rebalance has 100 members on 100 connections in one thread (`benchmarks/members.c`). Classic: members that know each
   other join again, and the time is from the last JoinGroup to the last SyncGroup answered. Consumer (KIP-848): all join
-  a new group at once, and come back at once with what they were given, else after 10 ms; the time is from the last
-  join until each has its share in the same epoch. Both have `group.consumer.assignment.interval.ms=0`: the default of a
-  second would be all that is seen. The figure of a run is the median of 20 rebalances.
+  a new group at once, and come back at once with what they were given, else after 20 ms; the time is from the last
+  join until each has its share in the same epoch. Of that a second is `group.consumer.assignment.interval.ms`, which
+  both wait before they assign a second time. The figure of a run is the median of 20 rebalances.
 - Exactly-once copying moves 300,000 records of 100 bytes from partition to partition in transactions of 1,000: Kafka's
   own TransactionalMessageCopier in Java (batch.size=512 there, so it sends many small requests; its first 30 % are not
   counted), and a loop in Python on confluent-kafka (`benchmarks/copier.py`), which is client-bound.

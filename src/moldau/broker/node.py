@@ -249,8 +249,8 @@ class Node:
 
     def idle_ms(self) -> float:
         """How long nothing is due."""
-        if self.work:
-            return SLICE_MS
+        if self.work:  # between its slices the sockets have their turn; for coordinators clients wait
+            return 0.0 if any(coordinators.loads for coordinators in self.coordinators) else SLICE_MS
         now = self.clock.monotonic_ms()
         due = [IDLE_TICK_MS + now, *(timer[0] for timer in self.timers[:1])]
         due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
