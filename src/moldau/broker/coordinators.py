@@ -323,11 +323,12 @@ class Coordinators(Generic[M]):
                 yield from self.begin_load(index)
 
     def ask(self, index: int, promise: Promise, effects: Effects) -> Any:
-        """Carry out a command; the answer if it is there, else a Wait for it, until the machine's next deadline."""
+        """Carry out a command and what it makes due; the answer if it is there, else a Wait for it, until the machine's
+        next deadline."""
         self.run(index, effects)
         if promise.answer is None:
             self.open[promise] = index
-            self.tick_machine(index, self.node.clock.wall_ms())
+        self.tick_machine(index, self.node.clock.wall_ms())
         if promise.answer is not None:
             return promise.answer
         return Wait(self.next_deadline_ms(), lambda _: promise.answer, (promise,))

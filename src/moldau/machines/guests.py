@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.machines import migration
+from moldau.machines.classic_requests import not_joined
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
 from moldau.machines.departures import fence, give_up, touch
 from moldau.machines.effects import Effects, Promise
@@ -36,8 +37,7 @@ def join(groups: Groups, promise: Promise, request: Any, client: Client, version
     try:
         return join_group(groups, group, promise, request, client, version, now_ms)
     except Refused as refused:
-        answer = m.JoinGroupResponse(error_code=refused.error, member_id=request.member_id)
-        return Effects(answers=[(promise, answer)])
+        return Effects(answers=[(promise, promise.refuse(refused.error))])
 
 
 def join_group(
@@ -50,8 +50,7 @@ def join_group(
     check_size(groups, group, member_id)
     check_protocols(group, request)
     if is_new and request.group_instance_id is None and version >= MEMBER_ID_REQUIRED:
-        answer = m.JoinGroupResponse(error_code=Error.MEMBER_ID_REQUIRED, member_id=member_id)
-        return Effects(answers=[(promise, answer)])
+        return not_joined(promise, Error.MEMBER_ID_REQUIRED, member_id)
     turn = Turn(groups, group, now_ms)
     if request.group_instance_id is None:
         member = group.members.get(member_id) or Member(member_id)

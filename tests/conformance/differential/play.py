@@ -11,8 +11,8 @@ from tests.conformance.differential.target import Target
 
 # Kafka's controller answers before its brokers have heard of the change, so a question is put to Kafka again until it
 # answers as Moldau does, or time is up.
-QUESTIONS = ("Describe", "FindCoordinator", "List", "Metadata")
-CATCH_UP_S = 5.0
+QUESTIONS = ("ConsumerGroupDescribe", "Describe", "FindCoordinator", "List", "Metadata")
+CATCH_UP_S = 10.0
 AGAIN_S = 0.03
 DONE = "'error_code': 'NONE'"
 

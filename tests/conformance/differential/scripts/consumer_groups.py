@@ -135,5 +135,19 @@ WRONG = [
     describe("nothing came of it", "cg-w"),
 ]
 
-GROUPS = ("cg-a", "cg-s", "cg-r", "cg-w")
-SCRIPT = Script("consumer groups", [*ready(*GROUPS), *SHARING, *STATIC, *ASSIGNORS, *WRONG], {"cg": (4, {})})
+LONG = "x" * 30_000
+OVERSIZED = [
+    join("a member with a long id", LONG, group="cg-l"),
+    join("an instance with a long name", "l1", group="cg-l", instance_id=LONG),
+    join("a rack with a long name", "l2", group="cg-l", rack_id=LONG),
+    join("a long pattern", "l3", group="cg-l", subscribed_topic_regex=LONG),
+    join(
+        "more topics than can be written", "l4", group="cg-l", subscribed_topic_names=[f"{LONG}{n}" for n in range(40)]
+    ),
+    beat("which makes no member", "l4", 5, group="cg-l"),
+    join("a group with a long id", "l5", group=LONG),
+]
+
+GROUPS = ("cg-a", "cg-s", "cg-r", "cg-w", "cg-l")
+CASES = [*ready(*GROUPS), *SHARING, *STATIC, *ASSIGNORS, *WRONG, *OVERSIZED]
+SCRIPT = Script("consumer groups", CASES, {"cg": (4, {})})

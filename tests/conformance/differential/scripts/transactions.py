@@ -150,6 +150,7 @@ BEGIN = [
     Case("the group is empty", "DescribeGroups", 5, {"groups": ["tx-g"]}),
     init("a producer", range(6)),
     init("no id", tid=""),
+    init("a long id", (1, 5), who="long", tid="x" * 30_000),
     *(init(f"a time-out of {n}", (0, 5), timeout=n) for n in (0, -1, 900_001)),
     init("a producer id without epoch", (3, 5), producer_id=5),
     init("an epoch without producer id", (3, 5), producer_epoch=5),
