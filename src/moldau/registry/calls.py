@@ -1,0 +1,121 @@
+"""A request as the registry's handlers see it: names, flags, numbers and a body, checked on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import QueryParams
+
+from moldau.http import HttpError
+from moldau.registry import names
+from moldau.registry.commands import LATEST, Candidate, Registry
+from moldau.registry.errors import refuse, unprocessable
+from moldau.registry.policies import check_metadata, check_rules
+from moldau.registry.records import AVRO, Json
+from moldau.serdes.schemas import Reference
+from moldau.settings import ServiceSettings
+
+HIGHEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request."""
+
+    registry: Registry
+    settings: ServiceSettings
+    path: dict[str, str]
+    query: QueryParams
+    body: Any = None
+    cluster_id: str = ""
+
+    @property
+    def subject(self) -> str:
+        return names.normal(self.path["subject"])
+
+    @property
+    def place(self) -> str | None:
+        """The subject or context of a setting; None is the default context."""
+        subject = self.path.get("subject")
+        return None if names.is_top(subject) else names.normal(subject or "")
+
+    @property
+    def version(self) -> int:
+        """The version in the path; -1 is the latest."""
+        text = self.path["version"]
+        if text == "latest":
+            return LATEST
+        number = int(text) if text.removeprefix("-").isdecimal() and len(text) < 12 else 0
+        if number != LATEST and not 0 < number <= HIGHEST:
+            raise refuse(42202, text)
+        return number
+
+    @property
+    def id(self) -> int:
+        text = self.path["id"]
+        if not (text.isdecimal() and int(text) <= HIGHEST):
+            raise HttpError(404)
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() == "true"
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.query.get(name, default)
+
+    def page(self, found: list[Any], kind: str) -> list[Any]:
+        """The part of a list that `offset` and `limit` ask for, within the settings."""
+        offset, limit = self._number("offset", 0), self._number("limit", -1)
+        if offset < 0:
+            raise unprocessable("offset must not be negative.")
+        if limit < 0:
+            limit = self.settings[f"{kind}.search.default.limit"]
+        return found[offset : offset + min(limit, self.settings[f"{kind}.search.max.limit"])]
+
+    def _number(self, name: str, default: int) -> int:
+        text = self.query.get(name)
+        if text is None or text == "":
+            return default
+        if not text.removeprefix("-").isdecimal() or len(text) > 10:
+            raise HttpError(404)  # what Confluent answers to a number that is none
+        return int(text)
+
+    def object(self) -> Json:
+        """The body, which must be a JSON object."""
+        if not isinstance(self.body, dict):
+            raise unprocessable("The body must be a JSON object.")
+        return self.body
+
+    def candidate(self) -> Candidate:
+        """The schema in the body."""
+        body = self.object()
+        check_rules(body.get("ruleSet"))
+        check_metadata(body.get("metadata"))
+        return Candidate(
+            schema=_field(body, "schema", str),
+            type=_field(body, "schemaType", str) or AVRO,
+            references=tuple(map(_reference, _field(body, "references", list) or ())),
+            metadata=body.get("metadata"),
+            rules=body.get("ruleSet"),
+            version=_field(body, "version", int) or 0,
+            id=LATEST if _field(body, "id", int) is None else body["id"],
+        )
+
+
+def _field(body: Json, name: str, kind: type) -> Any:
+    value = body.get(name)
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise unprocessable(f"{name} cannot be {value!r}.")
+    if isinstance(value, int) and not -1 <= value <= HIGHEST:
+        raise unprocessable(f"{name} cannot be {value}.")
+    return value
+
+
+def _reference(row: Any) -> Reference:
+    if not isinstance(row, dict):
+        raise unprocessable("A reference has a name, a subject and a version.")
+    name, subject, version = _field(row, "name", str), _field(row, "subject", str), _field(row, "version", int)
+    if name is None or subject is None or version is None:
+        raise unprocessable("A reference has a name, a subject and a version.")
+    return Reference(name, subject, version)

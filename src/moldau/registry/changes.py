@@ -1,0 +1,75 @@
+"""What changes a registry, as handlers: each makes a command of a request. They run in the leader."""
+
+from __future__ import annotations
+
+from moldau.http import HttpError
+from moldau.registry import commands, names
+from moldau.registry.calls import Call
+from moldau.registry.commands import Change
+from moldau.registry.errors import refuse, unprocessable
+from moldau.registry.policies import LEVEL, config_change
+from moldau.registry.queries import shown
+from moldau.registry.records import Json
+
+
+def register(call: Call) -> Change:
+    given = call.candidate()
+    if not names.is_valid(call.path["subject"], may_be_empty=not call.settings["schema.reject.empty.subject"]):
+        raise refuse(42208, call.path["subject"])
+    normalize = call.registry.normalizes(call.subject, call.flag("normalize"))
+    change = commands.register(call.registry, call.subject, given, normalize=normalize, force=call.flag("force"))
+    version = change.answer
+    text = version.schema
+    if call.text("format"):
+        text = call.registry.schemas.formatted(version, call.text("format"))
+    answer = {name: value for name, value in shown(version, text).items() if name not in ("subject", "deleted")}
+    return Change(change.records, answer)
+
+
+def delete_version(call: Call) -> Change:
+    return commands.delete_version(call.registry, call.subject, call.version, permanent=call.flag("permanent"))
+
+
+def delete_subject(call: Call) -> Change:
+    return commands.delete_subject(call.registry, call.subject, permanent=call.flag("permanent"))
+
+
+def _settings_place(call: Call) -> str | None:
+    if "subject" in call.path and not names.is_valid(call.path["subject"], for_settings=True):
+        raise refuse(42208, call.path["subject"])
+    return call.place
+
+
+def set_config(call: Call) -> Change:
+    change = commands.set_config(call.registry, _settings_place(call), config_change(call.object()))
+    return Change(change.records, _as_request(change.answer))
+
+
+def _as_request(config: Json) -> Json:
+    """Settings as they are put: there the level has another name."""
+    return {"compatibility" if name == LEVEL else name: value for name, value in config.items()}
+
+
+def delete_config(call: Call) -> Change:
+    return commands.delete_config(call.registry, call.place)
+
+
+def set_mode(call: Call) -> Change:
+    mode = call.object().get("mode")
+    if mode is not None and not isinstance(mode, str):
+        raise unprocessable(f"mode cannot be {mode!r}.")
+    change = commands.set_mode(call.registry, _settings_place(call), mode, force=call.flag("force"))
+    return Change(change.records, {"mode": mode})
+
+
+def delete_mode(call: Call) -> Change:
+    change = commands.delete_mode(call.registry, call.place, recursive=call.flag("recursive"))
+    return Change(change.records, {} if change.answer is None else {"mode": change.answer})
+
+
+def delete_context(call: Call) -> Change:
+    try:
+        context = names.delimited(call.path["context"])
+    except ValueError as error:
+        raise HttpError(400, str(error)) from None
+    return commands.delete_context(call.registry, context)

@@ -1,0 +1,45 @@
+"""The registry's error codes, as rows: what each says. The HTTP status is the first three digits."""
+
+from __future__ import annotations
+
+from moldau.http import HttpError
+
+MESSAGES = {
+    40401: "Subject '{}' not found.",
+    40402: "Version {} not found.",
+    40403: "Schema {} not found",
+    40404: "Subject '{}' was soft deleted. Set permanent=true to delete permanently",
+    40405: "Subject '{}' was not deleted first before being permanently deleted",
+    40406: "Subject '{}' Version {} was soft deleted. Set permanent=true to delete permanently",
+    40407: "Subject '{}' Version {} was not deleted first before being permanently deleted",
+    40408: "Subject '{}' does not have subject-level compatibility configured",
+    40409: "Subject '{}' does not have subject-level mode configured",
+    40901: 'Schema being registered is incompatible with an earlier schema for subject "{}", details: {}',
+    42201: "{}",
+    42202: "The specified version '{}' is not a valid version id. "
+    'Allowed values are between [1, 2^31-1] and the string "latest"',
+    42203: "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, "
+    "forward_transitive, and full_transitive",
+    42204: "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, IMPORT and FORWARD.",
+    42205: "{}",
+    42206: "One or more references exist to the schema {}.",
+    42207: "{}",
+    42208: "The specified subject '{}' is not valid.",
+    42209: "The schema is too large: {}",
+    42210: "{}",
+    42211: "The specified context '{}' is not empty.",
+    50001: "Error in the backend data store: {}",
+    50002: "{} timed out",
+    50003: "Error while forwarding the request to the leader: {}",
+    50004: "The leader is not known.",
+}
+
+
+def refuse(code: int, *parts: object) -> HttpError:
+    """The error of a code, with what it is about."""
+    return HttpError(code, MESSAGES[code].format(*parts))
+
+
+def unprocessable(sentence: str) -> HttpError:
+    """A body that is JSON, and not what the endpoint wants: status and code as Confluent has them."""
+    return HttpError(422, sentence)
