@@ -131,6 +131,18 @@ def test_nobody_is_a_coordinator_before_somebody_asks_for_one(make_world: Callab
     assert list(world.node.cluster.topics) == ["t"]
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_internal_topic_that_a_client_merely_mentions_is_made_as_it_must_be(
+    make_world: Callable[..., World], name: str
+) -> None:
+    world = make_world()
+    asked = m.MetadataRequest([m.MetadataRequest_MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+    (topic,) = world.call(asked, 9).topics
+    assert (topic.error_code, len(topic.partitions), topic.is_internal) == (Error.NONE, 50, True)
+    policy = "delete" if name == "__share_group_state" else "compact"
+    assert world.node.cluster.config(2, name)["cleanup.policy"] == policy
+
+
 def test_listings_are_empty_before_somebody_asks_for_a_coordinator(make_world: Callable[..., World]) -> None:
     world = make_world()
     groups, transactions = world.call(m.ListGroupsRequest()), world.call(m.ListTransactionsRequest())

@@ -127,13 +127,13 @@ class Coordinators(Generic[M]):
         self.open: dict[Promise, int] = {}
 
     def create_topic(self) -> None:
-        """Make the internal topic, if it is not there: FindCoordinator does, and nobody else, as in Kafka."""
+        """Make the internal topic, if it is not there, for a client that looks for a coordinator."""
         if self.topic not in self.node.cluster.topics:
-            settings = self.node.settings
-            new = NewTopic(
-                self.topic, settings[self.partitions], settings[self.replication], configs=dict(self.configs())
-            )
-            self.node.commit(plan_topic(self.node, new))
+            self.node.commit(plan_topic(self.node, self.new_topic()))
+
+    def new_topic(self) -> NewTopic:
+        settings = self.node.settings
+        return NewTopic(self.topic, settings[self.partitions], settings[self.replication], configs=dict(self.configs()))
 
     def partition_for(self, key: str) -> int:
         known = self.node.cluster.topics.get(self.topic)

@@ -34,10 +34,10 @@ def check_configs(node: Any, configs: Mapping[str, str]) -> None:
 
 
 def create_unasked(node: Any, name: str) -> Topic:
-    """A topic that a client merely mentioned."""
+    """A topic that a client merely mentioned; an internal one becomes what its coordinators need."""
     check_name(name)
-    plan = plan_topic(node, NewTopic(name))
-    node.commit(plan)
+    internal = {coordinators.topic: coordinators for coordinators in node.coordinators}.get(name)
+    node.commit(plan_topic(node, internal.new_topic() if internal else NewTopic(name)))
     return node.cluster.topics[name]
 
 

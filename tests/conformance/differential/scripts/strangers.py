@@ -90,4 +90,10 @@ TRANSACTIONS = [
     Case("no transaction is described", "DescribeTransactions", 0, ([ID, ""],)),
     Case("no transaction is listed", "ListTransactions", range(3)),
 ]
-SCRIPT = Script("strangers", [*CLASSIC, *OFFSET, *CONSUMER, *TRANSACTIONS], {TOPIC: (1, {})})
+INTERNAL = ("__consumer_offsets", "__transaction_state")
+MENTIONED = [
+    Case("mentioned", "Metadata", 9, ([{"name": name} for name in INTERNAL], False)),
+    Case("mentioned, and so made", "Metadata", 9, ([{"name": name} for name in INTERNAL], True)),
+    Case("as they must be", "DescribeConfigs", 4, {"resources": [(2, name, None) for name in INTERNAL]}),
+]
+SCRIPT = Script("strangers", [*CLASSIC, *OFFSET, *CONSUMER, *TRANSACTIONS, *MENTIONED], {TOPIC: (1, {})})
