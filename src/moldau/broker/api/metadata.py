@@ -59,7 +59,7 @@ def asked_topics(node: Any, request: Any, version: int) -> Iterator[Any]:
             yield describe(node, look_up(node, asked, request.allow_auto_topic_creation, version))
         except Refused as refused:
             name = None if by_id else asked.name if asked.name is not None or version >= 12 else ""
-            yield m.MetadataResponse_MetadataResponseTopic(refused.error, name, asked.topic_id)
+            yield m.MetadataResponse_MetadataResponseTopic(refused.error, name, asked.topic_id, name in INTERNAL_TOPICS)
 
 
 def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
