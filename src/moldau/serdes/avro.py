@@ -1,0 +1,183 @@
+"""Avro with a schema registry, value by value: fastavro's codec behind Confluent's frame."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+from fastavro import _read_py
+
+from .context import Context, SerdeError
+from .framing import frame, unframe
+from .options import Options
+from .primitive import excerpt
+from .registry import Registry, Schema
+from .schemas import formatted, parse
+from .schemas.avro import Array, Map, Named, Primitive, Union
+from .schemas.avro import Schema as Node
+from .typed import Subjects
+
+MAX_DEPTH = 200
+WRONG_VALUE = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
+WRONG_BYTES = (*WRONG_VALUE, EOFError, StopIteration, MemoryError, ArithmeticError)
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """A parsed schema. fastavro's compiled half recurses on the C stack without a limit, and a list of 200,000 links
+    ends the process: of recursive schemas, bytes go through its Python half, which says RecursionError, and values
+    are measured first.
+    """
+
+    node: Node
+    name: str | None
+    parsed: Any
+    recursive: bool
+    countless: bool  # has an array whose items take no bytes
+
+    @property
+    def raw(self) -> bool:
+        """A schema of bytes alone is written without its length, as Java's serializer does."""
+        return isinstance(self.node, Primitive) and self.node.kind == "bytes" and not self.node.props.get("logicalType")
+
+    @property
+    def read(self) -> Callable[..., Any]:
+        return _read_py.schemaless_reader if self.recursive else fastavro.schemaless_reader
+
+
+@lru_cache(maxsize=1000)
+def codec(schema: Schema) -> Codec:
+    if schema.type != "AVRO":
+        raise SerdeError(f"the schema is {schema.type}, not AVRO")
+    parsed = parse("AVRO", schema.text, schema.references, dict(schema.resolved))
+    text = formatted(parsed, "resolved")
+    recursive = is_recursive(parsed.raw, ())
+    countless = not recursive and is_countless(parsed.raw)
+    return Codec(parsed.raw, parsed.name, fastavro.parse_schema(json.loads(text)), recursive, countless)
+
+
+def children(node: Node) -> list[Node]:
+    match node:
+        case Array():
+            return [node.items]
+        case Map():
+            return [node.values]
+        case Union():
+            return node.branches
+        case Named():
+            return [entry.type for entry in node.fields]
+    return []
+
+
+def is_recursive(node: Node, above: tuple[Node, ...]) -> bool:
+    if any(node is other for other in above):
+        return True
+    return any(is_recursive(child, (*above, node)) for child in children(node))
+
+
+def is_countless(node: Node) -> bool:
+    if isinstance(node, Array) and not smallest(node.items):
+        return True
+    return any(is_countless(child) for child in children(node))
+
+
+def smallest(node: Node) -> int:
+    """The fewest bytes that a value takes."""
+    match node:
+        case Primitive():
+            return {"null": 0, "float": 4, "double": 8}.get(node.kind, 1)
+        case Named(kind="fixed"):
+            return node.size
+        case Named(kind="record" | "error"):
+            return sum(smallest(entry.type) for entry in node.fields)
+    return 1
+
+
+@dataclass(slots=True)
+class Avro:
+    """Serializer and deserializer. `schema` is the writer's when values are written and the reader's when they are
+    read; without one, values come as they were written.
+    """
+
+    subjects: Subjects
+
+    @classmethod
+    def of(
+        cls, registry: Registry, schema: Schema | str | None = None, settings: Mapping[str, Any] | None = None
+    ) -> Avro:
+        own = Schema("AVRO", schema) if isinstance(schema, str) else schema
+        name = codec(own).name if own else None
+        return cls(Subjects(registry, Options.of(settings or {}), own, name))
+
+    def to_bytes(self, value: Any, context: Context) -> bytes | None:
+        if value is None:
+            return None
+        written = self.subjects.to_write(context)
+        payload = encode(codec(written.schema), value)
+        return frame(written.ref, payload, context, in_header=self.subjects.options.in_header)
+
+    def from_bytes(self, data: bytes | None, context: Context) -> Any:
+        if data is None:
+            return None
+        ref, payload = unframe(data, context)
+        writer = codec(self.subjects.writer(ref, context))
+        reader = self.subjects.reader(context, writer.name)
+        return decode(payload, writer, codec(reader) if reader else None)
+
+
+def encode(to: Codec, value: Any) -> bytes:
+    if to.raw:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise SerdeError(f"{excerpt(value)} is not bytes, which the schema is")
+        return bytes(value)
+    if to.recursive and is_deeper(value, MAX_DEPTH):
+        raise SerdeError(f"the value nests deeper than {MAX_DEPTH} levels")
+    out = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(out, to.parsed, value)
+    except WRONG_VALUE as error:
+        raise SerdeError(f"{excerpt(value)} does not fit the schema {to.name or ''}: {reason(error)}") from None
+    return out.getvalue()
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Level by level, without recursion."""
+    level = [value]
+    for _ in range(limit):
+        level = [inner for outer in level for inner in parts(outer)]
+        if not level:
+            return False
+    return True
+
+
+def parts(value: Any) -> Iterable[Any]:
+    match value:
+        case dict():
+            return value.values()
+        case list() | tuple():
+            return value
+    return ()
+
+
+def decode(payload: bytes, writer: Codec, reader: Codec | None) -> Any:
+    if writer.raw:
+        return bytes(payload)
+    if writer.countless:
+        raise SerdeError("the schema has an array whose items take no bytes: a few bytes could claim billions of them")
+    try:
+        read = writer.read if not (reader and reader.recursive) else reader.read
+        return read(io.BytesIO(payload), writer.parsed, reader.parsed if reader else None)
+    except WRONG_BYTES as error:
+        raise SerdeError(f"the bytes do not fit the schema {writer.name or ''}: {reason(error)}") from None
+    except fastavro.read.SchemaResolutionError as error:
+        raise SerdeError(f"what {writer.name or 'this schema'} wrote cannot be read: {error}") from None
+
+
+def reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

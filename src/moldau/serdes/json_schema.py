@@ -1,0 +1,88 @@
+"""JSON with a schema registry: values are JSON text behind Confluent's frame, checked against a JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import Draft7Validator, validator_for
+from referencing import Registry as Resources
+from referencing import Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT7
+
+from .context import Context, SerdeError
+from .framing import frame, unframe
+from .options import Options
+from .primitive import JSON
+from .registry import Registry, Schema
+from .typed import Subjects
+
+
+@lru_cache(maxsize=1000)
+def validator(schema: Schema) -> Validator:
+    """References are found by name among the registry's; nothing is fetched from anywhere else."""
+    if schema.type != "JSON":
+        raise SerdeError(f"the schema is {schema.type}, not JSON")
+    named = [(name, Resource.from_contents(json.loads(text), DRAFT7)) for name, text in schema.resolved]
+    document = json.loads(schema.text)
+    return validator_for(document, Draft7Validator)(document, registry=Resources().with_resources(named))
+
+
+def title(schema: Schema) -> str | None:
+    document = json.loads(schema.text)
+    return document.get("title") if isinstance(document, dict) else None
+
+
+def check(schema: Schema, value: Any) -> None:
+    try:
+        validator(schema).validate(value)
+    except ValidationError as error:
+        raise SerdeError(f"the value does not fit its schema at {error.json_path}: {short(error.message)}") from None
+    except Unresolvable as error:
+        raise SerdeError(f"the schema refers to {error.ref!r}, which is not among its references") from None
+    except RecursionError:
+        raise SerdeError("the value, or its schema, nests too deeply") from None
+
+
+def short(message: str) -> str:
+    return message if len(message) <= 200 else f"{message[:120]} ... {message[-70:]}"
+
+
+@dataclass(slots=True)
+class JsonSchema:
+    subjects: Subjects
+
+    @classmethod
+    def of(
+        cls, registry: Registry, schema: Schema | str | None = None, settings: Mapping[str, Any] | None = None
+    ) -> JsonSchema:
+        own = Schema("JSON", schema) if isinstance(schema, str) else schema
+        if own:
+            validator(own)
+        return cls(Subjects(registry, Options.of(settings or {}), own, title(own) if own else None))
+
+    def to_bytes(self, value: Any, context: Context) -> bytes | None:
+        if value is None:
+            return None
+        written = self.subjects.to_write(context)
+        if self.subjects.options.validate:
+            check(written.schema, value)
+        payload = JSON.to_bytes(value, context)
+        assert payload is not None
+        return frame(written.ref, payload, context, in_header=self.subjects.options.in_header)
+
+    def from_bytes(self, data: bytes | None, context: Context) -> Any:
+        if data is None:
+            return None
+        ref, payload = unframe(data, context)
+        value = JSON.from_bytes(payload, context)
+        if self.subjects.options.validate:
+            writer = self.subjects.writer(ref, context)
+            check(self.subjects.reader(context, title(writer)) or writer, value)
+        return value

@@ -1,0 +1,99 @@
+"""What a serde with a schema is told, under Confluent's names: `Options.of({"use.latest.version": True})`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .context import Context, SerdeError
+
+SubjectOf = Callable[[Context, str | None], str]
+
+
+def by_topic(context: Context, record: str | None) -> str:
+    return f"{context.topic}-{context.field}"
+
+
+def by_record(context: Context, record: str | None) -> str:
+    if record is None:
+        raise SerdeError("the subject strategies RECORD and TOPIC_RECORD need a schema with a name: use TOPIC")
+    return record
+
+
+def by_topic_and_record(context: Context, record: str | None) -> str:
+    return f"{context.topic}-{by_record(context, record)}"
+
+
+STRATEGIES: dict[str, SubjectOf] = {"TOPIC": by_topic, "RECORD": by_record, "TOPIC_RECORD": by_topic_and_record}
+NAMES = {  # setting -> field of Options, what it must be
+    "auto.register.schemas": ("auto_register", bool),
+    "use.latest.version": ("use_latest", bool),
+    "use.latest.with.metadata": ("metadata", dict),
+    "use.schema.id": ("schema_id", int),
+    "normalize.schemas": ("normalize", bool),
+    "subject.name.strategy": ("subject_of", str),
+    "schema.id.in": ("in_header", str),
+    "validate": ("validate", bool),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    auto_register: bool = True
+    use_latest: bool = False
+    metadata: Mapping[str, str] | None = None  # use the latest version that has these properties
+    schema_id: int | None = None
+    normalize: bool = False
+    subject_of: SubjectOf = by_topic
+    in_header: bool = False  # the GUID in a header of the record instead of the id before the payload
+    validate: bool = True  # JSON Schema: values are checked
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """From settings. `auto.register.schemas` is on unless a choice of the schema is made that excludes it."""
+        fields = dict(field_of(name, value) for name, value in given.items())
+        chosen = [name for name in ("use_latest", "metadata", "schema_id") if fields.get(name)]
+        if chosen and given.get("auto.register.schemas"):
+            raise ValueError(
+                "auto.register.schemas excludes use.latest.version, use.latest.with.metadata and use.schema.id"
+            )
+        return cls(**{"auto_register": not chosen, **fields})
+
+    @property
+    def takes_from_registry(self) -> bool:
+        return self.use_latest or self.metadata is not None or self.schema_id is not None
+
+
+def field_of(name: str, value: Any) -> tuple[str, Any]:
+    if name not in NAMES:
+        near = difflib.get_close_matches(name, NAMES, 1)
+        raise ValueError(f"serde setting {name!r} is not known" + (f": did you mean {near[0]!r}?" if near else ""))
+    field, kind = NAMES[name]
+    if isinstance(value, str) and kind in (bool, int):
+        value = parsed(name, value, kind)
+    if name == "subject.name.strategy" and callable(value):
+        return field, value
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{name} must be {kind.__name__}, not {value!r}")
+    match name:
+        case "subject.name.strategy":
+            return field, choice(name, value.upper(), STRATEGIES)
+        case "schema.id.in":
+            return field, choice(name, value, {"prefix": False, "header": True})
+    return field, value
+
+
+def parsed(name: str, value: str, kind: type) -> Any:
+    if kind is int and value.isdecimal():
+        return int(value)
+    if kind is bool and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError(f"{name} must be {kind.__name__}, not {value!r}")
+
+
+def choice(name: str, value: str, among: Mapping[str, Any]) -> Any:
+    if value not in among:
+        raise ValueError(f"{name} must be one of {', '.join(among)}, not {value!r}")
+    return among[value]

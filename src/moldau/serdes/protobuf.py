@@ -1,0 +1,206 @@
+"""Protobuf with a schema registry: messages behind Confluent's frame, which also says which message of the file it is.
+
+A message class brings its schema along: its file is registered in serialized form, and each file that it imports under
+a subject of the import's name, as Confluent's serializers do. Without a class, one is made from the registry's schema.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, EncodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from .context import Context, SerdeError
+from .framing import SchemaRef, frame, unframe
+from .options import Options
+from .registry import Registry, Schema
+from .schemas import Reference, formatted, parse
+from .typed import Subjects
+
+ROOT = "default"  # the name of the file whose own name nobody knows
+CONFLUENT = "confluent_kafka.schema_registry.confluent"
+KNOWN = {  # files that come with Protobuf, googleapis-common-protos and confluent-kafka, and the modules that have them
+    **{f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2" for name in (
+        "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
+        "wrappers",
+    )},
+    **{f"google/type/{name}.proto": f"google.type.{name}_pb2" for name in (
+        "calendar_period", "color", "date", "datetime", "dayofweek", "decimal", "expr", "fraction", "interval",
+        "latlng", "localized_text", "money", "month", "phone_number", "postal_address", "quaternion", "timeofday",
+    )},
+    **{f"confluent/{name}.proto": f"{CONFLUENT}.{name.replace('/', '.')}_pb2" for name in (
+        "meta", "type/decimal", "types/decimal",
+    )},
+}  # fmt: skip
+SERIALIZED = "serialized"
+
+
+@lru_cache(maxsize=1000)
+def file_of(schema: Schema) -> FileDescriptor:
+    """The schema as a file with its imports, in a pool of its own."""
+    if schema.type != "PROTOBUF":
+        raise SerdeError(f"the schema is {schema.type}, not PROTOBUF")
+    protos = {name: file_proto(name, text, schema) for name, text in schema.resolved}
+    protos[ROOT] = file_proto(ROOT, schema.text, schema)
+    pool = DescriptorPool()
+    try:
+        add(pool, ROOT, protos, set())
+        return pool.FindFileByName(ROOT)
+    except (TypeError, KeyError) as error:
+        raise SerdeError(f"the Protobuf schema is not complete: {error}") from None
+
+
+def file_proto(name: str, text: str, schema: Schema) -> FileDescriptorProto:
+    """From the serialized form that registries give on demand, or from the text."""
+    try:
+        made = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, DecodeError, ValueError):
+        resolved = {other: body for other, body in schema.resolved if other != name}
+        written = formatted(parse("PROTOBUF", text, schema.references, resolved), SERIALIZED)
+        made = FileDescriptorProto.FromString(base64.b64decode(written))
+    made.name = name
+    return made
+
+
+def add(pool: DescriptorPool, name: str, protos: Mapping[str, FileDescriptorProto], seen: set[str]) -> None:
+    if name in seen:
+        return
+    seen.add(name)
+    proto = protos.get(name) or known_file(name)
+    for dependency in proto.dependency:
+        add(pool, dependency, protos, seen)
+    pool.Add(proto)  # type: ignore[attr-defined]
+
+
+def known_file(name: str) -> FileDescriptorProto:
+    """A file that comes with Protobuf or with Confluent's clients: the only ones that need no reference."""
+    if name not in KNOWN:
+        raise SerdeError(f"the Protobuf schema imports {name}, which is not among its references")
+    found: FileDescriptor = importlib.import_module(KNOWN[name]).DESCRIPTOR
+    return FileDescriptorProto.FromString(found.serialized_pb)
+
+
+def message_at(file: FileDescriptor, indexes: tuple[int, ...]) -> Descriptor:
+    among = list(file.message_types_by_name.values())
+    found: Descriptor | None = None
+    for index in indexes:
+        if not 0 <= index < len(among):
+            raise SerdeError(f"the schema has no message at {list(indexes)}")
+        found = among[index]
+        among = list(found.nested_types)
+    assert found is not None
+    return found
+
+
+def path_to(descriptor: Descriptor) -> tuple[int, ...]:
+    above = descriptor.containing_type
+    if above is None:
+        return (list(descriptor.file.message_types_by_name.values()).index(descriptor),)
+    return (*path_to(above), list(above.nested_types).index(descriptor))
+
+
+def messages(file: FileDescriptor) -> Iterator[Descriptor]:
+    waiting = list(file.message_types_by_name.values())
+    while waiting:
+        found = waiting.pop(0)
+        yield found
+        waiting += found.nested_types
+
+
+def named(file: FileDescriptor, name: str | None) -> Descriptor:
+    """The message of that full or simple name; the first of the file without one."""
+    for found in messages(file):
+        if name is None or name in (found.full_name, found.name):
+            return found
+    raise SerdeError(f"the schema has no message {name}" if name else "the schema has no message")
+
+
+@dataclass(slots=True)
+class Protobuf:
+    """`kind` is the class of messages; without it, values to write may also be dicts (Protobuf's JSON form) for the
+    message of the schema, and those that are read are of a class made from their writer's schema.
+    """
+
+    subjects: Subjects
+    kind: type[Message] | None = None
+    message: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        registry: Registry,
+        kind: type[Message] | None = None,
+        schema: Schema | str | None = None,
+        message: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Protobuf:
+        own = Schema("PROTOBUF", schema) if isinstance(schema, str) else schema
+        if kind is not None:
+            name = kind.DESCRIPTOR.full_name
+        else:
+            name = named(file_of(own), message).full_name if own else message
+        return cls(Subjects(registry, Options.of(settings or {}), own, name, SERIALIZED), kind, message)
+
+    def to_bytes(self, value: Any, context: Context) -> bytes | None:
+        if value is None:
+            return None
+        if self.kind is not None and self.subjects.own is None and not self.subjects.options.takes_from_registry:
+            self.subjects.own = self.schema_of(self.kind.DESCRIPTOR.file)
+        written = self.subjects.to_write(context)
+        filled = self.filled(written.schema, value)
+        ref = SchemaRef(written.ref.id, written.ref.guid, path_to(filled.DESCRIPTOR))
+        try:
+            payload = filled.SerializeToString()
+        except (EncodeError, ValueError) as error:
+            raise SerdeError(f"the message cannot be written: {error}") from None
+        return frame(ref, payload, context, in_header=self.subjects.options.in_header)
+
+    def filled(self, schema: Schema, value: Any) -> Message:
+        if isinstance(value, Message):
+            if self.kind is not None and not isinstance(value, self.kind):
+                raise SerdeError(f"the message is a {type(value).__name__}, not a {self.kind.__name__}")
+            return value
+        made = self.kind() if self.kind else GetMessageClass(named(file_of(schema), self.message))()
+        try:
+            return json_format.ParseDict(value, made)
+        except (json_format.ParseError, TypeError, AttributeError, RecursionError) as error:
+            raise SerdeError(f"the value does not fit the message {made.DESCRIPTOR.full_name}: {error}") from None
+
+    def schema_of(self, file: FileDescriptor) -> Schema:
+        """The schema of a file. Its imports are registered or looked up on the way, for references need a version."""
+        references = []
+        for imported in file.dependencies:
+            if imported.name not in KNOWN:
+                version = self.subjects.settle_reference(imported.name, self.schema_of(imported))
+                references.append(Reference(imported.name, imported.name, version))
+        return Schema("PROTOBUF", base64.b64encode(file.serialized_pb).decode(), tuple(references))
+
+    def from_bytes(self, data: bytes | None, context: Context) -> Any:
+        if data is None:
+            return None
+        ref, payload = unframe(data, context, indexes=True)
+        made = self.kind() if self.kind is not None else self.read_class(ref, context)()
+        try:
+            made.ParseFromString(bytes(payload))
+        except DecodeError as error:
+            raise SerdeError(f"the bytes are no {made.DESCRIPTOR.full_name}: {error}") from None
+        return made
+
+    def read_class(self, ref: SchemaRef, context: Context) -> type[Message]:
+        """The class of the writer's message, or of the message of that name in the reader's schema."""
+        descriptor = message_at(file_of(self.subjects.writer(ref, context)), ref.indexes or (0,))
+        reader = self.subjects.reader(context, descriptor.full_name)
+        if reader is not None:
+            descriptor = named(file_of(reader), self.message or descriptor.full_name)
+        return GetMessageClass(descriptor)

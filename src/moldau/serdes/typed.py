@@ -1,0 +1,83 @@
+"""The part of a serde with a schema that does not depend on its format: which schema, under which subject.
+
+A writer's schema is its own, registered or looked up once a subject; or the registry's, if the options say so. A
+reader's schema is its own, the latest of the subject, or simply that of the writer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .context import Context, SerdeError
+from .framing import SchemaRef
+from .options import Options
+from .registry import Registered, Registry, Schema
+
+LATEST_SECONDS = 60  # how long "the latest version" is believed
+
+
+@dataclass(slots=True)
+class Subjects:
+    """The schemas of subjects, as one serde uses them. May be used by several threads."""
+
+    registry: Registry
+    options: Options
+    own: Schema | None = None  # the schema that the user gave
+    name: str | None = None  # its record's name
+    format: str | None = None  # in which the registry shall give texts
+    clock: Callable[[], float] = time.monotonic
+    known: dict[str, SchemaRef] = field(default_factory=dict)
+    latest: dict[str, tuple[float, Registered]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def to_write(self, context: Context) -> Registered:
+        subject = self.options.subject_of(context, self.name)
+        if self.options.takes_from_registry:
+            return self.from_registry(subject)
+        if self.own is None:
+            raise SerdeError("there is no schema to write with: give one, or set use.latest.version or use.schema.id")
+        return Registered(self.known.get(subject) or self.settle(subject, self.own), self.own)
+
+    def settle(self, subject: str, schema: Schema) -> SchemaRef:
+        with self.lock:
+            if subject not in self.known:
+                ask = self.registry.register if self.options.auto_register else self.registry.lookup
+                self.known[subject] = ask(subject, schema, self.options.normalize)
+            return self.known[subject]
+
+    def settle_reference(self, subject: str, schema: Schema) -> int:
+        self.settle(subject, schema)
+        return self.registry.version(subject, schema, self.options.normalize)
+
+    def from_registry(self, subject: str) -> Registered:
+        with self.lock:
+            fresh, found = self.latest.get(subject, (0.0, None))
+            if found is None or fresh <= self.clock():
+                found = self.chosen(subject)
+                self.latest[subject] = (self.clock() + LATEST_SECONDS, found)
+            return found
+
+    def chosen(self, subject: str) -> Registered:
+        if self.options.schema_id is not None:
+            ref = SchemaRef(self.options.schema_id)
+            schema = self.registry.schema(ref, subject, self.format)
+            if self.options.in_header:
+                ref = self.registry.lookup(subject, schema, False, deleted=True)
+            return Registered(ref, schema)
+        if self.options.metadata is not None:
+            return self.registry.latest_with(subject, self.options.metadata, self.format)
+        return self.registry.latest(subject, self.format)
+
+    def writer(self, ref: SchemaRef, context: Context) -> Schema:
+        """The schema that bytes were written with."""
+        subject = self.options.subject_of(context, None) if self.options.subject_of.__name__ == "by_topic" else None
+        return self.registry.schema(ref, subject, self.format)
+
+    def reader(self, context: Context, name: str | None) -> Schema | None:
+        """The schema that values are wanted in; None for that of the writer, whose record's name is given."""
+        if self.options.use_latest or self.options.metadata is not None:
+            return self.from_registry(self.options.subject_of(context, name)).schema
+        return self.own
