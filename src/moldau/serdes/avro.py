@@ -12,6 +12,7 @@ from typing import Any
 
 import fastavro
 from fastavro import _read_py
+from fastavro.read import SchemaResolutionError
 
 from .context import Context, SerdeError
 from .framing import frame, unframe
@@ -175,7 +176,7 @@ def decode(payload: bytes, writer: Codec, reader: Codec | None) -> Any:
         return read(io.BytesIO(payload), writer.parsed, reader.parsed if reader else None)
     except WRONG_BYTES as error:
         raise SerdeError(f"the bytes do not fit the schema {writer.name or ''}: {reason(error)}") from None
-    except fastavro.read.SchemaResolutionError as error:
+    except SchemaResolutionError as error:
         raise SerdeError(f"what {writer.name or 'this schema'} wrote cannot be read: {error}") from None
 
 

@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -156,10 +156,10 @@ class Protobuf:
         if value is None:
             return None
         if self.kind is not None and self.subjects.own is None and not self.subjects.options.takes_from_registry:
-            self.subjects.own = self.schema_of(self.kind.DESCRIPTOR.file)
+            self.subjects.own = self.schema_of(cast(FileDescriptor, self.kind.DESCRIPTOR.file))
         written = self.subjects.to_write(context)
         filled = self.filled(written.schema, value)
-        ref = SchemaRef(written.ref.id, written.ref.guid, path_to(filled.DESCRIPTOR))
+        ref = SchemaRef(written.ref.id, written.ref.guid, path_to(cast(Descriptor, filled.DESCRIPTOR)))
         try:
             payload = filled.SerializeToString()
         except (EncodeError, ValueError) as error:
