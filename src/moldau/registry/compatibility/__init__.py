@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from moldau.serdes.schemas import Parsed
 
-from . import avro_check
+from . import avro_check, json_check, protobuf_check
+from .differences import TooLarge
 from .reserved import check_reserved
 
 __all__ = ["LEVELS", "check", "check_reserved"]
@@ -30,7 +31,11 @@ LONGEST_SHOWN = 10 * 1024  # characters of an older schema in a message
 
 # (reader, writer, lenient, what the reader is called, what the writer is called) -> messages
 Check = Callable[[Parsed, Parsed, bool, str, str], list[str]]
-CHECKS: dict[str, Check] = {"AVRO": avro_check.messages}
+CHECKS: dict[str, Check] = {
+    "AVRO": avro_check.messages,
+    "JSON": json_check.messages,
+    "PROTOBUF": protobuf_check.messages,
+}
 
 
 def check(level: str, new: Parsed, previous: Sequence[Parsed], *, lenient: bool = False) -> list[str]:
@@ -53,9 +58,12 @@ def compare(new: Parsed, old: Parsed, *, reads: bool, is_read: bool, lenient: bo
     if new.type != old.type:
         return [f"a schema of type {new.type} cannot follow one of type {old.type}"]
     compared = CHECKS[new.type]
-    found = compared(old, new, lenient, "old", "new") if is_read else []
-    if reads:
-        found = found + compared(new, old, lenient, "new", "old")
+    try:
+        found = compared(old, new, lenient, "old", "new") if is_read else []
+        if reads:
+            found = found + compared(new, old, lenient, "new", "old")
+    except (TooLarge, RecursionError):
+        found = ["the schemas are too large, or nest too deeply, to be compared"]
     return [*found, *about(old)] if found else []
 
 

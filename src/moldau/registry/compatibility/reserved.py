@@ -6,6 +6,7 @@ from typing import Any
 
 from moldau.serdes.schemas import Parsed
 from moldau.serdes.schemas.avro import Named
+from moldau.serdes.schemas.proto import Message
 
 
 def check_reserved(new: Parsed, newest: Parsed | None) -> list[str]:
@@ -25,4 +26,4 @@ def fields(parsed: Parsed) -> list[str]:
         case "JSON":
             properties = raw.get("properties") if isinstance(raw, dict) else None
             return list(properties) if isinstance(properties, dict) else []
-    return []
+    return [entry.name for node in raw.types if isinstance(node, Message) for entry in node.every_field()]

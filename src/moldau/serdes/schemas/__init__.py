@@ -6,15 +6,34 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from sys import maxsize
 
-from . import avro_text, json_schema, json_text
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from . import avro_text, json_schema, json_text, proto_text
 from .avro import Named, parse_avro
 from .parsed import DEFAULT_LIMITS, NOTHING, Limits, Parsed, Reference, SchemaError, check_size
+from .proto import File
+from .proto_decode import decode, from_base64
+from .proto_descriptor import descriptors, reader
+from .proto_normal import normal_file
+from .proto_parser import parse_proto
+from .proto_scope import imported, scope_of
 
-__all__ = ["TYPES", "Limits", "Parsed", "Reference", "SchemaError", "formatted", "normalize", "parse"]
+__all__ = [
+    "TYPES",
+    "Limits",
+    "Parsed",
+    "Reference",
+    "SchemaError",
+    "file_descriptors",
+    "formatted",
+    "normalize",
+    "parse",
+]
 
 TYPES = ("JSON", "PROTOBUF", "AVRO")
 
@@ -59,6 +78,28 @@ def read_json(
     return Parsed("JSON", canonical, references, title if isinstance(title, str) else None, document, resolved)
 
 
+def read_protobuf(
+    text: str, references: tuple[Reference, ...], resolved: dict[str, str], limits: Limits, new: bool
+) -> Parsed:
+    file = read_proto(text, limits)
+    if new:
+        imports = imported(file, resolved, limits, strict=True)
+        descriptors(file, imports)
+        normal_file(file, scope_of(file, imports))
+    return Parsed("PROTOBUF", proto_text.canonical(file), references, file.name, file, resolved)
+
+
+def read_proto(text: str, limits: Limits) -> File:
+    """A file from its source, or else from its descriptor in base64."""
+    try:
+        return parse_proto(text, limits)
+    except SchemaError:
+        descriptor = from_base64(text)
+        if descriptor is None:
+            raise
+        return decode(reader()(descriptor.SerializeToString()))
+
+
 def normalize(parsed: Parsed) -> Parsed:
     """The same schema in the one form that all texts of its meaning share."""
     references = tuple(sorted(set(parsed.references)))
@@ -75,13 +116,32 @@ def normalize_json(parsed: Parsed) -> str:
     return json_text.dumps(json_text.in_order(json_text.loads(parsed.text, UNLIMITED, exact=True)))
 
 
+def normalize_protobuf(parsed: Parsed) -> str:
+    return proto_text.canonical(normal_file(parsed.raw, scope_of(parsed.raw, imports_of(parsed))))
+
+
+def imports_of(parsed: Parsed) -> dict[str, File]:
+    """All files that a Protobuf schema imports, also through others."""
+    return imported(parsed.raw, parsed.resolved, UNLIMITED)
+
+
+def file_descriptors(parsed: Parsed, name: str = "default") -> list[FileDescriptorProto]:
+    """The descriptor of a Protobuf schema last, under that name, and before it all that it imports."""
+    return descriptors(parsed.raw, imports_of(parsed), name)
+
+
 def formatted(parsed: Parsed, format: str) -> str:
     """The text in a format of the schema's type; one that is not known is the canonical text, as Confluent has it."""
-    if parsed.type == "AVRO" and format.lower() == "resolved":
-        return avro_text.canonical(parsed.raw)
+    match parsed.type, format.strip().lower():
+        case "AVRO", "resolved":
+            return avro_text.canonical(parsed.raw)
+        case "PROTOBUF", "serialized":
+            return b64encode(file_descriptors(parsed)[-1].SerializeToString()).decode()
+        case "PROTOBUF", "ignore_extensions":
+            return proto_text.canonical(proto_text.without_extensions(parsed.raw))
     return parsed.text
 
 
 UNLIMITED = Limits(maxsize, maxsize, maxsize)  # for what has been parsed within its limits before
-READERS = {"AVRO": read_avro, "JSON": read_json}
-NORMALIZERS = {"AVRO": normalize_avro, "JSON": normalize_json}
+READERS = {"AVRO": read_avro, "JSON": read_json, "PROTOBUF": read_protobuf}
+NORMALIZERS = {"AVRO": normalize_avro, "JSON": normalize_json, "PROTOBUF": normalize_protobuf}

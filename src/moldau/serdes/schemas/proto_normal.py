@@ -1,0 +1,259 @@
+"""The normal form of a Protobuf file: names in full, what has no order by number or name, options of one extension
+together. The order of messages and enums stays: message indexes count on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+
+from .parsed import SchemaError
+from .proto import (
+    SCALARS,
+    Aggregate,
+    Constant,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Literal,
+    Message,
+    Method,
+    Oneof,
+    Option,
+    Range,
+    Reserved,
+    Service,
+    Value,
+)
+from .proto_scope import Scope
+from .proto_text import all_options
+
+Path = tuple[str, ...]
+
+
+def normal_file(file: File, scope: Scope) -> File:
+    return File(
+        None if file.syntax == "proto2" else file.syntax,
+        file.package,
+        sorted(set(file.imports)),
+        normal_options(file.options, scope, ()),
+        normal_types(file.types, scope, ()),
+        normal_extends(file.extends, scope, ()),
+        [normal_service(service, scope) for service in file.services],
+    )
+
+
+def normal_types(nodes: Iterable[Message | Enum], scope: Scope, path: Path) -> list[Message | Enum]:
+    """Without the messages behind maps: the fields say map again."""
+    return [
+        normal_enum(node, scope, path) if isinstance(node, Enum) else normal_message(node, scope, path)
+        for node in nodes
+        if isinstance(node, Enum) or not node.is_map_entry
+    ]
+
+
+def normal_message(message: Message, scope: Scope, path: Path) -> Message:
+    inside = (*path, message.name)
+    fields = [normal_field(entry, scope, inside) for entry in message.fields]
+    oneofs = [normal_oneof(oneof, scope, inside) for oneof in message.oneofs if oneof.fields]
+    return Message(
+        message.name,
+        sorted(fields, key=lambda entry: entry.number),
+        sorted(oneofs, key=lambda oneof: oneof.fields[0].number),
+        normal_reserved(message.reserved),
+        normal_extensions(message.extensions, scope, inside),
+        normal_extends(message.extends, scope, inside),
+        normal_types(message.types, scope, inside),
+        normal_options(message.options, scope, inside),
+    )
+
+
+def normal_field(entry: Field, scope: Scope, path: Path) -> Field:
+    made = replace(entry, options=normal_options(all_options(entry), scope, path), default=None, json_name=None)
+    if entry.group:
+        made.group = normal_message(entry.group, scope, path)
+        return made
+    made.type = normal_type(entry, scope, path)
+    if made.map_types:
+        made.label = None
+    return made
+
+
+def normal_type(entry: Field, scope: Scope, path: Path) -> str:
+    pair = entry.map_types
+    if pair is None and entry.type not in SCALARS:
+        full = resolved(entry.type, scope, path)
+        pair = scope.types[full[1:]].map_types
+        if pair is None:
+            return full
+        path = (*path, full.rpartition(".")[2])
+    if pair is None:
+        return entry.type
+    key, value = pair
+    found = None if value in SCALARS else scope.find(value, path)
+    return f"map<{key}, {'.' + found if found else value}>"
+
+
+def resolved(name: str, scope: Scope, path: Path) -> str:
+    full = scope.find(name, path)
+    if full is None:
+        where = f" in {'.'.join(path)}" if path else ""
+        raise SchemaError(f"type {name!r} is used{where} but not defined")
+    return "." + full
+
+
+def normal_oneof(oneof: Oneof, scope: Scope, path: Path) -> Oneof:
+    fields = sorted((normal_field(entry, scope, path) for entry in oneof.fields), key=lambda entry: entry.number)
+    return Oneof(oneof.name, fields, normal_options(oneof.options, scope, path))
+
+
+def normal_enum(enum: Enum, scope: Scope, path: Path) -> Enum:
+    inside = (*path, enum.name)
+    constants = [Constant(one.name, one.number, normal_options(one.options, scope, inside)) for one in enum.constants]
+    return Enum(
+        enum.name,
+        sorted(constants, key=lambda one: (one.number, one.name)),
+        normal_reserved(enum.reserved),
+        normal_options(enum.options, scope, inside),
+    )
+
+
+def normal_reserved(given: Iterable[Reserved]) -> list[Reserved]:
+    single = [Reserved([alone(value)], reserved.quoted) for reserved in given for value in reserved.values]
+    return sorted(single, key=lambda reserved: order_of(reserved.values[0]))
+
+
+def alone(value: Range | str) -> Range | str:
+    return Range(value.first, value.last, value.first == value.last) if isinstance(value, Range) else value
+
+
+def order_of(value: Range | str) -> tuple[int, str]:
+    return (value.first, "") if isinstance(value, Range) else (1 << 31, value)
+
+
+def normal_extensions(given: Iterable[Extensions], scope: Scope, path: Path) -> list[Extensions]:
+    single = [
+        Extensions([Range(part.first, part.last, part.first == part.last)], normal_options(one.options, scope, path))
+        for one in given
+        for part in one.ranges
+    ]
+    return sorted(single, key=lambda extensions: extensions.ranges[0].first)
+
+
+def normal_extends(given: Iterable[Extend], scope: Scope, path: Path) -> list[Extend]:
+    found: dict[str, Extend] = {}
+    for extend in given:
+        name = resolved(extend.name, scope, path)
+        made = (normal_field(entry, scope, path) for entry in extend.fields)
+        found.setdefault(name, Extend(name)).fields.extend(made)
+    for extend in found.values():
+        extend.fields.sort(key=lambda entry: entry.number)
+    return list(found.values())
+
+
+def normal_service(service: Service, scope: Scope) -> Service:
+    methods = [
+        Method(
+            rpc.name,
+            resolved(rpc.request, scope, ()),
+            resolved(rpc.response, scope, ()),
+            rpc.request_streams,
+            rpc.response_streams,
+            normal_options(rpc.options, scope, ()),
+        )
+        for rpc in service.methods
+    ]
+    return Service(service.name, methods, normal_options(service.options, scope, ()))
+
+
+def normal_options(options: Iterable[Option], scope: Scope, path: Path) -> list[Option]:
+    """By name; several settings of one extension that is not repeated become one."""
+    found: dict[str, list[Option]] = {}
+    for option in sorted((qualified(option, scope, path) for option in options), key=lambda option: option.name):
+        found.setdefault(option.name, []).append(option)
+    made: list[Option] = []
+    for name, same in found.items():
+        entry, inside = scope.extensions.get(name, (None, ()))
+        if entry and entry.label != "repeated" and same[0].is_extension:
+            value = same[0].value
+            for option in same[1:]:
+                value = merged(value, option.value, entry, scope, inside)
+            same = [replace(same[0], value=value)]
+        made += [replace(option, value=normal_value(option.value, scope, path)) for option in same]
+    return made
+
+
+def qualified(option: Option, scope: Scope, path: Path) -> Option:
+    """An extension's full name, and the path behind it as a message."""
+    full = scope.find_extension(option.name, path) if option.is_extension else None
+    if full is None:
+        return option
+    return Option(full, option.nested_value(), is_extension=True)
+
+
+def merged(old: Value, new: Value, entry: Field, scope: Scope, path: Path) -> Value:
+    """Messages are merged field by field; the later value of anything else counts."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    found: Aggregate = dict(old)
+    owner = scope.entry(entry.type, path)
+    fields = (
+        {inner.name: inner for inner in owner.node.every_field()} if owner and isinstance(owner.node, Message) else {}
+    )
+    for key, value in new.items():
+        if key not in found:
+            found[key] = value
+        elif key in fields and fields[key].label != "repeated" and not fields[key].map_types:
+            inside = tuple(owner.local_name.split(".")) if owner else ()
+            found[key] = merged(found[key], value, fields[key], scope.within(owner.package if owner else ""), inside)
+        else:
+            found[key] = once([*as_list(found[key]), *as_list(value)])
+    return found
+
+
+def as_list(value: Value) -> list[Value]:
+    return value if isinstance(value, list) else [value]
+
+
+def once(values: list[Value]) -> list[Value]:
+    return [value for position, value in enumerate(values) if value not in values[:position]]
+
+
+def normal_value(value: Value, scope: Scope, path: Path) -> Value:
+    match value:
+        case Literal():
+            return value if value.is_string else Literal(normal_number(value.text))
+        case dict():
+            kept = ((key, item) for key, item in value.items() if item != [])
+            named = {normal_key(key, scope, path): normal_value(item, scope, path) for key, item in kept}
+            return {key: unwrapped(named[key]) for key in sorted(named)}
+    return [unwrapped(normal_value(item, scope, path)) for item in value]
+
+
+def unwrapped(value: Value) -> Value:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def normal_key(key: str, scope: Scope, path: Path) -> str:
+    full = scope.find_extension(key[1:-1], path) if key.startswith("[") else None
+    return f"[{full}]" if full else key
+
+
+def normal_number(text: str) -> str:
+    """A number in decimal digits; another word as it is."""
+    digits = text.lstrip("+-")
+    if not digits[:1].isdigit() and not digits.startswith("."):
+        return text
+    sign = "-" if text.startswith("-") else ""
+    try:
+        if digits[:2].lower() == "0x" or digits.isdigit():
+            return sign + str(int(digits, 8 if digits[0] == "0" and len(digits) > 1 and digits.isdigit() else 0))
+        number = Decimal(digits.rstrip("fF"))
+    except (ValueError, InvalidOperation):
+        return text
+    if abs(number.adjusted()) > 400:  # out of every range; written out it would be long
+        return text
+    return sign + format(number.normalize(), "f")
