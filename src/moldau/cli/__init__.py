@@ -24,6 +24,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", quick="moldau.cli.quick_broker"),
     Command("registry", "moldau.cli.registry", "Run a Schema Registry."),
+    Command("rest", "moldau.cli.rest", "Run a REST Proxy."),
     Command("settings", "moldau.cli.settings", "Show the settings of brokers, topics and groups."),
 )
 

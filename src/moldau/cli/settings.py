@@ -38,6 +38,7 @@ class Scope(StrEnum):
     ip = "ip"
     http = "http"
     registry = "registry"
+    rest = "rest"
 
 
 class Output(StrEnum):

@@ -13,6 +13,7 @@ from moldau.settings import (
     IP,
     QUOTA,
     REGISTRY,
+    REST,
     TOPIC,
     Row,
     inert_names,
@@ -54,6 +55,7 @@ SECTIONS = (
     ),
     (HTTP, "HTTP services", "Of every HTTP service, given to it by `--set`."),
     (REGISTRY, "Schema Registry", "Of `moldau registry` ([registry.md](registry.md)), under Confluent's names."),
+    (REST, "REST Proxy", "Of `moldau rest` ([rest.md](rest.md)), under Confluent's names."),
 )
 CHANGES = {
     "read-only": "start",

@@ -1,0 +1,50 @@
+"""The application: the endpoints of both versions and their description, around one proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from moldau.http import HttpError, Routes, Service
+from moldau.rest.endpoints import route
+from moldau.rest.openapi import documented
+from moldau.rest.proxy import Proxy
+from moldau.rest.v2 import ENDPOINTS as V2
+from moldau.rest.v3 import ENDPOINTS as V3
+from moldau.settings import ServiceSettings
+
+
+@contextlib.contextmanager
+def application(settings: ServiceSettings) -> Iterator[ASGIApp]:
+    """The proxy, for as long as the context is open."""
+    proxy = Proxy(settings)
+    wanted = {"api.v2.enable": V2, "api.v3.enable": V3}
+    rows = documented([row for name, version in wanted.items() if settings[name] for row in version])
+    service = Service(
+        Routes([route(row, proxy) for row in rows]),
+        settings,
+        "application/json",
+        timed_out=lambda: HttpError(50003, "Kafka did not answer in time."),
+    )
+    try:
+        yield Expiring(service, proxy)
+    finally:
+        proxy.close()
+
+
+class Expiring:
+    """The service, with the task that closes consumer instances which nobody uses any more."""
+
+    __slots__ = ("_proxy", "_service", "_task")
+
+    def __init__(self, service: Service, proxy: Proxy) -> None:
+        self._service, self._proxy = service, proxy
+        self._task: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._proxy.instances.expire())
+        await self._service(scope, receive, send)

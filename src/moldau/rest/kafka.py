@@ -1,0 +1,104 @@
+"""The cluster behind the proxy: clients for what each does best, and threads to wait in.
+
+Questions to the cluster go through `moldau.client`, whose errors are Kafka's own; groups and offsets through
+librdkafka's admin client, which knows how members are encoded and who leads a partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec as Spec  # type: ignore[reportPrivateImportUsage]
+
+from moldau.client import ANY, Client, ClientError, Error, check
+from moldau.client import messages as m
+from moldau.rest.errors import of_client, of_librdkafka
+from moldau.settings import ServiceSettings
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+PREFIXES = ("client.", "producer.", "consumer.", "admin.", "schema.registry.")
+OWN = {"topic.metadata.propagation.max.ms": "1000", "client.id": "moldau-rest"}
+
+
+def librdkafka(settings: ServiceSettings, *prefixes: str) -> dict[str, Any]:
+    """Settings of a client of librdkafka: those for all clients, then its own."""
+    given = {name: text for prefix in ("client.", *prefixes) for name, text in settings.under(prefix).items()}
+    # Without `log.connection.close` each idle connection that a broker closes is a line of log.
+    quiet = {"log.connection.close": "false", "logger": logging.getLogger("moldau.rest.librdkafka")}
+    return {"client.id": "moldau-rest", **quiet, **given, "bootstrap.servers": settings["bootstrap.servers"]}
+
+
+class Kafka:
+    """What endpoints ask. Methods block: call them from a function that `run` has put into a thread."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        timeout = {"default.api.timeout.ms": str(settings["client.timeout.ms"])}
+        given = {**OWN, **timeout, **settings.under("client."), **settings.under("admin.")}
+        self.client = Client({**given, "bootstrap.servers": settings["bootstrap.servers"]})
+        self.timeout_s = settings.seconds("client.timeout.ms")
+        self._settings = settings
+        self._admin: AdminClient | None = None
+        self._threads = ThreadPoolExecutor(settings["admin.threads"], "rest")
+        self._cluster_id = ""
+
+    def close(self) -> None:
+        self.client.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call something that blocks, in a thread; errors of Kafka become refusals."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, told, function, *arguments)
+
+    @property
+    def cluster_id(self) -> str:
+        self._cluster_id = self._cluster_id or self.client.refresh().id or ""
+        return self._cluster_id
+
+    @property
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(librdkafka(self._settings, "admin."))
+        return self._admin
+
+    def send(self, message: Any, to: Any = ANY) -> Any:
+        """A request whose answer has no error in it."""
+        return check(self.client.send(message, to))
+
+    def topics(self, names: Iterable[str] | None, operations: bool = False) -> list[Any]:
+        """Topics as Metadata tells them, all if no names are given; an unknown one is a refusal."""
+        wanted = None if names is None else [m.MetadataRequest_MetadataRequestTopic(name=name) for name in names]
+        request = m.MetadataRequest(wanted, False, include_topic_authorized_operations=operations)
+        found = self.client.send(request).topics
+        for topic in found:
+            if topic.error_code not in (Error.NONE, Error.LEADER_NOT_AVAILABLE) and names is not None:
+                error = Error(topic.error_code)
+                raise ClientError(error, error.message)
+        return sorted((topic for topic in found if not topic.error_code), key=lambda topic: topic.name)
+
+    def wait(self, futures: Iterable[Future[T]]) -> list[T]:
+        """The results of calls of the admin client."""
+        return [future.result(self.timeout_s) for future in list(futures)]
+
+    def offsets(self, partitions: Iterable[tuple[str, int]], *, latest: bool) -> dict[tuple[str, int], int]:
+        """Where partitions begin, or where they end."""
+        spec: Any = Spec.latest() if latest else Spec.earliest()
+        asked = {TopicPartition(*partition): spec for partition in partitions}
+        found = self.admin.list_offsets(asked, request_timeout=self.timeout_s) if asked else {}
+        return {(key.topic, key.partition): future.result(self.timeout_s).offset for key, future in found.items()}
+
+
+def told(function: Callable[..., T], *arguments: Any) -> T:
+    """A call whose errors of Kafka become refusals."""
+    try:
+        return function(*arguments)
+    except ClientError as error:
+        raise of_client(error) from None
+    except KafkaException as error:
+        raise of_librdkafka(error.args[0]) from None

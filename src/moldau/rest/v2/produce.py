@@ -1,0 +1,45 @@
+"""Records of one embedded format, to a topic or to one partition of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.http import HttpError
+from moldau.rest import media
+from moldau.rest.endpoints import Call, Endpoint
+from moldau.rest.producing import Record
+
+
+async def produce(call: Call) -> dict[str, Any]:
+    topic, body = call["topic_name"], call.body
+    fixed = call["partition_id"] if "partition_id" in call.request.path_params else None
+    format = media.V2_FORMAT[call.media_type]
+    encoder = await call.proxy.encoder(topic, format, body)
+    records = []
+    for row in body["records"]:
+        partition = fixed if row.get("partition") is None else row["partition"]
+        await call.proxy.producing.check(topic, partition)
+        records.append(Record(topic, partition, encoder.key(row.get("key")), encoder.value(row.get("value"))))
+    if not records:
+        await call.proxy.producing.check(topic, fixed)
+    sent = [await call.proxy.producing.send(record) for record in records]
+    offsets = []
+    for future in sent:
+        try:
+            written = await future
+            offsets.append(
+                {"partition": written.partition, "offset": written.offset, "error_code": None, "error": None}
+            )
+        except HttpError as error:
+            offsets.append({"partition": None, "offset": None, "error_code": error.code, "error": str(error)})
+    return {"offsets": offsets, "key_schema_id": encoder.key_schema_id, "value_schema_id": encoder.value_schema_id}
+
+
+def _post(path: str, takes: str, doc: str) -> Endpoint:
+    return Endpoint("POST", path, produce, doc, "V2Written", takes, accepts=media.V2_RECORDS, produces=media.V2)
+
+
+PRODUCE = (
+    _post("/topics/{topic_name}", "V2Records", "Write records to a topic."),
+    _post("/topics/{topic_name}/partitions/{partition_id}", "V2PartitionRecords", "Write records to a partition."),
+)

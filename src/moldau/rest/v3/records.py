@@ -1,0 +1,243 @@
+"""Records: a stream of documents in, a report for each out, in order and while more come in; or a batch at once."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import json
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from moldau.http import HttpError
+from moldau.rest.endpoints import Answer, Call, Endpoint, checked, document
+from moldau.rest.errors import PARTITION_NOT_FOUND, TOO_MANY, WRONG_BATCH, WRONG_PAYLOAD, refusal
+from moldau.rest.formats import Encoded
+from moldau.rest.json_stream import Broken, Splitter, TooLarge
+from moldau.rest.producing import Record, Written
+from moldau.rest.proxy import Proxy
+
+REPORTS_A_WRITE = 500
+END_OF_REPORT = b"\r\n"
+
+
+class Sent(NamedTuple):
+    """A record on its way."""
+
+    key: Encoded | None
+    value: Encoded | None
+    written: asyncio.Future[Written]
+
+
+def milliseconds(text: str) -> int:
+    """A point in time in ISO 8601."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise HttpError(400, f"timestamp: {text[:40]!r} is not a time in ISO 8601.") from None
+
+
+def moment(ms: int) -> str | None:
+    if ms < 0:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def header(row: dict[str, Any]) -> tuple[str, bytes | None]:
+    value = row.get("value")
+    try:
+        return row["name"], None if value is None else binascii.a2b_base64(value.encode(), strict_mode=bool(value))
+    except (binascii.Error, UnicodeEncodeError):
+        raise HttpError(400, f"headers: the value of {row['name'][:40]!r} is not a base64 string.") from None
+
+
+async def send(proxy: Proxy, topic: str, body: dict[str, Any]) -> Sent:
+    """Encode a record and hand it to the producer."""
+    partition = body.get("partition_id")
+    if partition is not None and partition < 0:
+        raise refusal(PARTITION_NOT_FOUND)
+    headers = [header(row) for row in body.get("headers") or ()]
+    key, value = body.get("key"), body.get("value")
+    key_data = None if key is None else await proxy.encode(topic, "key", key, headers)
+    value_data = None if value is None else await proxy.encode(topic, "value", value, headers)
+    when = body.get("timestamp")
+    await proxy.producing.check(topic, partition)
+    record = Record(
+        topic,
+        partition,
+        key_data.data if key_data else None,
+        value_data.data if value_data else None,
+        headers,
+        None if when is None else milliseconds(when),
+    )
+    return Sent(key_data, value_data, await proxy.producing.send(record))
+
+
+async def report(proxy: Proxy, topic: str, sent: Sent) -> dict[str, Any]:
+    """Where a record was written."""
+    written = await sent.written
+    parts = {name: part.shown() for name, part in (("key", sent.key), ("value", sent.value)) if part and part.type}
+    return {
+        "cluster_id": proxy.cluster_id,
+        "topic_name": topic,
+        "partition_id": written.partition,
+        "offset": written.offset,
+        "timestamp": moment(written.timestamp_ms),
+        **parts,
+    }
+
+
+def failure(error: HttpError) -> dict[str, Any]:
+    """A refusal in a report: the code of a document that is wrong is its status, as Confluent's version 3 has it."""
+    if error.status == 422 and error.code > 1000:
+        return {"error_code": 422, "message": f"Error: {error.code} : {error}"}
+    return {"error_code": error.code, "message": str(error)}
+
+
+class Stream(Response):
+    """The answer to a stream: it reads records for as long as they come, and reports on each."""
+
+    def __init__(self, call: Call, chunks: AsyncIterator[bytes], first: bytes) -> None:
+        super().__init__()
+        self._proxy, self._topic, self._chunks, self._first = call.proxy, call["topic_name"], chunks, first
+        settings = call.proxy.settings
+        limit = settings["api.v3.produce.request.size.limit.max.bytes"]
+        self._splitter = Splitter(limit or settings["size.limit.filter.max.request.body.size"])
+        self._reports: asyncio.Queue[Sent | HttpError | None] = asyncio.Queue(
+            settings["streaming.max.pending.responses"]
+        )
+        self._end = time.monotonic() + settings.seconds("streaming.connection.max.duration.ms")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        reading = asyncio.ensure_future(self._read())
+        try:
+            await self._write(send)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._proxy.streams -= 1
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(self) -> None:
+        """Read until the end of the stream, of its time, or of what makes sense."""
+        try:
+            async with asyncio.timeout(self._end - time.monotonic()):
+                going = await self._take(self._first)
+                async for chunk in self._chunks:
+                    if not going or not (going := await self._take(chunk)):
+                        break
+            if going and (broken := self._splitter.end()):
+                await self._reports.put(_told(broken))
+        except TimeoutError:
+            await self._reports.put(HttpError(408, "Request Timeout: the connection is open for longer than allowed."))
+        except ClientDisconnect:
+            pass
+        finally:
+            await self._reports.put(None)
+
+    async def _take(self, chunk: bytes) -> bool:
+        documents, broken = self._splitter.feed(chunk)
+        for one in documents:
+            try:
+                item = await send(self._proxy, self._topic, parsed(one))
+            except HttpError as error:
+                item = error
+            await self._reports.put(item)
+        if broken:
+            await self._reports.put(_told(broken))
+        return broken is None
+
+    async def _write(self, send: Send) -> None:
+        while (item := await self._reports.get()) is not None:
+            lines = [await self._line(item)]
+            while not self._reports.empty() and len(lines) < REPORTS_A_WRITE:
+                if (item := self._reports.get_nowait()) is None:
+                    return await send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
+                lines.append(await self._line(item))
+            await send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
+        return None
+
+    async def _line(self, item: Sent | HttpError) -> bytes:
+        try:
+            if isinstance(item, HttpError):
+                raise item
+            found = {"error_code": 200, **await report(self._proxy, self._topic, item)}
+        except HttpError as error:
+            found = failure(error)
+        return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + END_OF_REPORT
+
+
+def _told(broken: Broken) -> HttpError:
+    return HttpError(413 if isinstance(broken, TooLarge) else 400, f"Bad Request: Error processing message: {broken}")
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """A record of the stream."""
+    found = document(body)
+    return found if _is_plain(found) else checked("NewRecord", found)
+
+
+def _is_plain(found: Any) -> bool:
+    """Whether a record is of the common shape, which needs no look at the schema: only plain keys and values."""
+    return type(found) is dict and all(
+        name in ("key", "value") and type(part) is dict and part.keys() == _PLAIN_KEYS and part["type"] in _PLAIN_TYPES
+        for name, part in found.items()
+    )
+
+
+_PLAIN_KEYS = {"type", "data"}
+_PLAIN_TYPES = ("BINARY", "JSON", "STRING")
+
+
+async def produce(call: Call) -> Stream:
+    chunks = call.request.stream()
+    first = b""
+    async for first in chunks:
+        if first.strip():
+            break
+    if not first.strip():
+        raise refusal(WRONG_PAYLOAD, "Request body is empty. Data is required.")
+    if call.proxy.streams >= call.proxy.settings["max.requests.in.flight"]:
+        raise HttpError(TOO_MANY, "Too many streams are open; try again later.")
+    call.proxy.streams += 1
+    return Stream(call, chunks, first)
+
+
+async def produce_batch(call: Call) -> Answer:
+    entries, topic = call.body["entries"], call["topic_name"]
+    names = [entry["id"] for entry in entries]
+    most = call.proxy.settings["api.v3.produce.batch.maximum.entries"]
+    if not entries:
+        raise refusal(WRONG_BATCH, "Empty batch.")
+    if len(entries) > most:
+        raise refusal(WRONG_BATCH, f"Too many entries in batch: at most {most} are allowed.")
+    if len(set(names)) < len(names):
+        raise refusal(WRONG_BATCH, "Batch entry IDs are not distinct.")
+    sent = [await _attempt(send(call.proxy, topic, entry)) for entry in entries]
+    done = [one if isinstance(one, HttpError) else await _attempt(report(call.proxy, topic, one)) for one in sent]
+    rows = list(zip(names, done, strict=True))
+    successes = [{"id": name, **row} for name, row in rows if not isinstance(row, HttpError)]
+    failures = [{"id": name, **failure(row)} for name, row in rows if isinstance(row, HttpError)]
+    return Answer(207, {"successes": successes, "failures": failures})
+
+
+async def _attempt(work: Any) -> Any:
+    try:
+        return await work
+    except HttpError as error:
+        return error
+
+
+ALL = "/v3/clusters/{cluster_id}/topics/{topic_name}/records"
+RECORDS = (
+    Endpoint("POST", ALL, produce, "Write records, one document each.", "Written", "NewRecord", unbounded=True),
+    Endpoint("POST", f"{ALL}:batch", produce_batch, "Write a few records.", "WrittenBatch", "NewRecords", 207),
+)
