@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 
 from moldau.machines.acls import Acls
@@ -34,11 +33,13 @@ def unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[str]:
 def host_of(peer: str) -> str:
     """The address of `address:port` as Java writes it, which is how hosts stand in access control entries."""
     text = peer.rpartition(":")[0].strip("[]").partition("%")[0]
+    if ":" not in text:
+        return text
+    import ipaddress  # late: most hosts do not need it
+
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        return text
-    if address.version == 4:
         return text
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)

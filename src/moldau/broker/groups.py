@@ -1,4 +1,7 @@
-"""The group coordinators of this node: machines/groups.py on the partitions of `__consumer_offsets`."""
+"""The group coordinators of this node: machines/groups.py on the partitions of `__consumer_offsets`.
+
+The machines are many modules, and imported with the first coordinator that is loaded: a start should not wait for them.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
-from moldau.machines import offsets, share_offsets
 from moldau.machines.cluster import Topic
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
-from moldau.machines.groups import Command, Groups, Kind, kind_of
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
+    from moldau.machines.groups import Command, Groups, Kind
 
 TOPIC = "__consumer_offsets"
 CHANGES_AT_ONCE = 1000
@@ -32,6 +34,8 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
         return {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": segment}
 
     def make(index: int) -> Groups:
+        from moldau.machines.groups import Groups
+
         return Groups(setting, node.random, lambda: node.cluster)
 
     return Coordinators(
@@ -47,6 +51,10 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
 
 def forget_topic(node: Node, topic: Topic) -> None:
     """A topic is gone, and with it what was committed for it, and what share groups have of it."""
+    if not node.groups.machines:
+        return
+    from moldau.machines import offsets, share_offsets
+
     for index, machine in list(node.groups.machines.items()):
         changes = offsets.of_deleted_topic(machine, topic.name, topic.id)
         changes += share_offsets.of_deleted_topic(machine, topic.id)
@@ -74,6 +82,8 @@ def ask_member(
         index, machine = node.groups.of(request.group_id)
     except Refused as refused:
         return refuse(refused.error)
+    from moldau.machines.groups import kind_of
+
     promise = Promise(refuse)
     kind = kind_of(machine, request.group_id)
     now = node.clock.wall_ms()

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from importlib import import_module
 from math import inf
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from moldau.broker import guards, heads
-from moldau.broker.api import Handler, commit_one, known_with, produce_one
-from moldau.broker.api.api_versions import unsupported
+from moldau.broker import heads
+from moldau.broker.api import Handler, known_with
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
@@ -28,13 +28,11 @@ from moldau.broker.share_partitions import SharePartitions
 from moldau.broker.share_sessions import ShareSessions
 from moldau.broker.share_state import ShareState, forget_shared, share_coordinators
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
-from moldau.broker.telemetry import Telemetry
 from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
 from moldau.broker.work import Workshop
 from moldau.log.checkpoints import Damaged
-from moldau.log.cleaner import Cleaner
 from moldau.log.disk import Disk
 from moldau.machines.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.result import Result
@@ -44,10 +42,16 @@ from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 from moldau.wire.refusal import Refused
 
-Route = tuple[Handler, type[Any]]
+if TYPE_CHECKING:
+    from moldau.broker.telemetry import Telemetry
+    from moldau.log.cleaner import Cleaner
+
+Learn = Callable[["Node", Connection, memoryview, int, Any, Any], None]
+Route = tuple[Handler, type[Any], Learn | None]
 
 API_VERSIONS = 18
-LEARN = {0: produce_one.learn, 8: commit_one.learn}  # requests whose messages cost more than the work; see heads.py
+# Requests whose messages cost more than the work: their `learn` is told what was answered. See heads.py.
+LEARNERS = {0: "moldau.broker.api.produce_one", 8: "moldau.broker.api.commit_one"}
 SLICE_MS = 2.0  # how long background work may hold the node at a time
 IDLE_TICK_MS = 1000.0
 
@@ -84,7 +88,6 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
-        self.telemetry = Telemetry()
         self.groups = group_coordinators(self)
         self.transactions = transaction_coordinators(self)
         self.shares = share_coordinators(self)
@@ -92,12 +95,21 @@ class Node:
         self.share_partitions = SharePartitions(self)
         self.share_sessions = ShareSessions(settings["group.share.max.share.sessions"])
         self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions, self.shares]
-        self.cleaner = Cleaner(disk, memory_bytes=settings["log.cleaner.dedupe.buffer.size"])
         self.replicas = Replicas(self)
         self.metadata = Metadata(self)
         self.authorizer = make_authorizer(settings, self.cluster.acls)
-        if self.authorizer is not None:
-            guards.load()
+
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        from moldau.broker.telemetry import Telemetry
+
+        return Telemetry()
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        from moldau.log.cleaner import Cleaner
+
+        return Cleaner(self.disk, memory_bytes=self.settings["log.cleaner.dedupe.buffer.size"])
 
     @property
     def cluster(self) -> Cluster:
@@ -191,7 +203,7 @@ class Node:
             return
         self.request_counts[key] += 1
         connection.client_id = client_id
-        handle, cls = route
+        handle, cls, learn = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
         request, _ = codec.decode_from(cls, version, frame, position)
         outcome = handle(self, connection, request, version)
@@ -200,22 +212,29 @@ class Node:
             self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
-            if key in LEARN:
-                LEARN[key](self, connection, frame, version, request, outcome)
+            if learn is not None:
+                learn(self, connection, frame, version, request, outcome)
 
     def route(self, key: int, version: int) -> Route | None:
-        """Who answers a request, if anybody. Classes are built when first needed: a start needs few of them."""
+        """Who answers a request, if anybody. Modules and classes come when first needed: a start needs few of them."""
         api = self.apis.get(key)
         if api is None or not api.low <= version <= api.high:
             return None
-        handle = api.handle if self.authorizer is None else guards.guarded(key, api.handle)
-        route = self.routes[key, version] = (handle, m.request_class(key))
+        handle, learner = api.handler(), LEARNERS.get(key)
+        if self.authorizer is not None:
+            from moldau.broker import guards
+
+            handle = guards.guarded(key, handle)
+        learn = import_module(learner).learn if learner else None
+        route = self.routes[key, version] = (handle, m.request_class(key), learn)
         return route
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
         """Clients probe with a newer ApiVersions than we know and read the answer in version 0; all else hangs up."""
         if request.key != API_VERSIONS:
             raise WireError(f"request key {request.key} version {request.version} is not supported")
+        from moldau.broker.api.api_versions import unsupported
+
         connection.out += frames.response_frame(API_VERSIONS, 0, request.correlation_id, unsupported())
 
     def answer(self, connection: Connection, key: int, version: int, correlation_id: int, response: Any) -> None:

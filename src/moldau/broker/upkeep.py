@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.broker import logs
-from moldau.broker.compacting import compact_all
 from moldau.broker.share_state import prune, refresh_cold
 from moldau.broker.work import BUSY, Work
 from moldau.log.retention import retain
@@ -90,6 +89,8 @@ def snapshot_metadata(node: Node) -> None:
 def compact(node: Node) -> None:
     """Look for a log that wants compaction, unless one is being compacted."""
     if node.settings["log.cleaner.enable"] and node.cleaner.current is None:
+        from moldau.broker.compacting import compact_all
+
         node.work.add(compact_all(node))
 
 

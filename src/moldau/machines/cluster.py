@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.machines.acls import Acls
-from moldau.machines.credentials import Credential
+
+if TYPE_CHECKING:
+    from moldau.machines.credentials import Credential
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
@@ -256,6 +258,8 @@ def replay_remove_acl(cluster: Cluster, record: Any) -> None:
 
 
 def replay_credential(cluster: Cluster, record: Any) -> None:
+    from moldau.machines.credentials import Credential  # late: few clusters have any, and every start would pay for it
+
     keys = bytes(record.salt), bytes(record.stored_key), bytes(record.server_key)
     cluster.credentials[record.name, record.mechanism] = Credential(*keys, record.iterations)
 

@@ -1,21 +1,35 @@
-"""One file per API key. Each registers the versions it answers, and ApiVersions is built from that."""
+"""One file per API key, named as its message is, and imported when the key is first asked for.
+
+Each registers the versions it answers. What ApiVersions tells of a key that nobody has asked for yet comes from the
+row of its message; registering checks that the two say the same.
+"""
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.settings import Settings
+from moldau.wire import schema
 
 # handler(node, connection, request, version) -> response, a Wait, or None where no response is due
 Handler = Callable[[Any, Any, Any, int], Any]
 
+WORD = re.compile("(?<!^)(?=[A-Z])")
+# What differs from the row of the message.
+SPECIAL: dict[int, Mapping[str, Any]] = {
+    0: {"advertised": 0},  # KAFKA-18659, see produce.py
+    22: {"high": 5},  # v6 is for two-phase commit (KIP-939), which Kafka does not offer yet
+    71: {"setting": "moldau.telemetry"},
+    72: {"setting": "moldau.telemetry"},
+}
 
-@dataclass(frozen=True, slots=True)
-class Api:
+
+class Api(NamedTuple):
     """What the node needs to answer one key. `advertised` is the lowest version that clients are told of; with a
     `setting` the key is known only where that is true."""
 
@@ -23,8 +37,15 @@ class Api:
     low: int
     high: int
     advertised: int
-    handle: Handler
+    handle: Handler | None = None
     setting: str | None = None
+
+    def handler(self) -> Handler:
+        """The function that answers; its module is imported if need be."""
+        if self.handle is not None:
+            return self.handle
+        import_module(f"{__name__}.{module_of(schema.by_key()['request', self.key].name)}")
+        return APIS[self.key].handler()
 
 
 APIS: dict[int, Api] = {}
@@ -38,18 +59,36 @@ def api(
 
     def register(handler: Handler) -> Handler:
         APIS[key] = Api(key, low, high, low if advertised is None else advertised, handler, setting)
+        assert APIS[key]._replace(handle=None) == rows()[key], f"the row of key {key} says {rows()[key]}"
         return handler
 
     return register
 
 
+def module_of(request: str) -> str:
+    """OffsetFetchRequest is answered in offset_fetch.py."""
+    return WORD.sub("_", request.removesuffix("Request")).lower()
+
+
+@cache
+def rows() -> dict[int, Api]:
+    """Every API that has a file, without its handler."""
+    files = {module.name for module in pkgutil.iter_modules(__path__)}
+    found = (head for (kind, _), head in schema.by_key().items() if kind == "request" and module_of(head.name) in files)
+    return {head.key: _row(head) for head in found}
+
+
+def _row(head: schema.Message) -> Api:
+    return Api(head.key, *head.versions, head.versions[0])._replace(**SPECIAL.get(head.key, {}))
+
+
 def load() -> dict[int, Api]:
     """Import every API, so that each has registered itself."""
-    for module in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    for row in rows().values():
+        row.handler()
     return APIS
 
 
 def known_with(settings: Settings) -> dict[int, Api]:
     """The APIs of a broker with these settings."""
-    return {key: one for key, one in load().items() if one.setting is None or settings[one.setting]}
+    return {key: row for key, row in rows().items() if row.setting is None or settings[row.setting]}

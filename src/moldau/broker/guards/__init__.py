@@ -118,5 +118,6 @@ def load() -> None:
 
 def guarded(key: int, handle: Handler) -> Handler:
     """The handler behind its guard. That every API has one is a test; one that had none would not be answered."""
+    load()
     stand = GUARDS[key]
     return lambda node, connection, request, version: stand(Call(node, connection, request, version, handle))
