@@ -6,7 +6,6 @@ as keyword arguments: `log = logs.get(__name__)`, then `log.info("closed", peer=
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -68,7 +67,13 @@ def _quoted(value: Any) -> str:
     text = str(value)
     if text and text.isprintable() and not any(c in text for c in ' ="\\'):
         return text
-    return json.dumps(text)
+    return _json(text)
+
+
+def _json(value: Any) -> str:
+    import json  # late: a start has nothing to quote
+
+    return json.dumps(value, default=str, ensure_ascii=isinstance(value, str))
 
 
 class Text(logging.Formatter):
@@ -95,7 +100,7 @@ class Json(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return _json(line)
 
 
 class Quota:

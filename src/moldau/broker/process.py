@@ -9,10 +9,8 @@ import contextlib
 import gc
 import os
 import resource
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -105,6 +103,9 @@ def data_directory(options: Options) -> Iterator[str | None]:
         return
     if options.data_dir:
         raise SettingError("--ephemeral", None, "it has a directory of its own; leave out --data-dir")
+    import shutil
+    import tempfile
+
     path = tempfile.mkdtemp(prefix="moldau-")
     try:
         yield path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from moldau.settings.properties import assignment
@@ -26,6 +25,8 @@ class ServiceSettings:
         self._given = dict(given if isinstance(given, Mapping) else map(assignment, given))
         for name in self._given:
             if name not in known and not name.startswith(prefixes or ("\0",)):
+                from difflib import get_close_matches
+
                 near = get_close_matches(name, known, n=1)
                 raise SettingError(name, None, f"there is no such setting{f'; is it {near[0]}?' if near else ''}")
         self._values = {name: _value(row, self._given.get(name, row.default)) for name, row in known.items()}
