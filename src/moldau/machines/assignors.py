@@ -53,10 +53,12 @@ class Pool:
         """A member loses partitions: the last ones of the last topic."""
         mine = self.held[number]
         for topic in reversed(list(mine)):
-            going = sorted(mine[topic])[max(0, len(mine[topic]) - count) :]
-            mine[topic] -= frozenset(going)
+            going = sorted(mine[topic])[-count:]
+            mine[topic] = mine[topic].difference(going)
             count -= len(going)
             yield from ((topic, index) for index in going)
+            if not count:
+                break
 
 
 Counts = Mapping[bytes, int]
@@ -71,7 +73,7 @@ def uniform(subscribers: Sequence[Subscriber], counts: Counts) -> Assignment:
     for pool in pools:
         fill(pool, free, load)
     for _ in range(EVEN_ROUNDS):
-        if not sum([even_out(pool, load) for pool in pools]):
+        if not sum([even_out(pool, load, len(pools) == 1) for pool in pools]):
             break
     return collect(subscribers, pools)
 
@@ -130,16 +132,32 @@ def fill(pool: Pool, free: Mapping[bytes, set[int]], load: list[int]) -> None:
         pool.give(number, mine)
 
 
-def even_out(pool: Pool, load: list[int]) -> int:
-    """Move partitions from who has most to who has least until they differ by one; returns how many moved."""
+def even_out(pool: Pool, load: list[int], alone: bool) -> int:
+    """Move partitions from who has most to who has least until they differ by one; returns how many moved.
+
+    Without another pool (`alone`) everybody's share is known beforehand."""
     sizes = [load[number] for number in pool.members]
     if max(sizes) - min(sizes) < 2:
         return 0
-    givers, takers = shift(pool, load)
+    givers, takers = level(pool, load) if alone else shift(pool, load)
     slots = iter([slot for number, count in givers.items() for slot in pool.take(number, count)])
     for number, count in takers.items():
         pool.give(number, islice(slots, count))
     return sum(takers.values())
+
+
+def level(pool: Pool, load: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """As `shift`, where the members hold nothing elsewhere: who has most keeps the larger share."""
+    order = sorted(pool.members, key=load.__getitem__, reverse=True)
+    share, extra = divmod(sum([load[number] for number in order]), len(order))
+    givers: dict[int, int] = {}
+    takers: dict[int, int] = {}
+    for rank, number in enumerate(order):
+        surplus = load[number] - share - (rank < extra)
+        if surplus:
+            (givers if surplus > 0 else takers)[number] = abs(surplus)
+            load[number] -= surplus
+    return givers, takers
 
 
 def shift(pool: Pool, load: list[int]) -> tuple[dict[int, int], dict[int, int]]:
@@ -177,7 +195,9 @@ def collect(subscribers: Sequence[Subscriber], pools: Iterable[Pool]) -> Assignm
     result: list[Held] = [{} for _ in subscribers]
     for pool in pools:
         for number, mine in pool.held.items():
-            result[number].update((topic, indexes) for topic, indexes in mine.items() if indexes)
+            for topic, indexes in mine.items():
+                if indexes:
+                    result[number][topic] = indexes
     return {subscriber.id: mine for subscriber, mine in zip(subscribers, result, strict=True)}
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from struct import pack
 from typing import Any
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
+from moldau.machines.offset_records import text
 from moldau.machines.reconciling import Owned, State, is_reconciled, state_of
 from moldau.wire import messages as m
+from moldau.wire.codec_write import uvarint
 
+TARGET_KEY = b"\0\7"  # the number of ConsumerGroupTargetAssignmentMemberKey
 JOIN, LEAVE, STATIC_LEAVE = 0, -1, -2  # member epochs that clients send
 
 
@@ -144,7 +148,17 @@ def target_change(group_id: str, member_id: str, target: Partitions) -> Change:
         if indexes
     ]
     key = m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)
-    return Change(key, m.ConsumerGroupTargetAssignmentMemberValue(rows))
+    encoded = TARGET_KEY + text(group_id) + text(member_id), encoded_target(rows)
+    return Change(key, m.ConsumerGroupTargetAssignmentMemberValue(rows), encoded=encoded)
+
+
+def encoded_target(rows: Sequence[Any]) -> bytes:
+    """What the codec makes of the value, in a fraction of its time: each member that joins a group writes many."""
+    parts = [b"\0\0", uvarint(len(rows) + 1)]
+    for row in rows:
+        count = len(row.partitions)
+        parts += (row.topic_id, uvarint(count + 1), pack(f">{count}ix", *row.partitions))
+    return b"".join(parts) + b"\0"
 
 
 def removal(group_id: str, member_id: str) -> list[Change]:
