@@ -38,7 +38,7 @@ def host_of(peer: str) -> str:
     import ipaddress  # late: most hosts do not need it
 
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.IPv6Address(text)
     except ValueError:
         return text
     if address.ipv4_mapped is not None:
