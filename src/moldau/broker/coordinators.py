@@ -398,15 +398,17 @@ def encode(change: Change) -> tuple[bytes, bytes | None]:
 
 def replay_batch(topic: str, machine: Machine, batch: Batch) -> None:
     """Replay the records of a batch, or the marker that it is."""
-    for record in records(batch):
-        if batch.is_control:
+    if batch.is_control:
+        for record in records(batch):
             kind = control_type(record.key)
             if kind in (ControlType.COMMIT, ControlType.ABORT):
                 machine.replay_marker(batch.producer_id, batch.producer_epoch, kind == ControlType.COMMIT)
-        else:
-            key, value = decode(topic, record)
-            if key is not None:
-                machine.replay(key, value, batch.producer_id if batch.is_transactional else -1)
+        return
+    producer_id = batch.producer_id if batch.is_transactional else -1
+    for record in records(batch):
+        key, value = decode(topic, record)
+        if key is not None:
+            machine.replay(key, value, producer_id)
 
 
 def decode(topic: str, record: Record) -> tuple[Any, Any]:
