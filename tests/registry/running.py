@@ -103,7 +103,7 @@ def running(bootstrap_servers: str, *settings: str) -> Iterator[Running]:
 
 def body(schema: Any, **more: Any) -> dict[str, Any]:
     """A request that brings a schema."""
-    return {"schema": schema if isinstance(schema, str) else json.dumps(schema), **more}
+    return {"schema": schema if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False), **more}
 
 
 def record(*fields: str, name: str = "Order", **defaults: Any) -> dict[str, Any]:

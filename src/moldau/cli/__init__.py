@@ -25,6 +25,7 @@ COMMANDS = (
     Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", quick="moldau.cli.quick_broker"),
     Command("registry", "moldau.cli.registry", "Run a Schema Registry."),
     Command("rest", "moldau.cli.rest", "Run a REST Proxy."),
+    Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas."),
     Command("settings", "moldau.cli.settings", "Show the settings of brokers, topics and groups."),
 )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ssl
+from typing import Any
 
-import httpx
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,16 +16,26 @@ PASSED_ON = ("content-type", "accept", "authorization")
 
 
 class Forwarder:
-    """Connections to the leader."""
+    """Connections to the leader. Most registries never forward anything, so the client is imported when needed."""
 
     def __init__(self, settings: ServiceSettings) -> None:
+        self._settings = settings
+        self._client: Any = None
+
+    def _open(self) -> Any:
+        import httpx
+
+        settings = self._settings
         timeout = httpx.Timeout(
             settings.seconds("leader.read.timeout.ms"), connect=settings.seconds("leader.connect.timeout.ms")
         )
-        self._client = httpx.AsyncClient(timeout=timeout, verify=_tls(settings), trust_env=False)
+        return httpx.AsyncClient(timeout=timeout, verify=_tls(settings), trust_env=False)
 
     async def send(self, url: str, request: Request) -> Response:
         """The leader's answer; 50003 if there is none."""
+        import httpx
+
+        self._client = self._client or self._open()
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         path = request.scope["raw_path"].decode("latin-1")
         query = request.scope["query_string"].decode("latin-1")

@@ -105,7 +105,7 @@ def check_metadata(metadata: Any) -> None:
 
 
 def _mapping(holder: Json, name: str) -> Json:
-    found = holder.get(name) or {}
+    found = {} if holder.get(name) is None else holder[name]
     if not isinstance(found, dict):
         raise unprocessable(f"{name} must be an object.")
     return found

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic  # pyright: ignore[reportPrivateImportUsage]
 
 from moldau.registry.errors import refuse
@@ -35,9 +35,11 @@ class Topic:
     """One reader and one writer of partition 0."""
 
     def __init__(self, name: str, client: Mapping[str, Any], store: Store, timeout_s: float) -> None:
-        self._name, self._client, self._store, self._timeout_s = name, dict(client), store, timeout_s
+        client = {"reconnect.backoff.max.ms": 1000, **client}  # a broker that comes back is to be noticed
+        self._name, self._client, self._store, self._timeout_s = name, client, store, timeout_s
         self._read = threading.Condition()
         self._next = 0  # the offset behind the last record that was replayed
+        self._end: int | None = None
         self._reached_end = False
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="schemas", daemon=True)
@@ -91,21 +93,29 @@ class Topic:
                 raise refuse(50002, "Reading back what was written")
 
     def _follow(self) -> None:
-        own = {
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 500,
-        }
+        own = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer({**self._client, **own, "auto.offset.reset": "earliest"})
-        consumer.assign([TopicPartition(self._name, 0, OFFSET_BEGINNING)])
         try:
+            self._begin(consumer)
             while not self._closing:
                 first = consumer.poll(POLL_S)
                 if first is not None:
                     self._replay([first, *consumer.consume(BATCH, 0)])
         finally:
             consumer.close()
+
+    def _begin(self, consumer: Consumer) -> None:
+        """Where the topic begins, and where it ended when this began. An end that is asked for is known at once; one
+        that is read is told only after a fetch has waited for more."""
+        while not self._closing:
+            try:
+                first, self._end = consumer.get_watermark_offsets(TopicPartition(self._name, 0), timeout=5.0)
+            except KafkaException as error:
+                log.warning("looking for the end of %s: %s", self._name, error)
+                continue
+            consumer.assign([TopicPartition(self._name, 0, first)])
+            self._replay([])
+            return
 
     def _replay(self, found: Iterable[Message]) -> None:
         with self._read:
@@ -118,6 +128,7 @@ class Topic:
                     self._reached_end = True
                 else:
                     log.warning("reading %s: %s", self._name, error.str())
+            self._reached_end = self._reached_end or self._next >= (self._end or 0)
             self._read.notify_all()
 
     def _apply(self, message: Message) -> None:

@@ -1,0 +1,135 @@
+"""confluent-kafka's registry client and serializers, and kcat, against this registry."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import (
+    ConfigCompatibilityLevel,
+    Metadata,
+    MetadataProperties,
+    MetadataTags,
+    Rule,
+    RuleKind,
+    RuleMode,
+    RuleParams,
+    RuleSet,
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    ServerConfig,
+)
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
+from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
+
+from moldau.testing import Broker
+from tests.registry.running import Running, record, unique
+
+
+@pytest.fixture
+def client(registry: Running) -> SchemaRegistryClient:
+    return SchemaRegistryClient({"url": registry.url})
+
+
+def context(topic: str) -> SerializationContext:
+    return SerializationContext(topic, MessageField.VALUE)
+
+
+def test_the_client_registers_finds_compares_and_deletes(client: SchemaRegistryClient, subject: str) -> None:
+    schema = Schema(json.dumps(record("x:int")), "AVRO")
+    id = client.register_schema(subject, schema)
+    assert client.get_schema(id).schema_str == json.dumps(record("x:int"), separators=(",", ":"))
+    assert client.lookup_schema(subject, schema).version == 1
+    assert subject in client.get_subjects()
+    assert client.get_versions(subject) == [1]
+    assert client.get_version(subject, 1).schema_id == client.get_latest_version(subject).schema_id == id
+    assert client.test_compatibility(subject, schema)
+    assert not client.test_compatibility(subject, Schema(json.dumps(record("x:string")), "AVRO"))
+    client.set_config(subject, ServerConfig(compatibility=ConfigCompatibilityLevel.FULL))
+    assert client.get_config(subject).compatibility_level is ConfigCompatibilityLevel.FULL
+    client.set_compatibility(subject, "NONE")
+    assert client.get_compatibility(subject) == "NONE"
+    assert client.delete_version(subject, 1) == 1
+    assert client.delete_subject(subject, permanent=True) == [1]
+    with pytest.raises(SchemaRegistryError) as refused:
+        client.get_versions(subject)
+    assert (refused.value.http_status_code, refused.value.error_code) == (404, 40401)
+
+
+def test_metadata_and_rules_come_back_as_they_went(client: SchemaRegistryClient, subject: str) -> None:
+    params = RuleParams({"a": "b"})
+    rule = Rule(
+        "check",
+        "doc",
+        RuleKind.CONDITION,
+        RuleMode.WRITE,
+        "CEL",
+        ["PII"],
+        params,
+        "true",
+        "NONE",
+        "ERROR",
+        False,
+    )
+    metadata = Metadata(MetadataTags({"**.x": ["PII"]}), MetadataProperties({"owner": "anna"}), ["owner"])
+    given = Schema(json.dumps(record("x:int")), "AVRO", [], metadata, RuleSet(None, [rule]))
+    client.register_schema(subject, given)
+    found = client.get_latest_version(subject).schema
+    assert found.metadata == metadata
+    assert found.rule_set is not None and found.rule_set.domain_rules == [rule]
+    assert client.get_latest_with_metadata(subject, {"owner": "anna"}).version == 1
+
+
+def test_avro_with_references_goes_there_and_back(client: SchemaRegistryClient) -> None:
+    topic, inner = unique("topic"), unique("inner")
+    client.register_schema(inner, Schema(json.dumps(record("x:int", name="Inner")), "AVRO"))
+    outer = Schema(json.dumps(record("part:Inner", name="Outer")), "AVRO", [SchemaReference("Inner", inner, 1)])
+    data = AvroSerializer(client, outer)({"part": {"x": 5}}, context(topic))
+    assert AvroDeserializer(client)(data, context(topic)) == {"part": {"x": 5}}
+
+
+def test_json_schema_goes_there_and_back(client: SchemaRegistryClient) -> None:
+    topic = unique("topic")
+    schema = json.dumps({"title": "T", "type": "object", "properties": {"x": {"type": "integer"}}})
+    data = JSONSerializer(schema, client)({"x": 5}, context(topic))
+    assert JSONDeserializer(schema, schema_registry_client=client)(data, context(topic)) == {"x": 5}
+
+
+def test_a_rule_of_the_registry_is_applied_by_the_serializer(client: SchemaRegistryClient) -> None:
+    CelExecutor.register()
+    topic = unique("topic")
+    rule = Rule(
+        "positive", None, RuleKind.CONDITION, RuleMode.WRITE, "CEL", None, None, "message.x > 0", None, None, False
+    )
+    schema = Schema(json.dumps(record("x:int")), "AVRO", [], None, RuleSet(None, [rule]))
+    client.register_schema(f"{topic}-value", schema)
+    serializer = AvroSerializer(client, None, conf={"auto.register.schemas": False, "use.latest.version": True})
+    assert serializer({"x": 5}, context(topic))
+    with pytest.raises(SerializationError):
+        serializer({"x": -5}, context(topic))
+
+
+@pytest.mark.needs("kcat")
+def test_kcat_reads_avro_by_the_registry(
+    registry: Running, registry_broker: Broker, client: SchemaRegistryClient
+) -> None:
+    topic = registry_broker.create_topic()
+    serializer = AvroSerializer(client, json.dumps(record("x:int", "y:string")))
+    producer = Producer({"bootstrap.servers": registry_broker.bootstrap_servers})
+    for number in range(3):
+        producer.produce(topic, serializer({"x": number, "y": "ä"}, context(topic)))
+    producer.flush()
+    command = ["kcat", "-b", registry_broker.bootstrap_servers, "-C", "-t", topic, "-e", "-q"]
+    ended = subprocess.run(
+        [*command, "-s", "value=avro", "-r", registry.url], capture_output=True, text=True, timeout=60, check=False
+    )
+    if "lacks Avro" in ended.stderr:
+        pytest.skip("this kcat was built without Avro")
+    found = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert found == [{"x": number, "y": "ä"} for number in range(3)], ended.stderr

@@ -1,0 +1,139 @@
+"""Several registries on one topic: one writes, the others forward, and another takes over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.client import Client, Member, Peer
+from moldau.registry.election import Identity, assign, choose
+from moldau.testing import Broker, eventually
+from tests.registry.running import Running, body, record, running, unique
+
+A = record("x:int")
+B = record("x:int", "y:string", y="")
+QUICK = ("kafkagroup.session.timeout.ms=1500", "kafkagroup.heartbeat.interval.ms=200", "kafkastore.timeout.ms=5000")
+
+
+def own(name: str) -> tuple[str, ...]:
+    return (f"kafkastore.topic={name}", f"schema.registry.group.id={name}", *QUICK)
+
+
+@pytest.fixture
+def pair(registry_broker: Broker) -> Iterator[tuple[Running, Running]]:
+    """The first leads."""
+    name = unique("_pair")
+    with running(registry_broker.bootstrap_servers, *own(name)) as first:
+        first.register("first", A)
+        with running(registry_broker.bootstrap_servers, *own(name)) as second:
+            yield first, second
+
+
+def test_a_follower_forwards_what_changes_something(pair: tuple[Running, Running]) -> None:
+    leader, follower = pair
+    id = follower.register("a%2Fb", B)
+    assert leader.get("/subjects/a%2Fb/versions/1")["id"] == id
+    assert follower.put("/config/a%2Fb", {"compatibility": "NONE"}) == {"compatibility": "NONE"}
+    assert leader.get("/config/a%2Fb") == {"compatibilityLevel": "NONE"}
+    assert follower.post("/contexts/.c/subjects/x/versions?normalize=true", body(A))["id"] == 1
+    assert leader.get("/subjects/:.c:x/versions") == [1]
+    assert follower.delete("/subjects/:.c:x") == [1]
+    assert follower.delete("/subjects/nobody") == (404, 40401)
+    assert follower.post("/subjects/first/versions", body("{")) == (422, 42201)
+    assert follower.put("/mode/first", {"mode": "X"}) == (422, 42204)
+    eventually(lambda: follower.get("/subjects?deleted=true") == [":.c:x", "a/b", "first"])
+    assert follower.delete("/subjects/:.c:x?permanent=true") == [1]
+    assert follower.delete("/contexts/.c") is None
+
+
+def test_another_takes_over_when_the_leader_stops_or_dies(registry_broker: Broker) -> None:
+    name = unique("_over")
+    servers = registry_broker.bootstrap_servers
+    registries = [Running(servers, *own(name)) for _ in range(3)]
+    try:
+        ids = [registries[0].register("s", A)]
+        for end in ("stop", "kill"):
+            leader = led_by(registries)
+            registries.remove(leader)
+            getattr(leader, end)()
+            schema = record("x:int", name=f"After_{end}")
+            survivor = registries[-1]
+            eventually(lambda: isinstance(survivor.post(f"/subjects/{end}/versions", body(schema)), dict), 30.0)  # noqa: B023
+            ids.append(survivor.register(end, schema))
+        assert ids == [1, 2, 3]
+        assert registries[0].get("/subjects") == ["kill", "s", "stop"]
+    finally:
+        for registry in registries:
+            registry.stop()
+
+
+def led_by(registries: list[Running]) -> Running:
+    """The one that takes a request that was forwarded; the others refuse to send it on."""
+    for registry in registries:
+        answer = registry.http.put(
+            "/config", json={"compatibility": "BACKWARD"}, headers={"X-Moldau-Forwarded": "true"}
+        )
+        if answer.is_success:
+            return registry
+        assert answer.json()["error_code"] == 50004
+    raise AssertionError("nobody leads")
+
+
+def test_without_anybody_who_may_lead_the_leader_is_not_known(registry_broker: Broker) -> None:
+    given = (*own(unique("_none")), "leader.eligibility=false", "kafkastore.timeout.ms=300")
+    with running(registry_broker.bootstrap_servers, *given) as registry:
+        assert registry.post("/subjects/a/versions", body(A)) == (500, 50004)
+        assert registry.get("/subjects") == []
+
+
+def test_a_leader_that_cannot_be_reached_is_50003(registry_broker: Broker) -> None:
+    name = unique("_gone")
+    with Client({"bootstrap.servers": registry_broker.bootstrap_servers, "session.timeout.ms": 6000}) as client:
+        nobody = json.dumps(Identity("127.0.0.1", 1, leads=True).as_json()).encode()
+        gone = Member(client, name, "sr", [("v0", nobody)], assign).start()
+        with gone, running(registry_broker.bootstrap_servers, *own(name)) as registry:
+            assert registry.post("/subjects/a/versions", body(A)) == (500, 50003)
+            assert registry.get("/subjects") == []
+
+
+def test_a_known_schema_needs_no_leader(registry_broker: Broker) -> None:
+    name = unique("_known")
+    with running(registry_broker.bootstrap_servers, *own(name)) as registry:
+        id = registry.register("a", A)
+    with running(registry_broker.bootstrap_servers, *own(name), "leader.eligibility=false") as registry:
+        assert registry.register("a", A) == id
+
+
+def test_the_group_chooses_who_leads_or_whose_url_is_first() -> None:
+    one, two, three = Identity("a", 2), Identity("a", 1), Identity("a", 3, leads=True)
+    assert choose({"1": one, "2": two}) == "2"
+    assert choose({"1": one, "2": two, "3": three}) == "3"
+    assert choose({"1": one, "2": Identity("a", 1, eligible=False)}) == "1"
+    assert choose({"2": Identity("a", 1, eligible=False)}) is None
+    assert choose({}) is None
+
+
+def test_assignments_are_those_of_confluent() -> None:
+    theirs = b'{"version":1,"host":"h","port":8081,"master_eligibility":true,"scheme":"https","other":1}'
+    told = assign("v0", [Peer("m", None, theirs)])
+    identity = {"version": 1, "host": "h", "port": 8081, "master_eligibility": True, "scheme": "https", "leader": False}
+    assert json.loads(told["m"]) == {"version": 1, "error": 0, "master": "m", "master_identity": identity}
+    twice = assign("v0", [Peer("m", None, theirs), Peer("n", None, theirs)])
+    assert json.loads(twice["n"]) == {"version": 1, "error": 1}
+
+
+def test_basic_auth_goes_on_to_the_leader(registry_broker: Broker, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("anna: secret\n")
+    given = (*own(unique("_auth")), "authentication.method=BASIC", f"authentication.users.file={users}")
+    with (
+        running(registry_broker.bootstrap_servers, *given) as first,
+        running(registry_broker.bootstrap_servers, *given) as second,
+    ):
+        for registry in (first, second):
+            assert registry.get("/subjects") == (401, 401)
+            registry.http.auth = ("anna", "secret")
+            registry.register("a", A)
