@@ -7,7 +7,7 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 from urllib.parse import quote
 
 import httpx
@@ -111,7 +111,8 @@ def diff(
         _pretty(_ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}", registry, user)["schema"]).splitlines()
         for version in (old, new)
     ]
-    for line in difflib.unified_diff(*texts, f"{subject} {old}", f"{subject} {new}", lineterm=""):
+    before, after = texts
+    for line in difflib.unified_diff(before, after, f"{subject} {old}", f"{subject} {new}", lineterm=""):
         print(line)
 
 
@@ -228,6 +229,6 @@ def _ask(method: str, path: str, registry: str, user: str | None, body: Any = No
     return found
 
 
-def _complain(sentence: str) -> Any:
+def _complain(sentence: str) -> NoReturn:
     print(f"moldau schema: {sentence}", file=sys.stderr)
     raise typer.Exit(FAILED)
