@@ -30,6 +30,11 @@ def records(servers: str, topic: str) -> list[tuple[dict[str, Any], Any]]:
     return found
 
 
+def key(subject: str) -> dict[str, Any]:
+    """The key of a subject's first version."""
+    return {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
+
+
 def own(name: str) -> tuple[str, str]:
     return (f"kafkastore.topic={name}", f"schema.registry.group.id={name}")
 
@@ -64,8 +69,8 @@ def test_records_are_those_of_confluent(registry_broker: Broker) -> None:
     order = json.dumps(A, separators=(",", ":"))
     assert records(registry_broker.bootstrap_servers, topic) == [
         ({"keytype": "NOOP", "magic": 0}, None),
-        ({"keytype": "SCHEMA", "subject": "inner", "version": 1, "magic": 1}, inner),
-        ({"keytype": "SCHEMA", "subject": "outer", "version": 1, "magic": 1}, outer),
+        (key("inner"), inner),
+        (key("outer"), outer),
         ({"keytype": "CONFIG", "magic": 0}, {"compatibilityLevel": "NONE"}),
         (
             {"keytype": "CONFIG", "subject": "inner", "magic": 0},
@@ -77,11 +82,11 @@ def test_records_are_those_of_confluent(registry_broker: Broker) -> None:
             {"tenant": "default", "context": ".c"},
         ),
         (
-            {"keytype": "SCHEMA", "subject": ":.c:inner", "version": 1, "magic": 1},
+            key(":.c:inner"),
             {"subject": ":.c:inner", "version": 1, "id": 1, "schema": order, "deleted": False},
         ),
         (
-            {"keytype": "SCHEMA", "subject": "json", "version": 1, "magic": 1},
+            key("json"),
             {
                 "subject": "json",
                 "version": 1,
@@ -91,9 +96,9 @@ def test_records_are_those_of_confluent(registry_broker: Broker) -> None:
                 "deleted": False,
             },
         ),
-        ({"keytype": "SCHEMA", "subject": "outer", "version": 1, "magic": 1}, {**outer, "deleted": True}),
+        (key("outer"), {**outer, "deleted": True}),
         ({"keytype": "DELETE_SUBJECT", "subject": "inner", "magic": 0}, {"subject": "inner", "version": 1}),
-        ({"keytype": "SCHEMA", "subject": "outer", "version": 1, "magic": 1}, None),
+        (key("outer"), None),
         ({"keytype": "MODE", "subject": "inner", "magic": 0}, None),
     ]
 
@@ -122,13 +127,12 @@ def test_records_of_others_are_read_and_nonsense_is_left_out(registry_broker: Br
     """As Confluent's registry writes them: with fields and kinds that only it knows, and the subject null."""
     topic = unique("_schemas")
     registry_broker.create_topic(topic, config={"cleanup.policy": "compact"})
-    key = {"keytype": "SCHEMA", "subject": "theirs", "version": 1, "magic": 1}
     value = {"subject": "theirs", "version": 1, "id": 7, "md5": "yFzvP9/FuCOK5UQM5DzJ0w==", "schema": '"string"'}
     written: list[tuple[Any, Any]] = [
-        (key, {**value, "deleted": False, "new": 1}),
+        (key("theirs"), {**value, "deleted": False, "new": 1}),
         ({"keytype": "CONFIG", "subject": None, "magic": 0}, {"subject": None, "compatibilityLevel": "FULL"}),
         ({"keytype": "ASSOC", "guid": "x"}, {"y": 1}),
-        ({"keytype": "SCHEMA", "subject": "broken", "version": 1, "magic": 1}, {"subject": "broken"}),
+        (key("broken"), {"subject": "broken"}),
         ([], {}),
         ({"keytype": "CLEAR_SUBJECT", "subject": "none", "magic": 0}, {"subject": "none"}),
     ]
