@@ -14,6 +14,7 @@ from moldau.testing import Broker, broker, eventually
 from tests.registry.running import BROKER, Running, body, record, running, unique
 
 A = record("x:int")
+REFERENCE = {"name": "Inner", "subject": "inner", "version": 1}
 OBJECT = '{"type":"object"}'
 B = record("x:int", "y:string", y="")
 
@@ -39,29 +40,33 @@ def own(name: str) -> tuple[str, str]:
     return (f"kafkastore.topic={name}", f"schema.registry.group.id={name}")
 
 
+def fill(registry: Running) -> None:
+    """Something of every kind."""
+    registry.register("inner", record("x:int", name="Inner"))
+    registry.register("outer", record("p:Inner"), references=[REFERENCE], metadata={"properties": {"a": "b"}})
+    registry.put("/config", {"compatibility": "NONE"})
+    registry.put("/config/inner", {"compatibility": "FULL", "normalize": True})
+    registry.put("/mode/inner", {"mode": "READWRITE"})
+    registry.register(":.c:inner", A)
+    registry.register("json", {"type": "object"}, schemaType="JSON")
+    registry.delete("/subjects/outer/versions/1")
+    registry.delete("/subjects/inner")
+    assert registry.delete("/subjects/inner?permanent=true") == (422, 42206)
+    registry.delete("/subjects/outer?permanent=true")
+    registry.delete("/mode/inner")
+
+
 def test_records_are_those_of_confluent(registry_broker: Broker) -> None:
     topic = unique("_schemas")
     with running(registry_broker.bootstrap_servers, *own(topic)) as registry:
-        registry.register("inner", record("x:int", name="Inner"))
-        reference = {"name": "Inner", "subject": "inner", "version": 1}
-        registry.register("outer", record("p:Inner"), references=[reference], metadata={"properties": {"a": "b"}})
-        registry.put("/config", {"compatibility": "NONE"})
-        registry.put("/config/inner", {"compatibility": "FULL", "normalize": True})
-        registry.put("/mode/inner", {"mode": "READWRITE"})
-        registry.register(":.c:inner", A)
-        registry.register("json", {"type": "object"}, schemaType="JSON")
-        registry.delete("/subjects/outer/versions/1")
-        registry.delete("/subjects/inner")
-        assert registry.delete("/subjects/inner?permanent=true") == (422, 42206)
-        registry.delete("/subjects/outer?permanent=true")
-        registry.delete("/mode/inner")
+        fill(registry)
     text = '{"type":"record","name":"Inner","fields":[{"name":"x","type":"int"}]}'
     inner = {"subject": "inner", "version": 1, "id": 1, "schema": text, "deleted": False}
     outer = {
         "subject": "outer",
         "version": 1,
         "id": 2,
-        "references": [reference],
+        "references": [REFERENCE],
         "metadata": {"properties": {"a": "b"}},
         "schema": '{"type":"record","name":"Order","fields":[{"name":"p","type":"Inner"}]}',
         "deleted": False,
