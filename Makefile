@@ -18,8 +18,8 @@ setup: .venv/.done  ## make .venv with everything in it
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-up: setup       ## run the platform (for now: the broker on 127.0.0.1:9092)
-	@.venv/bin/moldau broker
+up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082
+	@.venv/bin/moldau up
 
 test: setup     ## lint, then all tests
 	$(MAKE) --no-print-directory lint

@@ -22,6 +22,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry and REST Proxy."),
     Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", quick="moldau.cli.quick_broker"),
     Command("registry", "moldau.cli.registry", "Run a Schema Registry."),
     Command("rest", "moldau.cli.rest", "Run a REST Proxy."),

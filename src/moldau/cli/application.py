@@ -20,11 +20,12 @@ def application(arguments: list[str]) -> typer.Typer:
     app.callback()(_root)
     for command in COMMANDS:
         asked = COMPLETING in os.environ or arguments[:1] == [command.name]
-        cli = import_module(command.module).cli if asked else _unasked
+        module = import_module(command.module) if asked else None
+        cli = module.cli if module else _unasked
         if isinstance(cli, typer.Typer):
             app.add_typer(cli, name=command.name, help=command.help)
         else:
-            app.command(command.name, help=command.help)(cli)
+            app.command(command.name, help=command.help, epilog=getattr(module, "EPILOG", None))(cli)
     return app
 
 

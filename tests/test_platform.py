@@ -1,0 +1,134 @@
+"""`moldau up` as a user has it: all parts serve, what crashes comes back, and nothing is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from moldau.platform import PARTS, Options, PlatformError, chosen
+from moldau.testing import eventually
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+V2 = {"content-type": "application/vnd.kafka.json.v2+json"}
+
+
+def free_offset() -> int:
+    """An offset at which all ports are free."""
+    for offset in range(20_000 + os.getpid() % 5000, 50_000, 7):
+        try:
+            for part in PARTS.values():
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", part.port + offset))
+        except OSError:
+            continue
+        return offset
+    raise AssertionError("no free ports")
+
+
+def up(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "moldau", "up", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def platform() -> Iterator[tuple[subprocess.Popen[str], int]]:
+    offset = free_offset()
+    process = up("--ephemeral", "--port-offset", str(offset))
+    try:
+        assert process.stdout is not None
+        assert any(line.strip() == "ready" for line in process.stdout)
+        yield process, offset
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=60)
+
+
+def children(pid: int) -> dict[str, int]:
+    """The parts by name, as the system knows them."""
+    found: dict[str, int] = {}
+    for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError):
+            words = Path(f"/proc/{number}/cmdline").read_bytes().decode().split("\0")
+            found |= {words[place + 1]: int(number) for place, word in enumerate(words) if word == "moldau"}
+    return {name: number for name, number in found.items() if name in PARTS}  # one that was just forked is still `up`
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def test_all_parts_serve_come_back_after_a_crash_and_go_with_the_platform() -> None:
+    with platform() as (process, offset):
+        registry, rest = (f"http://127.0.0.1:{PARTS[name].port + offset}" for name in ("registry", "rest"))
+        schema = {"schema": '"string"'}
+        assert httpx.post(f"{registry}/subjects/s/versions", json=schema).json()["id"] == 1
+        sent = httpx.post(f"{rest}/topics/t", content='{"records":[{"value":1}]}', headers=V2, timeout=30)
+        assert sent.json()["offsets"][0]["offset"] == 0
+        parts = children(process.pid)
+        assert set(parts) == set(PARTS)
+        for name in ("broker", "registry"):
+            os.kill(parts[name], signal.SIGKILL)
+            eventually(lambda name=name: children(process.pid).get(name, parts[name]) != parts[name], 30)
+        eventually(lambda: answers(f"{registry}/subjects/s/versions/1"), 30, "the registry's return")
+        again = httpx.post(f"{rest}/topics/t", content='{"records":[{"value":2}]}', headers=V2, timeout=60)
+        assert again.json()["offsets"][0]["offset"] == 1, "what the broker had is still there"
+        left = children(process.pid)
+        process.terminate()
+        assert process.wait(60) == 0
+        assert not [pid for pid in left.values() if Path(f"/proc/{pid}").exists()]
+
+
+def test_parts_end_with_a_platform_that_is_killed() -> None:
+    with platform() as (process, _):
+        left = children(process.pid)
+        process.kill()
+        eventually(lambda: not [pid for pid in left.values() if Path(f"/proc/{pid}").exists()], 60, "the end of all")
+
+
+def test_a_taken_port_is_told_with_what_to_do() -> None:
+    offset = free_offset()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", PARTS["broker"].port + offset))
+        taken.listen()
+        process = up("--ephemeral", "--port-offset", str(offset))
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "--port-offset" in errors
+
+
+def test_parts_are_chosen_by_name() -> None:
+    assert chosen(Options(only=("rest", "broker"))) == ["broker", "rest"]
+    assert chosen(Options(bootstrap_servers="kafka:9092")) == ["registry", "rest"]
+    with pytest.raises(PlatformError, match="broker, registry"):
+        chosen(Options(only=("kafka",)))
+    with pytest.raises(PlatformError, match="data-dir"):
+        chosen(Options(ephemeral=True, data_dir="x"))
+
+
+def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
+    """What is shown under "Use it" runs on the platform, at other ports than a newcomer's."""
+    blocks = re.findall(r"```(python|sh)\n(.*?)```", README.read_text(), re.DOTALL)
+    with platform() as (_, offset):
+        assert {kind for kind, _ in blocks} == {"python", "sh"}
+        for kind, text in blocks:
+            for part in PARTS.values():
+                text = text.replace(f"127.0.0.1:{part.port}", f"127.0.0.1:{part.port + offset}")
+            command = ["bash", "-e"] if kind == "sh" else [sys.executable, "-"]
+            done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+            assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+            assert not re.search(r'"error_code":\d', done.stdout), f"{text}\n{done.stdout}"
