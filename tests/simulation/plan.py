@@ -93,7 +93,7 @@ class Plan:
         self.static = random.random() < 0.3
         self.crowd_acts = random.choice((1, 8, 25))
         self.session_ms = random.choice((150, 400))
-        self.rebalance_ms = random.choice((300, 1000))
+        self.rebalance_ms = random.choice((100, 300, 1000))
         self.pause_ms = random.choice((4, 10, 25))
         self.spite = random.choice((0, 0.02, 0.15))
         self.small_internal = random.random() < 0.6

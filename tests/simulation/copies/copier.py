@@ -15,6 +15,7 @@ from tests.simulation.script import Script, Steps
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+MOST = 20  # records of a partition in one transaction: a segment of the output is small
 Work = dict[Ledger, list[int]]  # offsets of the input, by partition
 
 
@@ -77,12 +78,14 @@ class Copier:
         if self.wants == "stall" and self.world.random.random() < 0.4:
             self.wants = None
             self.world.events.note(f"{self.name} stalls")
-            yield self.world.random.uniform(0.5, 3) * self.world.plan.session_ms
+            yield self.world.random.uniform(0.3, 2) * self.world.plan.session_ms
 
     def poll(self) -> Steps[Work]:
         before = dict(self.progress.positions)
         found = yield from self.progress.fetch()
-        return {ledger: [at for at, _ in names_from(seen, before[ledger])] for ledger, seen in found.items()}
+        work = {ledger: [at for at, _ in names_from(seen, before[ledger])][:MOST] for ledger, seen in found.items()}
+        self.progress.positions |= {ledger: offsets[-1] + 1 for ledger, offsets in work.items()}
+        return work
 
     def copy(self, work: Work) -> Steps[Outcome]:
         """One transaction. It ends well, is aborted, or its end remains unknown."""

@@ -113,7 +113,7 @@ class Transactor:
             return None
         if error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and self.world.lost_power:
             return Outcome.FENCED
-        raise Broken(Property.ANSWERS, f"{self.copier.name} {request}: {error.name}")
+        raise Broken(Property.ANSWERS, f"{self.copier.name} {type(request).__name__}: {error.name}")
 
     def learn(self, answer: Any, sent_ms: float) -> None:
         """Answers of InitProducerId, and of EndTxn in version 2, say who the producer is from now on."""

@@ -109,11 +109,10 @@ class ConsumerMember:
             self.heed(error)
             yield self.world.delay()
             return
-        self.take(answer)
         self.unsure, self.said = False, owned
         self.holder.heard_ms = sent_ms
         self.due_ms = self.world.clock.now + self.beat_ms
-        if all(ledger in self.target for ledger in owned):
+        if not self.take(answer) and all(ledger in self.target for ledger in owned):
             self.holder.settled_ms = sent_ms
 
     def request(self, owned: list[Ledger]) -> Any:
@@ -127,15 +126,20 @@ class ConsumerMember:
         known.topic_partitions = rows(owned) if self.unsure or self.said != owned else None
         return known
 
-    def take(self, answer: Any) -> None:
+    def take(self, answer: Any) -> bool:
+        """Whether it brings something new; then what is owned is said again, be it the same."""
         if answer.member_epoch < self.epoch and not self.world.lost_power:
             seen = f"{self.name} was in epoch {self.epoch}, and is in {answer.member_epoch}"
             raise self.roster.broken(Property.EPOCHS, seen)
         self.epoch = answer.member_epoch
+        before = self.wanted
         if answer.assignment is not None:
             rows = answer.assignment.topic_partitions
             self.wanted = [(bytes(row.topic_id), index) for row in rows for index in row.partitions]
+        if self.wanted != before:
+            self.said = None
             self.note(f"is to have {[str(ledger) for ledger in self.target]} in epoch {self.epoch}")
+        return self.wanted != before
 
     def leave(self) -> Steps[None]:
         yield from self.client.finish(list(self.owned))

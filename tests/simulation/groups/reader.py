@@ -62,7 +62,7 @@ class Reader:
         """With records that are delivered and not committed, if there are any."""
         if self.wants == "stall" and (self.read or self.world.random.random() < 0.1):
             self.wants = None
-            yield self.world.random.uniform(0.5, 3) * self.world.plan.session_ms
+            yield self.world.random.uniform(0.3, 2) * self.world.plan.session_ms
 
     def die(self) -> None:
         """Without a word."""
