@@ -198,6 +198,21 @@ def test_log_that_cannot_be_opened_for_want_of_room_is_opened_later(
     assert fetch(world, "g") == (Error.NONE, [7])
 
 
+def test_internal_topic_that_cannot_be_made_leaves_no_coordinator(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world()
+
+    def full(*_: object) -> None:
+        raise Refused(Error.KAFKA_STORAGE_ERROR, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.node.metadata, "commit", full)
+        (row,) = world.call(m.FindCoordinatorRequest("", 0, ["g"])).coordinators
+        assert row.error_code == Error.COORDINATOR_NOT_AVAILABLE
+    assert world.call(m.FindCoordinatorRequest("", 0, ["g"])).coordinators[0].error_code == Error.NONE
+
+
 def test_internal_topic_that_is_deleted_comes_back_empty_when_a_coordinator_is_asked_for(world: World) -> None:
     commit(world, "g", 5)
     world.call(m.DeleteTopicsRequest([m.DeleteTopicsRequest_DeleteTopicState("__consumer_offsets")]))

@@ -278,6 +278,15 @@ def test_a_coordinator_that_lost_its_log_comes_back_by_itself(make_world):
     assert read(world, "t") == []
 
 
+def test_offsets_of_a_transaction_whose_coordinator_lost_its_log_are_asked_elsewhere(world):
+    world.coordinate().create("t")
+    producer = Transactional(world, "x").begin()
+    lost = world.node.groups.home(world.node.groups.partition_for("g")).log
+    assert producer.commit_offset("g", "t", 1) is Error.NONE
+    lost.offline, lost.active = "the disk is gone", None
+    assert producer.commit_offset("g", "t", 2) is Error.NOT_COORDINATOR
+
+
 def test_a_topic_that_was_deleted_holds_up_no_transaction(world):
     world.create("t")
     world.create("gone")

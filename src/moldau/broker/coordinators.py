@@ -129,7 +129,10 @@ class Coordinators(Generic[M]):
     def create_topic(self) -> None:
         """Make the internal topic, if it is not there, for a client that looks for a coordinator."""
         if self.topic not in self.node.cluster.topics:
-            self.node.commit(plan_topic(self.node, self.new_topic()))
+            try:
+                self.node.commit(plan_topic(self.node, self.new_topic()))
+            except Refused as refused:  # there is no room, or there are too few brokers
+                raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refused.message) from None
 
     def new_topic(self) -> NewTopic:
         settings = self.node.settings

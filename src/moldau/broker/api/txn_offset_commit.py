@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau.broker.admission import admit
 from moldau.broker.api import api
+from moldau.broker.coordinators import ELSEWHERE
 from moldau.machines.effects import Effects, Producer, Promise
 from moldau.machines.offsets import NO_TOPIC_ID, Commit, Row, commit_transactional
 from moldau.machines.transactions import Identity
@@ -56,7 +57,7 @@ def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
     producer = Identity(request.producer_id, request.producer_epoch)
     adds, knows_abortable = version >= ADDS_PARTITIONS, version >= KNOWS_ABORTABLE
     for error in admit(node, request.transactional_id, producer, [home], adds, knows_abortable).values():
-        raise Refused(error, error.message)
+        raise Refused(Error.NOT_COORDINATOR if error in ELSEWHERE else error, error.message)
     return index, node.groups.machine(index)
 
 
