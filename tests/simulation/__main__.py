@@ -1,4 +1,4 @@
-"""`make simulate`: ten thousand worlds on two processes. Usage: python -m tests.simulation [SEED]; COUNT=n, FIRST=n."""
+"""`make simulate`: ten thousand worlds on two processes. Usage: python -m tests.simulation [SEED]; COUNT=n, FIRST=n, PROCESSES=n."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from tests.simulation.run import Outcome, run
 
 COUNT = 10_000
-PROCESSES = 2
+PROCESSES = int(os.environ.get("PROCESSES", "2"))
 SHOWN_FAILURES = 3
 
 console = Console()

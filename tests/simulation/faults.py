@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 from moldau.wire.records import batches
-from tests.simulation.admin import SET, TOPIC_RESOURCE
-from tests.simulation.audit import INTERNAL
 from tests.simulation.consumers import Consumer
-from tests.simulation.copies.output import Side
-from tests.simulation.copies.spectator import Spectator
-from tests.simulation.groups.roster import Roster
+from tests.simulation.guests import invite
 from tests.simulation.ledger import Ledger
 from tests.simulation.media import Folder, Inode
-from tests.simulation.office import GROUP, TRANSACTION
-from tests.simulation.plan import COPY, DIRECTORIES, INPUT, OUTPUT, OUTPUT_PARTITIONS
+from tests.simulation.plan import DIRECTORIES, INPUT
 from tests.simulation.producers import Producer
 from tests.simulation.topics import Topic
 
@@ -25,11 +20,6 @@ if TYPE_CHECKING:
 
 METADATA = "__cluster_metadata-0"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-COMPACTED = (
-    ("internal.segment.bytes", SET, "1500"),
-    ("min.cleanable.dirty.ratio", SET, "0.0"),
-    ("segment.ms", SET, "500"),
-)
 UNPROTECTED = (*range(8), *range(12, 16))
 """Base offset and leader epoch of a batch: no CRC covers them, so a flipped bit there is nobody's to notice."""
 
@@ -64,44 +54,6 @@ def create_topics(world: World) -> None:
         assert answer.error_code == 0, answer.error_message
         topic = world.topics[name] = Topic(name, configs, answer.topic_id, lasting=name == INPUT)
         topic.extend(partitions)
-
-
-def invite(world: World) -> None:
-    """The clients that read in groups, and those that copy."""
-    plan, topics = world.plan, [world.topics[INPUT]]
-    if plan.copies is not None:
-        make_output(world)
-    if plan.small_internal:
-        shrink_internal_topics(world)
-    for number, kind in enumerate(plan.groups):
-        world.rosters.append(Roster(world, f"g{number}", kind, topics))
-        world.crowd.readers(world.rosters[-1], plan.members, plan.static)
-    if plan.copies is not None:
-        world.rosters.append(Roster(world, COPY, plan.copies, topics))
-        world.crowd.copiers(world.rosters[-1], plan.members)
-        Spectator(world, "spectator")
-    for seat in world.crowd.seats:
-        seat.spawn()
-
-
-def make_output(world: World) -> None:
-    rows = [m.CreateTopicsRequest_CreatableTopicConfig("internal.segment.bytes", "1000")]
-    asked = m.CreateTopicsRequest_CreatableTopic(OUTPUT, OUTPUT_PARTITIONS, 1, [], rows)
-    (answer,) = world.auditor.call(m.CreateTopicsRequest([asked]), 7).topics
-    assert answer.error_code == 0, answer.error_message
-    world.sides += [Side(world, OUTPUT, index) for index in range(OUTPUT_PARTITIONS)]
-
-
-def shrink_internal_topics(world: World) -> None:
-    """So that they are compacted, which must change nothing."""
-    for key_type in (GROUP, TRANSACTION):
-        (found,) = world.auditor.call(m.FindCoordinatorRequest("", key_type, ["any"]), 4).coordinators
-        assert found.error_code == 0, found.error_message
-    for name in INTERNAL:
-        rows = [m.IncrementalAlterConfigsRequest_AlterableConfig(*row) for row in COMPACTED]
-        resource = m.IncrementalAlterConfigsRequest_AlterConfigsResource(TOPIC_RESOURCE, name, rows)
-        (answer,) = world.auditor.call(m.IncrementalAlterConfigsRequest([resource], False), 1).responses
-        assert answer.error_code == 0, answer.error_message
 
 
 def crash(world: World) -> None:

@@ -43,15 +43,12 @@ class Outcome(Enum):
 FENCED = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH, Error.INVALID_PRODUCER_ID_MAPPING)
 LATE = (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID)
 ABORTABLE = (Error.TRANSACTION_ABORTABLE, Error.INVALID_TXN_STATE, *LATE)
-AGAIN = (
-    Error.CONCURRENT_TRANSACTIONS,
-    Error.NOT_ENOUGH_REPLICAS,
-    Error.KAFKA_STORAGE_ERROR,
-    Error.REQUEST_TIMED_OUT,
-    Error.UNKNOWN_TOPIC_OR_PARTITION,
-    Error.OPERATION_NOT_ATTEMPTED,
-    *AWAY,
-)
+AGAIN = {Error.CONCURRENT_TRANSACTIONS, *AWAY}
+# What else may be asked again, by request: a partition may be offline, or a producer id not be written down.
+OFFLINE = {
+    m.ProduceRequest: {Error.NOT_ENOUGH_REPLICAS, Error.KAFKA_STORAGE_ERROR, Error.REQUEST_TIMED_OUT},
+    m.InitProducerIdRequest: {Error.KAFKA_STORAGE_ERROR},
+}
 
 
 class Transactor:
@@ -107,7 +104,7 @@ class Transactor:
             return Outcome.FENCED
         if error in ABORTABLE:
             return Outcome.ABORT
-        if error in AGAIN:
+        if error in AGAIN | OFFLINE.get(type(request), set()):
             if office is not None:
                 office.is_away(error)
             return None
