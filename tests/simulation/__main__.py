@@ -1,4 +1,7 @@
-"""`make simulate`: ten thousand worlds on two processes. Usage: python -m tests.simulation [SEED]; COUNT=n, FIRST=n, PROCESSES=n."""
+"""`make simulate`: ten thousand worlds on two processes.
+
+Usage: python -m tests.simulation [SEED]. In the environment: FIRST=n, COUNT=n, PROCESSES=n.
+"""
 
 from __future__ import annotations
 

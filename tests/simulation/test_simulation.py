@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulation.run import run
 
-CHUNKS, WORLDS = 12, 40
+CHUNKS, WORLDS = 12, 50
 FIRST = 1_000_000
 
 

@@ -127,11 +127,11 @@ class Copier:
     def commit_offsets(self, offsets: dict[Ledger, int]) -> Steps[Outcome]:
         for ledger, offset in offsets.items():
             self.roster.sends(ledger, offset)
-        sent_ms = self.world.clock.now
+        sent_ms, generation = self.world.clock.now, self.member.identity[2]
         outcome = yield from self.transactor.commit_offsets(offsets)
         if outcome is Outcome.DONE:
             for ledger in offsets:
-                self.roster.check_fencing(self.member.holder, ledger, sent_ms)
+                self.roster.check_fencing(self.member.holder, ledger, generation, sent_ms)
         return outcome
 
     def end(self, one: Transaction, work: Work, commit: bool) -> Steps[Outcome]:

@@ -112,7 +112,7 @@ class Reader:
         version = self.world.random.randrange(low, BY_ID + 1)
         for ledger, offset in offsets.items():
             self.roster.sends(ledger, offset, goes_back)
-        sent_ms = self.world.clock.now
+        sent_ms, generation = self.world.clock.now, self.member.identity[2]
         answer = yield from self.member.office.ask(self.commit_request(offsets), version)
         if answer is None:
             self.again(offsets)
@@ -121,7 +121,11 @@ class Reader:
         for topic in answer.topics:
             for part in topic.partitions:
                 ledger = by_name[topic.topic_id if version >= BY_ID else topic.name, part.partition_index]
-                self.told(ledger, offsets[ledger], Error(part.error_code), sent_ms)
+                error = Error(part.error_code)
+                self.told(ledger, offsets[ledger], error)
+                if error is Error.NONE:
+                    self.roster.check_fencing(self.member.holder, ledger, generation, sent_ms)
+                    self.roster.committed(ledger, offsets[ledger], sent_ms)
 
     def go_back(self, offsets: dict[Ledger, int]) -> None:
         """Somebody wants records again: a lower offset is committed, and read from."""
@@ -138,12 +142,10 @@ class Reader:
         member_id, instance, generation = self.member.identity
         return m.OffsetCommitRequest(self.roster.name, generation, member_id, instance, -1, rows)
 
-    def told(self, ledger: Ledger, offset: int, error: Error, sent_ms: float) -> None:
+    def told(self, ledger: Ledger, offset: int, error: Error) -> None:
         self.world.events.note(f"{self.name} commits {ledger} at {offset}: {error.name}")
         if error is Error.NONE:
             self.world.counts["offsets committed"] += 1
-            self.roster.check_fencing(self.member.holder, ledger, sent_ms)
-            self.roster.committed(ledger, offset, sent_ms)
         elif error in LATE or self.member.office.is_away(error):
             self.world.counts["commits refused"] += 1
             self.member.heed(error)

@@ -34,6 +34,7 @@ class Holder:
     heard_ms: float = -1e9
     settled_ms: float = -1e9
     owns: dict[Ledger, int] = field(default_factory=dict)  # with the generation, or epoch, in which it was given
+    lost: dict[Ledger, bool] = field(default_factory=dict)  # it was given to another, which this one does not know yet
 
     def safe_until(self) -> float:
         return min(self.heard_ms + self.session_ms, self.settled_ms + self.rebalance_ms)
@@ -79,6 +80,8 @@ class Roster:
             if self.kind != "consumer":
                 self.check_generation(ledger, member_id, generation)
             self.check_others(holder, ledger, generation)
+            for other in self.holders:
+                other.lost[ledger] = other is not holder and ledger in other.owns
             holder.owns[ledger] = generation
             known = self.claims.get(ledger)
             if known is None or generation >= known.generation:
@@ -94,7 +97,8 @@ class Roster:
         """Nobody who must still be counted on owns it. (Whoever owns it since later was given it; we are late.)"""
         now = self.world.clock.now
         for other in self.holders if not self.world.lost_power else ():
-            if other is not holder and other.owns.get(ledger, FUTURE) <= generation and now < other.safe_until():
+            mine = other.owns.get(ledger, FUTURE) <= generation and not other.lost.get(ledger)
+            if other is not holder and mine and now < other.safe_until():
                 seen = f"{holder.name} was given {ledger} in {generation}, which {other.name} has not given up"
                 raise self.broken(Property.ONE_OWNER, seen)
 
@@ -120,8 +124,10 @@ class Roster:
         if sent_ms >= self.lowered_ms.get(ledger, -1):
             self.floors[ledger] = max(self.floors.get(ledger, NOTHING), offset)
 
-    def check_fencing(self, holder: Holder, ledger: Ledger, sent_ms: float) -> None:
-        claim, mine = self.claims.get(ledger), holder.owns.get(ledger)
+    def check_fencing(self, holder: Holder, ledger: Ledger, generation: int, sent_ms: float) -> None:
+        """A commit was taken. A classic group knows only in which generation its members are, not what they own."""
+        claim = self.claims.get(ledger)
+        mine = holder.owns.get(ledger) if self.kind == "consumer" else generation
         if claim is None or mine is None or claim.holder is holder or self.world.lost_power:
             return
         if claim.generation > mine and claim.at_ms < sent_ms:
