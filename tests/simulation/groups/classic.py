@@ -96,7 +96,6 @@ class ClassicMember:
         if not self.cooperative and self.owned:
             yield from self.client.finish(list(self.owned))
             self.owned.clear()
-        sent_ms = self.world.clock.now
         answer = yield from self.office.ask(self.join_request(), self.join_version)
         if answer is None:
             return
@@ -104,7 +103,7 @@ class ClassicMember:
         self.note(f"join {error.name} {answer.generation_id}")
         if error is Error.NONE:
             self.id = answer.member_id
-            yield from self.sync(answer, sent_ms)
+            yield from self.sync(answer)
         elif error is Error.MEMBER_ID_REQUIRED:
             self.id = answer.member_id
         elif error in (*OUT, Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID) or self.office.is_away(error):
@@ -128,8 +127,8 @@ class ClassicMember:
             [m.JoinGroupRequest_JoinGroupRequestProtocol(self.roster.kind, said)],
         )
 
-    def sync(self, joined: Any, sent_ms: float) -> Steps[None]:
-        """Ask for the assignment, or bring it. The session runs from the join on: who syncs late does not renew it."""
+    def sync(self, joined: Any) -> Steps[None]:
+        """Ask for the assignment, or bring it. Who joins a generation again does not renew its session by that."""
         plans: dict[str, list[Slot]] = {}
         self.led = None
         if joined.leader == self.id and not joined.skip_assignment:
@@ -152,8 +151,7 @@ class ClassicMember:
         if error is Error.NONE:
             self.generation = joined.generation_id
             self.joined = True
-            self.heard(sent_ms)
-            self.holder.settled_ms = sent_ms
+            self.due_ms = 0
             yield from self.take([self.ledger(slot) for slot in read_assignment(answer.assignment)])
         elif error in (*OUT, Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID) or self.office.is_away(error):
             self.heed(error)
@@ -189,17 +187,14 @@ class ClassicMember:
         if error is Error.NONE:
             self.holder.settled_ms = sent_ms
         if error in (Error.NONE, Error.REBALANCE_IN_PROGRESS):
-            self.heard(sent_ms)
+            self.holder.heard_ms = sent_ms
+            self.due_ms = self.world.clock.now + self.beat_ms
         if error is not Error.NONE:
             self.note(f"heartbeat {error.name}")
             known = (*OUT, Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID)
             if error not in known and not self.office.is_away(error):
                 raise self.roster.broken(Property.ANSWERS, f"{self.name} is alive: {error.name}")
             self.heed(error)
-
-    def heard(self, sent_ms: float) -> None:
-        self.holder.heard_ms = sent_ms
-        self.due_ms = self.world.clock.now + self.beat_ms
 
     def leave(self) -> Steps[None]:
         yield from self.client.finish(list(self.owned))
