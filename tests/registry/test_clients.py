@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -25,8 +26,12 @@ from confluent_kafka.schema_registry import (
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from moldau.testing import Broker
 from tests.registry.running import Running, record, unique
@@ -99,6 +104,32 @@ def test_json_schema_goes_there_and_back(client: SchemaRegistryClient) -> None:
     schema = json.dumps({"title": "T", "type": "object", "properties": {"x": {"type": "integer"}}})
     data = JSONSerializer(schema, client)({"x": 5}, context(topic))
     assert JSONDeserializer(schema, schema_registry_client=client)(data, context(topic)) == {"x": 5}
+
+
+def messages() -> Any:
+    """The class of a message in a file that imports one of ours and one of Google's."""
+    pool = descriptor_pool.Default()
+    inner = FileDescriptorProto(name="moldau_inner.proto", package="shop", syntax="proto3")
+    inner.message_type.add(name="Inner").field.add(name="x", number=1, type=5, label=1)
+    outer = FileDescriptorProto(name="moldau_outer.proto", package="shop", syntax="proto3")
+    outer.dependency.extend(["moldau_inner.proto", "google/protobuf/timestamp.proto"])
+    fields = outer.message_type.add(name="Outer").field
+    fields.add(name="part", number=1, type=11, label=1, type_name=".shop.Inner")
+    fields.add(name="at", number=2, type=11, label=1, type_name=".google.protobuf.Timestamp")
+    for file in (inner, outer):
+        pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Outer"))
+
+
+def test_protobuf_goes_there_and_back_with_its_imports(registry: Running, client: SchemaRegistryClient) -> None:
+    topic, outer = unique("topic"), messages()
+    sent = outer(part={"x": 5}, at=Timestamp(seconds=7))
+    data = ProtobufSerializer(outer, client)(sent, context(topic))
+    for other in (client, SchemaRegistryClient({"url": registry.url})):
+        assert ProtobufDeserializer(outer, schema_registry_client=other)(data, context(topic)) == sent
+    shown = registry.get(f"/subjects/{topic}-value/versions/1")
+    assert 'import "moldau_inner.proto";' in shown["schema"]
+    assert shown["references"][0]["subject"] == "moldau_inner.proto"
 
 
 def test_a_rule_of_the_registry_is_applied_by_the_serializer(client: SchemaRegistryClient) -> None:

@@ -271,3 +271,27 @@ def test_a_rule_that_cannot_be_is_refused(registry: Running, subject: str, rule:
     given = body(A, ruleSet={"domainRules": [rule]})
     assert registry.post(f"/subjects/{subject}/versions", given) == (422, 42210)
     assert registry.put(f"/config/{subject}", {"defaultRuleSet": {"domainRules": [rule]}}) == (422, 42210)
+
+
+def test_tags_are_set_and_found(registry: Running, subject: str) -> None:
+    registry.register(subject, {**A, "namespace": "shop"}, metadata={"properties": {"owner": "anna"}})
+    path = f"/subjects/{subject}/versions"
+    field = {"entityPath": "shop.Order.x", "entityType": "sr_field"}
+    whole = {"entityPath": "shop.Order", "entityType": "sr_record"}
+    add = [{"schemaEntity": field, "tags": ["PII", "KEY"]}, {"schemaEntity": whole, "tags": ["PUBLIC"]}]
+    answer = registry.post(f"{path}/latest/tags", {"tagsToAdd": add})
+    assert answer["version"] == 2 and answer["metadata"]["properties"] == {"owner": "anna", "confluent:version": "2"}
+    found = registry.get(f"{path}/2?findTags=PII")
+    assert found["schemaTags"] == [{"schemaEntity": field, "tags": ["PII", "KEY"]}]
+    assert len(registry.get(f"/schemas/ids/{found['id']}?findTags=*")["schemaTags"]) == 2
+    remove = [{"schemaEntity": field, "tags": ["PII"]}, {"schemaEntity": whole, "tags": ["PUBLIC"]}]
+    rule = {"name": "r", "type": "CEL", "mode": "READ"}
+    change = {"tagsToRemove": remove, "newVersion": 3, "rulesToMerge": {"domainRules": [rule]}}
+    assert registry.post(f"{path}/2/tags", change)["ruleSet"] == {"domainRules": [rule]}
+    assert registry.get(f"{path}/3?findTags=*")["schemaTags"] == [{"schemaEntity": field, "tags": ["KEY"]}]
+    nowhere = [{"schemaEntity": {**field, "entityPath": "shop.Order.q"}, "tags": ["PII"]}]
+    assert registry.post(f"{path}/3/tags", {"tagsToAdd": nowhere}) == (422, 42201)
+    assert registry.post(f"{path}/3/tags", {"tagsToAdd": [{"tags": []}]}) == (422, 422)
+    assert registry.post(f"{path}/3/tags", {"newVersion": 9, "tagsToAdd": add}) == (422, 42201)
+    assert registry.post(f"{path}/9/tags", {"tagsToAdd": add}) == (404, 40402)
+    assert registry.post("/subjects/nobody/versions/1/tags", {"tagsToAdd": add}) == (404, 40401)

@@ -56,6 +56,7 @@ ENDPOINTS = (
     Endpoint("DELETE", "/subjects/{subject}/versions/{version}", changes.delete_version, WRITE),
     Endpoint("GET", "/subjects/{subject}/versions/{version}/schema", queries.show_version_schema, FORMAT),
     Endpoint("GET", "/subjects/{subject}/versions/{version}/referencedby", queries.list_referrers),
+    Endpoint("POST", "/subjects/{subject}/versions/{version}/tags", changes.tag, WRITE),
     Endpoint("GET", "/subjects/{subject}/metadata", queries.latest_with_metadata, FORMAT),
     Endpoint("GET", "/schemas", queries.list_schemas),
     Endpoint("GET", "/schemas/types", queries.schema_types),

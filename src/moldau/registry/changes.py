@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from moldau.http import HttpError
-from moldau.registry import commands, names
+from moldau.registry import commands, names, tags
 from moldau.registry.calls import Call
 from moldau.registry.commands import Change
 from moldau.registry.errors import refuse, unprocessable
-from moldau.registry.policies import LEVEL, config_change
-from moldau.registry.queries import shown
-from moldau.registry.records import Json
+from moldau.registry.policies import (
+    KINDS,
+    LEVEL,
+    check_metadata,
+    check_rules,
+    config_change,
+    merged_rules,
+    with_version,
+)
+from moldau.registry.queries import found_version, shown
+from moldau.registry.records import Json, Version
+
+PROTOBUF = "PROTOBUF"
 
 
 def register(call: Call) -> Change:
@@ -18,12 +28,53 @@ def register(call: Call) -> Change:
         raise refuse(42208, call.path["subject"])
     normalize = call.registry.normalizes(call.subject, call.flag("normalize"))
     change = commands.register(call.registry, call.subject, given, normalize=normalize, force=call.flag("force"))
+    # confluent-kafka keeps the answer's text for its deserializer, which wants Protobuf serialized, as it was sent.
+    return _registered(call, change, given.schema if given.type == PROTOBUF and given.schema else None)
+
+
+def _registered(call: Call, change: Change, as_sent: str | None = None) -> Change:
     version = change.answer
-    text = version.schema
+    text = as_sent or version.schema
     if call.text("format"):
         text = call.registry.schemas.formatted(version, call.text("format"))
     answer = {name: value for name, value in shown(version, text).items() if name not in ("subject", "deleted")}
     return Change(change.records, answer)
+
+
+def tag(call: Call) -> Change:
+    """The next version of a subject: this one with other tags, metadata or rules."""
+    request = call.object()
+    if not names.is_valid(call.path["subject"]):
+        raise refuse(42208, call.path["subject"])
+    version = found_version(call, deleted=False)
+    for rules in (request.get("ruleSet"), request.get("rulesToMerge")):
+        check_rules(rules)
+    check_metadata(request.get("metadata"))
+    number = request.get("newVersion") or 0
+    if not isinstance(number, int):
+        raise unprocessable(f"newVersion cannot be {number!r}.")
+    given = commands.Candidate(
+        tags.changed(version, request.get("tagsToAdd"), request.get("tagsToRemove")),
+        version.type,
+        version.references,
+        with_version(request.get("metadata") or version.metadata, number),
+        _rules(call, request, version),
+        max(number, 0),
+    )
+    return _registered(call, commands.register(call.registry, version.subject, given, normalize=False))
+
+
+def _rules(call: Call, request: Json, version: Version) -> Json | None:
+    """The rules that are given; or the newest version's with some merged in and some taken away by name."""
+    merge, remove = request.get("rulesToMerge"), request.get("rulesToRemove") or []
+    if merge is None and not remove:
+        return request.get("ruleSet")
+    latest = call.registry.store.version(version.subject, commands.LATEST, deleted=False) or version
+    merged = merged_rules(latest.rules, merge) or {}
+    return {
+        kind: [rule for rule in rules if rule.get("name") not in remove] if kind in KINDS else rules
+        for kind, rules in merged.items()
+    }
 
 
 def delete_version(call: Call) -> Change:

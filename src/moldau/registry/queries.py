@@ -7,7 +7,7 @@ from uuid import UUID
 
 from moldau import __version__
 from moldau.http import HttpError
-from moldau.registry import names
+from moldau.registry import names, tags
 from moldau.registry.calls import Call
 from moldau.registry.commands import LATEST, Registry, incompatibilities, is_same, referrers, with_defaults
 from moldau.registry.errors import refuse
@@ -100,7 +100,14 @@ def found_version(call: Call, *, deleted: bool) -> Version:
 
 def show_version(call: Call) -> Json:
     version = found_version(call, deleted=call.flag("deleted"))
-    return _qualified(call, version, shown(version, _text(call, version)))
+    return _qualified(call, version, _tagged(call, version, shown(version, _text(call, version))))
+
+
+def _tagged(call: Call, version: Version, answer: Json) -> Json:
+    """With the entities that have one of the tags in `findTags`."""
+    wanted = call.query.getlist("findTags")
+    rows = tags.found(version, wanted) if wanted else []
+    return answer | ({"schemaTags": rows} if rows else {})
 
 
 def show_version_schema(call: Call) -> str:
@@ -215,7 +222,7 @@ def _with_id(call: Call) -> list[Version]:
 
 def show_schema(call: Call) -> Json:
     version = _with_id(call)[0]
-    answer = _qualified(call, version, shown(version, _text(call, version)))
+    answer = _qualified(call, version, _tagged(call, version, shown(version, _text(call, version))))
     answer.pop("id")
     if not call.text("subject"):
         del answer["subject"], answer["version"]
