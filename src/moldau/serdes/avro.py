@@ -6,7 +6,7 @@ import io
 import json
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -58,9 +58,13 @@ def codec(schema: Schema) -> Codec:
         raise SerdeError(f"the schema is {schema.type}, not AVRO")
     parsed = parse("AVRO", schema.text, schema.references, dict(schema.resolved))
     text = formatted(parsed, "resolved")
-    recursive = is_recursive(parsed.raw, ())
-    countless = not recursive and is_countless(parsed.raw)
-    return Codec(parsed.raw, parsed.name, fastavro.parse_schema(json.loads(text)), recursive, countless)
+    facts = Facts()
+    try:
+        facts.walk(parsed.raw)
+        known = fastavro.parse_schema(json.loads(text))
+    except RecursionError:
+        raise SerdeError("the schema nests too deeply") from None
+    return Codec(parsed.raw, parsed.name, known, facts.recursive, facts.countless)
 
 
 def children(node: Node) -> list[Node]:
@@ -76,28 +80,38 @@ def children(node: Node) -> list[Node]:
     return []
 
 
-def is_recursive(node: Node, above: tuple[Node, ...]) -> bool:
-    if any(node is other for other in above):
-        return True
-    return any(is_recursive(child, (*above, node)) for child in children(node))
+@dataclass(slots=True)
+class Facts:
+    """What is dangerous about a schema, found in one walk over its types, however often each is used."""
+
+    recursive: bool = False
+    countless: bool = False
+    open: set[int] = field(default_factory=set)
+    hollow: dict[int, bool] = field(default_factory=dict)  # by identity: takes no bytes at all
+
+    def walk(self, node: Node) -> bool:
+        """Whether values of the node take no bytes."""
+        if id(node) in self.open:
+            self.recursive = True
+            return False
+        if id(node) not in self.hollow:
+            self.open.add(id(node))
+            inner = [self.walk(child) for child in children(node)]
+            self.open.discard(id(node))
+            self.hollow[id(node)] = is_hollow(node, inner)
+            self.countless |= isinstance(node, Array) and inner[0]
+        return self.hollow[id(node)]
 
 
-def is_countless(node: Node) -> bool:
-    if isinstance(node, Array) and not smallest(node.items):
-        return True
-    return any(is_countless(child) for child in children(node))
-
-
-def smallest(node: Node) -> int:
-    """The fewest bytes that a value takes."""
+def is_hollow(node: Node, inner: list[bool]) -> bool:
     match node:
         case Primitive():
-            return {"null": 0, "float": 4, "double": 8}.get(node.kind, 1)
+            return node.kind == "null"
         case Named(kind="fixed"):
-            return node.size
+            return node.size == 0
         case Named(kind="record" | "error"):
-            return sum(smallest(entry.type) for entry in node.fields)
-    return 1
+            return all(inner)
+    return False
 
 
 @dataclass(slots=True)
