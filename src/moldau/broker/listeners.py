@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from moldau.settings import Endpoint, SettingError, Settings, endpoints
 
@@ -26,8 +26,7 @@ class ListenError(Exception):
     """A listener cannot be opened: a sentence for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     """A bound socket, its name and protocol, where it listens and what clients are told."""
 
     name: str

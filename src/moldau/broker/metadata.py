@@ -7,7 +7,7 @@ quorum can take it over. A directory that Apache Kafka wrote is understood: its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
@@ -155,7 +155,7 @@ class Metadata:
             broker_id=self.node.id,
             incarnation_id=self.node.random.randbytes(16),
             broker_epoch=self.log.end_offset,
-            end_points=[m.RegisterBrokerRecord_BrokerEndpoint(*astuple(endpoint)) for endpoint in endpoints],
+            end_points=[m.RegisterBrokerRecord_BrokerEndpoint(*endpoint) for endpoint in endpoints],
             features=[m.RegisterBrokerRecord_BrokerFeature(f.name, f.low, f.high) for f in SUPPORTED],
             rack=self.node.settings["broker.rack"],
             fenced=False,

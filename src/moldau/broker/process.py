@@ -13,9 +13,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.broker import logs
 from moldau.settings import SettingError, Settings, read_properties
@@ -38,8 +37,7 @@ class UserError(Exception):
     """A mistake of the user or of the surroundings: one sentence that says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What `moldau broker` was asked for."""
 
     config: str | None = None

@@ -12,8 +12,8 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from moldau.log.checkpoints import (
     Damaged,
@@ -50,8 +50,7 @@ class InUse(Exception):
     """Another broker has the directory; the text is a sentence for the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """Who a directory belongs to; ids are text as Kafka writes them. None where the file says nothing."""
 
     cluster_id: str | None

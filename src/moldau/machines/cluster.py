@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.machines.acls import Acls
 
@@ -53,8 +53,7 @@ class Topic:
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a listener of a broker is reached."""
 
     listener: str

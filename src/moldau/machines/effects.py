@@ -36,8 +36,7 @@ class Change(NamedTuple):
     encoded: tuple[bytes, bytes | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
+class Producer(NamedTuple):
     """The producer in whose transaction changes are made: they count when its commit marker comes."""
 
     id: int

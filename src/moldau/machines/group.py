@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, Protocol
 
 from moldau.machines.effects import Change
@@ -31,8 +30,7 @@ class Client(NamedTuple):
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(NamedTuple):
     """From when on the retention of a group's offsets counts: a moment, or None for that of each commit."""
 
     since_ms: int | None = None

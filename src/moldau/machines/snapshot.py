@@ -41,7 +41,7 @@ def broker_record(broker: Broker) -> Any:
         broker_id=broker.id,
         incarnation_id=broker.incarnation,
         broker_epoch=broker.epoch,
-        end_points=[m.RegisterBrokerRecord_BrokerEndpoint(*astuple(endpoint)) for endpoint in broker.endpoints],
+        end_points=[m.RegisterBrokerRecord_BrokerEndpoint(*endpoint) for endpoint in broker.endpoints],
         features=[m.RegisterBrokerRecord_BrokerFeature(name, *levels) for name, levels in broker.features.items()],
         rack=broker.rack,
         fenced=broker.fenced,
