@@ -1,5 +1,6 @@
 """The loads of the coordinators: groups that share out partitions, commits of offsets, exactly-once copying."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -8,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from benchmarks import client, kafka, probe, topics
@@ -22,6 +23,7 @@ COPIER_JVM = ("java", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=erro
 COPY_SECONDS = 120
 WARM_SHARE = 0.3  # of the records that the Java copier copies before its rate counts: it compiles itself meanwhile
 NUMBERS = itertools.count(1)
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 def group_name() -> str:
@@ -34,15 +36,43 @@ def per_request(sample: Sample) -> Sample:
     return sample
 
 
-def share_out(broker: Broker, effort: Effort, *, protocol: str, members: int, partitions: int, rounds: int) -> Samples:
-    """Raw members, a connection each; see members.c."""
+def share_out(
+    broker: Broker,
+    effort: Effort,
+    *,
+    protocol: str,
+    members: int,
+    partitions: int,
+    rounds: int,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> Samples:
+    """Raw members, a connection each; see members.c. `settings` are those of the brokers meanwhile."""
     rounds = max(3, effort.count(rounds))
-    with topics.topic(broker, partitions) as topic:
+    with topics.topic(broker, partitions) as topic, changed(broker, settings):
         while True:
             shape: Options = {"connections": members, "count": rounds, "topic": topic, "partitions": partitions}
             wait_for_coordinator(broker)
             sample = measured(broker, protocol, {"port": broker.port, "group": group_name()} | shape)
             yield per_request(sample)
+
+
+@contextlib.contextmanager
+def changed(broker: Broker, settings: Mapping[str, str]) -> Iterator[None]:
+    """Dynamic settings of the brokers for the time of a block."""
+    for name, value in settings.items():
+        change(broker, name, value)
+    try:
+        yield
+    finally:
+        for name in settings if broker.alive else ():
+            change(broker, name, None)
+
+
+def change(broker: Broker, name: str, value: str | None) -> None:
+    with socket.create_connection(("127.0.0.1", broker.port), 10) as connection:
+        (error,) = struct.unpack_from(">h", probe.call(connection, probe.setting_frame(name, value)), 12)
+    if error:
+        raise BenchError(f"{broker.name} refused {name}={value} with error {error}.")
 
 
 def wait_for_coordinator(broker: Broker) -> None:

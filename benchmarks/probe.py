@@ -14,6 +14,7 @@ import google_crc32c
 from benchmarks.places import BenchError
 
 METADATA, PRODUCE, OFFSET_COMMIT, FIND_COORDINATOR, LIST_GROUPS = (3, 8), (0, 7), (8, 9), (10, 2), (16, 2)
+ALTER_CONFIGS, ALL_BROKERS = (44, 0), b"\4" + bytes(2)
 RECORD = bytes(range(100))
 
 
@@ -62,6 +63,12 @@ def compact(value: str) -> bytes:
 def coordinator_frame(group: str) -> bytes:
     """Asks who looks after a group; the first such question lets the broker create the offsets topic."""
     return frame(FIND_COORDINATOR, text(group) + b"\0")
+
+
+def setting_frame(name: str, value: str | None) -> bytes:
+    """Sets a setting of all brokers; None goes back to what it was."""
+    change = b"\1" + struct.pack(">h", -1) if value is None else b"\0" + text(value)
+    return frame(ALTER_CONFIGS, struct.pack(">i", 1) + ALL_BROKERS + struct.pack(">i", 1) + text(name) + change + b"\0")
 
 
 def commit_frame(group: str, topic: str, partitions: int) -> bytes:

@@ -52,7 +52,8 @@ METHOD = """\
   other join again, and the time is from the last JoinGroup to the last SyncGroup answered. Consumer (KIP-848): all join
   a new group at once, and come back at once with what they were given, else after 20 ms; the time is from the last
   join until each has its share in the same epoch. Of that a second is `group.consumer.assignment.interval.ms`, which
-  both wait before they assign a second time. The figure of a run is the median of 20 rebalances.
+  both wait before they assign a second time; in the row with an assignment for each join it is 0. The figure of a run
+  is the median of 20 rebalances.
 - Exactly-once copying moves 300,000 records of 100 bytes from partition to partition in transactions of 1,000: Kafka's
   own TransactionalMessageCopier in Java (batch.size=512 there, so it sends many small requests; its first 30 % are not
   counted), and a loop in Python on confluent-kafka (`benchmarks/copier.py`), which is client-bound.

@@ -83,6 +83,7 @@ SHARED_OUT = (
     Metric("cpu_us", "broker CPU", "ms/rebalance", 1e-3),
 )
 START = Metric("start", "start to first produce", "s", at_most=1 / 15)
+ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 POINTS = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
 
 
@@ -136,13 +137,24 @@ ROWS = (
     ),
     *(
         Row(
-            f"rebalance-{protocol}",
-            f"100 members of 1,000 partitions, {protocol} protocol",
-            partial(coordination.share_out, protocol=protocol, members=100, partitions=1000, rounds=20),
+            f"rebalance-{name}",
+            f"100 members of 1,000 partitions, {title}",
+            partial(
+                coordination.share_out,
+                protocol=name.partition("-")[0],
+                members=100,
+                partitions=1000,
+                rounds=20,
+                settings=settings,
+            ),
             SHARED_OUT,
             rehearsed=True,
         )
-        for protocol in ("classic", "consumer")
+        for name, title, settings in (
+            ("classic", "classic protocol", {}),
+            ("consumer", "consumer protocol, at most an assignment a second (default)", {}),
+            ("consumer-each", "consumer protocol, an assignment with each join", {ASSIGNMENT_INTERVAL: "0"}),
+        )
     ),
     *(
         Row(
