@@ -27,8 +27,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
-from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
-from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
+from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -130,20 +129,6 @@ def test_protobuf_goes_there_and_back_with_its_imports(registry: Running, client
     shown = registry.get(f"/subjects/{topic}-value/versions/1")
     assert 'import "moldau_inner.proto";' in shown["schema"]
     assert shown["references"][0]["subject"] == "moldau_inner.proto"
-
-
-def test_a_rule_of_the_registry_is_applied_by_the_serializer(client: SchemaRegistryClient) -> None:
-    CelExecutor.register()
-    topic = unique("topic")
-    rule = Rule(
-        "positive", None, RuleKind.CONDITION, RuleMode.WRITE, "CEL", None, None, "message.x > 0", None, None, False
-    )
-    schema = Schema(json.dumps(record("x:int")), "AVRO", [], None, RuleSet(None, [rule]))
-    client.register_schema(f"{topic}-value", schema)
-    serializer = AvroSerializer(client, None, conf={"auto.register.schemas": False, "use.latest.version": True})
-    assert serializer({"x": 5}, context(topic))
-    with pytest.raises(SerializationError):
-        serializer({"x": -5}, context(topic))
 
 
 @pytest.mark.needs("kcat")

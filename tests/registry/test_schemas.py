@@ -88,9 +88,9 @@ def test_what_is_not_there_has_its_code(registry: Running, path: str, code: int)
 def test_messages_are_those_that_programs_look_for(registry: Running, subject: str) -> None:
     registry.register(subject, A)
     message = lambda path: httpx.get(registry.url + path).json()["message"]  # noqa: E731
-    assert message("/subjects/nobody/versions") == "Subject 'nobody' not found."
-    assert message(f"/subjects/{subject}/versions/7") == "Version 7 not found."
-    assert message("/schemas/ids/999999") == "Schema 999999 not found"
+    assert message("/subjects/nobody/versions") == "There is no subject 'nobody'."
+    assert message(f"/subjects/{subject}/versions/7") == "There is no version 7."
+    assert message("/schemas/ids/999999") == "There is no schema 999999."
 
 
 def test_a_schema_that_is_not_there_is_not_looked_up(registry: Running, subject: str) -> None:

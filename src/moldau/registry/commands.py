@@ -112,7 +112,7 @@ def register(registry: Registry, subject: str, given: Candidate, *, normalize: b
     if mode not in IMPORTING:
         wanted = _filled(wanted, config, live[-1] if live else None, number)
     elif not wanted.schema.strip():
-        raise refuse(42201, "Empty schema")
+        raise refuse(42201, "There is no schema in the request.")
     strict = given.id < 0 and (config.get("validateNewSchemas") is not False) and registry.validate_new
     wanted = registry.canonical(wanted, new=strict, normalized=normalize)
     if given.version == LATEST:
@@ -130,11 +130,11 @@ def register(registry: Registry, subject: str, given: Candidate, *, normalize: b
 def _check_mode(registry: Registry, subject: str, id: int) -> None:
     mode, place = registry.mode(subject), f"Subject {subject} in context {names.context_of(subject)}"
     if mode in READ_ONLY:
-        raise refuse(42205, f"{place} is in read-only mode")
+        raise refuse(42205, f"{place} is read-only.")
     if id >= 0 and mode not in IMPORTING:
-        raise refuse(42205, f"{place} is not in import mode")
+        raise refuse(42205, f"{place} takes no ids: its mode is not IMPORT.")
     if id < 0 and mode != READWRITE:
-        raise refuse(42205, f"{place} is not in read-write mode")
+        raise refuse(42205, f"{place} cannot be written: its mode is not READWRITE.")
 
 
 def _filled(wanted: Version, config: Json, previous: Version | None, number: int) -> Version:
@@ -142,7 +142,7 @@ def _filled(wanted: Version, config: Json, previous: Version | None, number: int
     settings."""
     if not wanted.schema.strip():
         if previous is None:
-            raise refuse(42201, "Empty schema")
+            raise refuse(42201, "There is no schema in the request.")
         wanted = wanted.but(schema=previous.schema, type=previous.type, references=previous.references)
     return with_defaults(wanted, config, previous, number)
 
@@ -207,11 +207,11 @@ def incompatibilities(registry: Registry, subject: str, wanted: Version, previou
 def _added(registry: Registry, wanted: Version, every: list[Version], number: int, mode: str) -> Change:
     store, context = registry.store, names.context_of(wanted.subject)
     if wanted.version > 0 and wanted.version != number and mode not in IMPORTING:
-        raise refuse(42201, "Version is not one more than previous version")
+        raise refuse(42201, f"Version {wanted.version} does not follow: the next is {number}.")
     version = wanted.but(version=wanted.version if wanted.version > 0 else number)
     if version.id >= 0:
         if any(other.md5 != version.md5 for other in store.with_id(context, version.id)):
-            raise refuse(42205, f"Overwrite new schema with id {version.id} in context {context} is not permitted.")
+            raise refuse(42205, f"Id {version.id} of context {context} belongs to another schema.")
     else:
         version = version.but(id=store.highest_id(context) + 1)
     records = []
@@ -280,9 +280,7 @@ def referrers(registry: Registry, version: Version, *, deleted: bool) -> list[Ve
 
 def _check_writable(registry: Registry, subject: str | None) -> None:
     if registry.mode(subject) in READ_ONLY:
-        raise refuse(
-            42205, f"Subject {subject or ''} in context {names.context_of(subject or '')} is in read-only mode"
-        )
+        raise refuse(42205, f"Subject {subject or ''} in context {names.context_of(subject or '')} is read-only.")
 
 
 def _place(version: Version) -> str:
@@ -308,7 +306,7 @@ def delete_config(registry: Registry, subject: str | None) -> Change:
 def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force: bool) -> Change:
     """What may be done with a subject. To import, it must be empty, unless forced."""
     if not registry.modes_change:
-        raise refuse(42205, "Mode changes are not allowed")
+        raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     if mode is not None and (mode := mode.upper()) not in MODES:
         raise refuse(42204)
     if mode == FORWARD and subject != names.GLOBAL:
@@ -322,7 +320,7 @@ def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force
 def _emptied(registry: Registry, subject: str | None) -> list[Record]:
     store = registry.store
     if store.subjects(subject):
-        raise refuse(42205, "Cannot import since found existing subjects")
+        raise refuse(42205, "To import, there must be no subjects yet; force=true does without that.")
     doomed = [version for name in store.subjects(subject, deleted=True) for version in store.versions(name)]
     for version in doomed:
         if referrers(registry, version, deleted=True):
@@ -333,7 +331,7 @@ def _emptied(registry: Registry, subject: str | None) -> list[Record]:
 def delete_mode(registry: Registry, subject: str | None, *, recursive: bool) -> Change:
     """Back to the mode of the surroundings; with `recursive` for all subjects of a context as well."""
     if not registry.modes_change:
-        raise refuse(42205, "Mode changes are not allowed")
+        raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     modes = registry.store.modes
     before = modes.get(subject, READWRITE if subject is None else None)
     if before is None and not recursive:

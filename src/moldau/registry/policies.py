@@ -126,20 +126,20 @@ def check_rules(rules: Any) -> None:
         for rule in rules.get(kind) or ():
             _check_rule(rule, MIGRATION if kind == "migrationRules" else DOMAIN, kind)
             if rule["name"] in seen:
-                raise refuse(42210, f"Found rule with duplicate name '{rule['name']}'")
+                raise refuse(42210, f"Two rules have the name '{rule['name']}'.")
             seen.add(rule["name"])
 
 
 def _check_rule(rule: Any, modes: tuple[str, ...], kind: str) -> None:
     if not isinstance(rule, dict) or not isinstance(rule.get("name"), str):
-        raise refuse(42210, "Missing rule name")
+        raise refuse(42210, "A rule has no name.")
     name = rule["name"]
     if not 0 < len(name) <= LONGEST_NAME or not (name[0].isalpha() or name[0] == "_"):
         raise refuse(42210, f"A rule's name has 1 to {LONGEST_NAME} characters and begins with a letter: '{name}'")
     if not all(sign.isalnum() or sign in "_-" for sign in name):
-        raise refuse(42210, f"Illegal character in rule name: {name}")
+        raise refuse(42210, f"A rule's name has letters, digits, _ and -: '{name}'.")
     if not isinstance(rule.get("type"), str):
-        raise refuse(42210, f"Missing rule type in '{name}'")
+        raise refuse(42210, f"Rule '{name}' has no type.")
     mode = rule.get("mode")
     if mode not in modes:
         raise refuse(42210, f"Rule '{name}' of {kind} has mode {mode}, which must be one of {', '.join(modes)}")

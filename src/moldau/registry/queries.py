@@ -147,7 +147,7 @@ def look_up(call: Call) -> Json:
         if found := _look_up(registry, wanted, deleted=call.flag("deleted")):
             return shown(found, _text(call, found))
     raise (
-        refuse(40403, "")
+        refuse(40403, "of this content")
         if registry.store.versions(call.subject, deleted=call.flag("deleted"))
         else refuse(40401, call.subject)
     )
@@ -172,7 +172,7 @@ def latest_with_metadata(call: Call) -> Json:
     for version in reversed(every):
         if version.metadata is not None and wanted <= ((version.metadata.get("properties") or {}).items()):
             return shown(version, _text(call, version))
-    raise refuse(40403, "") if every else refuse(40401, call.subject)
+    raise refuse(40403, "of this content") if every else refuse(40401, call.subject)
 
 
 def list_schemas(call: Call) -> list[Json]:
@@ -292,7 +292,7 @@ def check_compatibility(call: Call) -> Json:
 
 def _incompatibilities(call: Call, registry: Registry, wanted: Version, previous: list[Version]) -> list[str]:
     if not wanted.schema.strip():
-        raise refuse(42201, "Empty schema")
+        raise refuse(42201, "There is no schema in the request.")
     normalized = registry.normalizes(wanted.subject, call.flag("normalize"))
     strict = registry.validate_new and registry.config(wanted.subject).get("validateNewSchemas") is not False
     wanted = registry.canonical(wanted, new=strict, normalized=normalized)
