@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from moldau.testing import Broker, broker
+from tests.registry.running import Running as Registry
+from tests.registry.running import running as running_registry
 from tests.rest.running import BROKER, Running, running
 
 
@@ -19,4 +21,17 @@ def rest_broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def rest(rest_broker: Broker) -> Iterator[Running]:
     with running(rest_broker.bootstrap_servers) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def rest_registry(rest_broker: Broker) -> Iterator[Registry]:
+    with running_registry(rest_broker.bootstrap_servers) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def typed(rest_broker: Broker, rest_registry: Registry) -> Iterator[Running]:
+    """A proxy that knows a Schema Registry."""
+    with running(rest_broker.bootstrap_servers, registry=rest_registry.url) as started:
         yield started

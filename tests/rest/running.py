@@ -44,7 +44,7 @@ class Refused(tuple):
 class Running:
     """A proxy process and a client of it."""
 
-    def __init__(self, bootstrap_servers: str, *settings: str, registry: str | None = None) -> None:
+    def __init__(self, bootstrap_servers: str, *settings: str, registry: str | None = None, auth: Any = None) -> None:
         command = [sys.executable, "-m", "moldau", "rest", "--bootstrap-servers", bootstrap_servers]
         command += ["--listen", "127.0.0.1:0", "--stop-with-stdin"]
         command += ["--schema-registry-url", registry] if registry else []
@@ -53,7 +53,7 @@ class Running:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.url = self._first_line().removeprefix("ready ").strip()
         assert self.url.startswith("http"), "the proxy did not start"
-        self.http = httpx.Client(base_url=self.url, timeout=60.0)
+        self.http = httpx.Client(base_url=self.url, timeout=60.0, auth=auth)
         self.document = self.http.get("/openapi.json").json()
         self.used: set[tuple[str, str]] = set()
         self._cluster = ""

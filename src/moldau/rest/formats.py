@@ -83,20 +83,6 @@ PLAIN = {
 }
 
 
-class Encoder(NamedTuple):
-    """Keys and values of one request of version 2."""
-
-    format: Format
-    key_schema_id: int | None = None
-    value_schema_id: int | None = None
-
-    def key(self, data: Any) -> bytes | None:
-        return None if data is None else self.format.to_bytes(data)
-
-    def value(self, data: Any) -> bytes | None:
-        return None if data is None else self.format.to_bytes(data)
-
-
 Decoder = Callable[[bytes | None, str, Message], Any]
 
 

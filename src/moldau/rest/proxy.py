@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from moldau.rest.errors import WRONG_SCHEMA, refusal
-from moldau.rest.formats import PLAIN, Decoder, Encoded, Encoder, Format, plain_decoder
+from moldau.rest.errors import KEY_SCHEMA_MISSING, VALUE_SCHEMA_MISSING, refusal
+from moldau.rest.formats import PLAIN, Decoder, Encoded, plain_decoder
 from moldau.rest.instances import Instances
 from moldau.rest.kafka import Kafka
 from moldau.rest.producing import Producing
+from moldau.rest.typed import Chosen, Schemas, Wish, encode
 from moldau.settings import ServiceSettings
+
+SPEC = ("subject", "subject_name_strategy", "schema_id", "schema_version", "schema")  # in the order of a Wish
+MISSING = {"key": KEY_SCHEMA_MISSING, "value": VALUE_SCHEMA_MISSING}
 
 
 class Proxy:
@@ -20,30 +26,45 @@ class Proxy:
         self.kafka = Kafka(settings)
         self.producing = Producing(self.kafka, settings)
         self.instances = Instances(settings)
+        self.schemas = Schemas(settings)
         self.cluster_id = ""
         self.streams = 0
 
     def close(self) -> None:
         self.instances.close()
         self.producing.close()
+        self.schemas.close()
         self.kafka.close()
 
-    async def encode(self, topic: str, field: str, spec: dict[str, Any], headers: list[Any]) -> Encoded:
+    async def encode(self, topic: str, field: str, spec: dict[str, Any]) -> Encoded:
         """A key or value of version 3."""
         name, data = spec.get("type"), spec.get("data")
         if name in PLAIN:
             return Encoded(None if data is None else PLAIN[name].to_bytes(data), name)
-        raise refusal(WRONG_SCHEMA, f"{name or 'a type that is left out'} is not served; use BINARY, JSON or STRING.")
+        parts = (spec.get(part) for part in SPEC)
+        return encode(await self._chosen(Wish(topic, field, name, *parts)), data, topic, field)
 
-    async def encoder(self, topic: str, format: str, body: dict[str, Any]) -> Encoder:
-        """For the keys and values of a request of version 2."""
-        return Encoder(self._plain(format))
+    async def encoder(self, topic: str, format: str, body: dict[str, Any]) -> Callable[[str, Any], Encoded]:
+        """For the keys and values of a request of version 2, as `encoder("key", data)`."""
+        if plain := PLAIN.get(format):
+            return lambda _, data: Encoded(None if data is None else plain.to_bytes(data))
+        chosen: dict[str, Chosen] = {}
+        for field, code in MISSING.items():
+            id, text = body.get(f"{field}_schema_id"), body.get(f"{field}_schema")
+            if id is not None or text is not None:
+                wish = Wish(topic, field, format, id=id, text=text if id is None else None)
+                chosen[field] = await self._chosen(wish)
+            elif any(row.get(field) is not None for row in body["records"]):
+                raise refusal(code)
+
+        def encoded(field: str, data: Any) -> Encoded:
+            return encode(chosen[field], data, topic, field) if field in chosen else Encoded(None)
+
+        return encoded
+
+    async def _chosen(self, wish: Wish) -> Chosen:
+        return self.schemas.known(wish) or await self.kafka.run(self.schemas.find, wish)
 
     def decoder(self, format: str) -> Decoder:
         """For the keys and values that a consumer instance reads."""
-        return plain_decoder(self._plain(format))
-
-    def _plain(self, format: str) -> Format:
-        if format.upper() not in PLAIN:
-            raise refusal(WRONG_SCHEMA, f"{format} is not served; use binary or json.")
-        return PLAIN[format.upper()]
+        return plain_decoder(PLAIN[format]) if format in PLAIN else partial(self.schemas.decode, format)

@@ -93,7 +93,7 @@ async def records(call: Call) -> Response:
     timeout_ms = min(timeout_ms, settings["request.timeout.ms"] * 9 // 10)
     limit = settings["consumer.request.max.bytes"]
     most = limit if most is None or most <= 0 else min(most, limit)
-    decode = partial(_shown, call.proxy.decoder(instance.format))
+    decode = partial(_shown, call.proxy.decoder(instance.format.upper()))
     found = await _use(call, lambda instance: instance.read(decode, timeout_ms, most))
     return json_response(found, media_type)
 

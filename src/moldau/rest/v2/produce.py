@@ -13,13 +13,14 @@ from moldau.rest.producing import Record
 async def produce(call: Call) -> dict[str, Any]:
     topic, body = call["topic_name"], call.body
     fixed = call["partition_id"] if "partition_id" in call.request.path_params else None
-    format = media.V2_FORMAT[call.media_type]
-    encoder = await call.proxy.encoder(topic, format, body)
-    records = []
+    encode = await call.proxy.encoder(topic, media.V2_FORMAT[call.media_type].upper(), body)
+    records, ids = [], {}
     for row in body["records"]:
         partition = fixed if row.get("partition") is None else row["partition"]
         await call.proxy.producing.check(topic, partition)
-        records.append(Record(topic, partition, encoder.key(row.get("key")), encoder.value(row.get("value"))))
+        parts = {field: encode(field, row.get(field)) for field in ("key", "value")}
+        ids |= {field: part.schema_id for field, part in parts.items()}
+        records.append(Record(topic, partition, parts["key"].data, parts["value"].data))
     if not records:
         await call.proxy.producing.check(topic, fixed)
     sent = [await call.proxy.producing.send(record) for record in records]
@@ -32,7 +33,7 @@ async def produce(call: Call) -> dict[str, Any]:
             )
         except HttpError as error:
             offsets.append({"partition": None, "offset": None, "error_code": error.code, "error": str(error)})
-    return {"offsets": offsets, "key_schema_id": encoder.key_schema_id, "value_schema_id": encoder.value_schema_id}
+    return {"offsets": offsets, "key_schema_id": ids.get("key"), "value_schema_id": ids.get("value")}
 
 
 def _post(path: str, takes: str, doc: str) -> Endpoint:

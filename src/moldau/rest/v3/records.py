@@ -64,8 +64,8 @@ async def send(proxy: Proxy, topic: str, body: dict[str, Any]) -> Sent:
         raise refusal(PARTITION_NOT_FOUND)
     headers = [header(row) for row in body.get("headers") or ()]
     key, value = body.get("key"), body.get("value")
-    key_data = None if key is None else await proxy.encode(topic, "key", key, headers)
-    value_data = None if value is None else await proxy.encode(topic, "value", value, headers)
+    key_data = None if key is None else await proxy.encode(topic, "key", key)
+    value_data = None if value is None else await proxy.encode(topic, "value", value)
     when = body.get("timestamp")
     await proxy.producing.check(topic, partition)
     record = Record(
