@@ -61,6 +61,8 @@ class Call:
     def __getitem__(self, name: str) -> Any:
         """What a name in the path stands for here."""
         value = self.request.path_params[name]
+        if "\0" in value:
+            raise HttpError(400, f"{name} has a character that no name has.")
         if name not in NUMBERS:
             return value
         if not value.isascii() or not value.isdecimal() or int(value) >= 2**31:
@@ -167,10 +169,10 @@ async def _body(endpoint: Endpoint, request: Request) -> Any:
     return checked(endpoint.takes or "", document(body))
 
 
-def document(body: bytes) -> Any:
+def document(body: bytes, read: Callable[[bytes], Any] = read_json) -> Any:
     """JSON that can be written again: a lone half of a surrogate pair cannot."""
     try:
-        found = read_json(body)
+        found = read(body)
         if b"\\u" in body:
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -13,6 +13,7 @@ from typing import Any
 
 WORDS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
+    "name": {"type": "string", "pattern": "^[^\\u0000]*$"},  # librdkafka has C's strings
     "boolean": {"type": "boolean"},
     "int16": {"type": "integer", "minimum": -(2**15), "maximum": 2**15 - 1},
     "int32": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
@@ -50,7 +51,7 @@ TAKEN = {
     "NewAcls": "data:[@NewAcl]",
     "NewRecord": "partition_id?:int32|null headers?:[@NewHeader]|null key?:@NewData|null value?:@NewData|null "
     "timestamp?:time|null",
-    "NewHeader": "name:string value?:base64|null",
+    "NewHeader": "name:name value?:base64|null",
     "NewData": f"type?:{FORMAT}|null subject?:string|null subject_name_strategy?:{STRATEGY}|null schema_id?:count|null "
     "schema_version?:count|null schema?:string|null data?:any",
     "NewRecords": "entries:[@NewEntry]",
@@ -59,12 +60,12 @@ TAKEN = {
     "V2Records": "records:[@V2Record] key_schema?:string|null key_schema_id?:count|null value_schema?:string|null "
     "value_schema_id?:count|null",
     "V2PartitionRecords": "+V2Records",
-    "NewConsumer": "id?:string|null name?:string|null format?:string|null auto.offset.reset?:string|null "
+    "NewConsumer": "id?:name|null name?:name|null format?:string|null auto.offset.reset?:string|null "
     "auto.commit.enable?:text fetch.min.bytes?:text consumer.request.timeout.ms?:text",
-    "Subscription": "topics?:[string]|null topic_pattern?:string|null",
-    "V2Partition": "topic:string partition:count",
+    "Subscription": "topics?:[name]|null topic_pattern?:name|null",
+    "V2Partition": "topic:name partition:count",
     "V2Partitions": "partitions:[@V2Partition]",
-    "V2Offset": "topic:string partition:count offset:offset metadata?:string|null",
+    "V2Offset": "topic:name partition:count offset:offset metadata?:name|null",
     "V2Offsets": "offsets:[@V2Offset]",
 }
 GIVEN = {
