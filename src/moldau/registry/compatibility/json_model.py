@@ -15,7 +15,7 @@ from typing import Any
 from referencing.exceptions import Unresolvable
 
 from moldau.serdes.schemas import Parsed, SchemaError
-from moldau.serdes.schemas.json_schema import DRAFTS, draft_of, id_of, is_modern, resources
+from moldau.serdes.schemas.json_schema import DRAFTS, draft_of, id_of, is_modern, resources, within
 from moldau.serdes.schemas.json_text import dumps
 from moldau.serdes.schemas.parsed import Limits
 
@@ -116,7 +116,7 @@ class Loader:
         if not isinstance(schema, dict):
             return Node("false" if schema is False else "true")
         if id(schema) not in self.known:
-            inside = resolver.in_subresource(self.draft.create_resource(schema))
+            inside = within(resolver, schema, self.draft)
             read = self.read_modern if self.modern else self.read_older
             self.known[id(schema)] = described(read(schema, inside), schema, self.draft, self.modern)
         return self.known[id(schema)]

@@ -9,30 +9,34 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from sys import maxsize
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from . import avro_text, json_schema, json_text, proto_text
 from .avro import Named, parse_avro
-from .parsed import DEFAULT_LIMITS, NOTHING, Limits, Parsed, Reference, SchemaError, check_size
+from .parsed import DEFAULT_LIMITS, NOTHING, UNLIMITED, Entity, Limits, Parsed, Reference, SchemaError, check_size
 from .proto import File
 from .proto_decode import decode, from_base64
 from .proto_descriptor import descriptors, reader
 from .proto_normal import normal_file
 from .proto_parser import parse_proto
 from .proto_scope import imported, scope_of
+from .tags import Tags, tags_of, write_tags
 
 __all__ = [
     "TYPES",
+    "Entity",
     "Limits",
     "Parsed",
     "Reference",
     "SchemaError",
     "file_descriptors",
     "formatted",
+    "imports_of",
     "normalize",
     "parse",
+    "tags_of",
+    "with_tags",
 ]
 
 TYPES = ("JSON", "PROTOBUF", "AVRO")
@@ -130,6 +134,12 @@ def file_descriptors(parsed: Parsed, name: str = "default") -> list[FileDescript
     return descriptors(parsed.raw, imports_of(parsed), name)
 
 
+def with_tags(parsed: Parsed, add: Tags, remove: Tags) -> Parsed:
+    """The schema with tags added to some of its entities, and then removed from some."""
+    again = parse(parsed.type, write_tags(parsed, add, remove), parsed.references, parsed.resolved, limits=UNLIMITED)
+    return replace(again, version=parsed.version, reserved=parsed.reserved)
+
+
 def formatted(parsed: Parsed, format: str) -> str:
     """The text in a format of the schema's type; one that is not known is the canonical text, as Confluent has it."""
     match parsed.type, format.strip().lower():
@@ -142,6 +152,5 @@ def formatted(parsed: Parsed, format: str) -> str:
     return parsed.text
 
 
-UNLIMITED = Limits(maxsize, maxsize, maxsize)  # for what has been parsed within its limits before
 READERS = {"AVRO": read_avro, "JSON": read_json, "PROTOBUF": read_protobuf}
 NORMALIZERS = {"AVRO": normalize_avro, "JSON": normalize_json, "PROTOBUF": normalize_protobuf}

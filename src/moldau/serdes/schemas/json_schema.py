@@ -12,13 +12,13 @@ from urllib.parse import urljoin
 
 import jsonschema_specifications
 from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator, Draft202012Validator
-from jsonschema.exceptions import SchemaError as MetaschemaError
 from jsonschema.exceptions import best_match
 from referencing import Registry, Resource
 from referencing import jsonschema as drafts
 from referencing.exceptions import Unresolvable
 
 from . import json_text
+from .json_plain import is_plain
 from .parsed import Limits, SchemaError
 
 DRAFTS = {
@@ -30,6 +30,25 @@ DRAFTS = {
 }
 BY_URI = {f"{scheme}://json-schema.org/{name}/schema": name for name in DRAFTS for scheme in ("http", "https")}
 BY_URI |= {f"{scheme}://json-schema.org/schema": "draft-04" for scheme in ("http", "https")}
+# Keywords with a schema, a list of schemas, and schemas by name.
+HOLDS_ONE = frozenset(
+    (
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    )
+)
+HOLDS_MANY = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
+HOLDS_NAMED = frozenset(("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"))
 DEFINITIONS = ("definitions", "$defs")
 
 
@@ -80,34 +99,73 @@ def with_defs(document: Any) -> Any:
 
 def check(document: Any, resolved: Mapping[str, str], limits: Limits) -> None:
     """What a first registration asks for: the document fulfils its metaschema, and every $ref leads somewhere."""
-    validator = DRAFTS[draft_of(document)][1]
-    error = best_match(validator(validator.META_SCHEMA).iter_errors(document))
-    if error is not None:
-        where = "/".join(map(str, error.absolute_path))
-        raise SchemaError(f"at #/{where}: {error.message[:300]}")
+    check_metaschema(document)
     try:
         for _ in reachable(document, resolved, limits):
             pass
     except Unresolvable as unresolvable:
         raise SchemaError(f"$ref {unresolvable.ref!r} leads nowhere") from None
-    except MetaschemaError as broken:
-        raise SchemaError(str(broken.message)) from None
+
+
+def check_metaschema(document: Any) -> None:
+    """Looks at one schema after the other, each without those inside of it: the library's way down is recursive, takes
+    many calls a level, and is slow; so it gets only those that are not plainly right.
+    """
+    draft = draft_of(document)
+    kind = DRAFTS[draft][1]
+    validator = kind(kind.META_SCHEMA)
+    waiting: list[tuple[str, Any]] = [("#", document)]
+    while waiting:
+        path, schema = waiting.pop()
+        inside: list[tuple[str, Any]] = []
+        alone = hollow(schema, path, inside)
+        error = None if is_plain(alone, draft) else best_match(validator.iter_errors(alone))
+        if error is not None:
+            raise SchemaError(f"at {'/'.join((path, *map(str, error.absolute_path)))}: {error.message[:300]}")
+        waiting += reversed(inside)
+
+
+def hollow(schema: Any, path: str, inside: list[tuple[str, Any]]) -> Any:
+    """A schema with every schema in it emptied; those go to `inside`, with their paths."""
+    if not isinstance(schema, dict):
+        return schema
+    made = dict(schema)
+    for keyword, value in schema.items():
+        where = f"{path}/{keyword}"
+        if keyword in HOLDS_ONE and isinstance(value, dict):
+            inside.append((where, value))
+            made[keyword] = {}
+        elif keyword in HOLDS_NAMED and isinstance(value, dict):
+            inside += ((f"{where}/{name}", inner) for name, inner in value.items() if isinstance(inner, dict))
+            made[keyword] = {name: {} if isinstance(inner, dict) else inner for name, inner in value.items()}
+        elif keyword in HOLDS_MANY and isinstance(value, list):
+            inside += (
+                (f"{where}/{position}", inner) for position, inner in enumerate(value) if isinstance(inner, dict)
+            )
+            made[keyword] = [{} if isinstance(inner, dict) else inner for inner in value]
+    return made
 
 
 def reachable(document: Any, resolved: Mapping[str, str], limits: Limits) -> Iterator[Any]:
     """Every subschema in use, through all $refs; definitions that nothing leads to are not."""
-    resolver = resources(document, resolved, limits).resolver(id_of(document))
-    root = resolver.lookup(id_of(document))
-    waiting, seen = [(root.contents, root.resolver, DRAFTS[draft_of(document)][0])], set()
+    root = resources(document, resolved, limits).resolver(id_of(document)).lookup(id_of(document))
+    draft = DRAFTS[draft_of(document)][0]
+    waiting, seen = [(root.contents, root.resolver)], set[int]()
     while waiting:
-        schema, resolver, draft = waiting.pop()
+        schema, resolver = waiting.pop()
         if id(schema) in seen or not isinstance(schema, dict):
             continue
         seen.add(id(schema))
         yield schema
-        used = {key: value for key, value in schema.items() if key not in DEFINITIONS}
-        for inner in draft.subresources_of(used):
-            waiting.append((inner, resolver.in_subresource(draft.create_resource(inner)), draft))
+        inside: list[tuple[str, Any]] = []
+        hollow({key: value for key, value in schema.items() if key not in DEFINITIONS}, "", inside)
+        waiting += ((inner, within(resolver, inner, draft)) for _, inner in inside)
         if isinstance(schema.get("$ref"), str):
             found = resolver.lookup(schema["$ref"])
-            waiting.append((found.contents, found.resolver, draft))
+            waiting.append((found.contents, found.resolver))
+
+
+def within(resolver: Any, schema: Any, draft: Any) -> Any:
+    """A resolver for what stands inside of a schema, which may have an id of its own."""
+    has_id = isinstance(schema, dict) and ("$id" in schema or "id" in schema)
+    return resolver.in_subresource(draft.create_resource(schema)) if has_id else resolver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import maxsize
 from types import MappingProxyType
 from typing import Any
 
@@ -33,6 +34,15 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+UNLIMITED = Limits(maxsize, maxsize, maxsize)  # for what has been parsed within its limits before
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something in a schema that can have tags: its path, and whether it is a record or a field."""
+
+    path: str
+    type: str  # sr_record or sr_field
 
 
 @dataclass(frozen=True, slots=True)

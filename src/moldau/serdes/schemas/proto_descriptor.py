@@ -168,18 +168,16 @@ class Builder:
             self.waiting.append((made, extensions, path))
 
     def finish(self, pool: DescriptorPool) -> None:
-        """Sets the options that are extensions, with the classes of a pool in which the file itself stands."""
+        """Sets the options that are extensions, with the classes of a pool in which the file itself stands. Those of
+        Confluent mean something also in a file that does not import them.
+        """
         for made, options, path in self.waiting:
-            try:
-                kind = pool.FindMessageTypeByName(f"{OPTIONS_OF}{type(made.options).__name__}")
-            except KeyError:
-                continue
-            message = GetMessageClass(kind)()
             for option in options:
                 full = self.scope.find_extension(option.name, path)
                 if full is not None:
-                    merge_text(message, option_as_text(f"[{full}]", option), pool)
-            made.options.MergeFromString(message.SerializeToString())
+                    set_extension(made.options, full, option, pool)
+                elif option.name.startswith("confluent."):
+                    set_extension(made.options, option.name, option, meta_pool())
 
 
 def edition(name: str) -> pb.Edition.ValueType:
@@ -249,17 +247,27 @@ def into(pool: DescriptorPool, made: pb.FileDescriptorProto) -> None:
         raise SchemaError(f"{made.name if made.name != 'default' else 'the schema'}: {problem}") from None
 
 
+def set_extension(options: Any, name: str, option: Option, pool: DescriptorPool) -> None:
+    try:
+        kind = pool.FindMessageTypeByName(f"{OPTIONS_OF}{type(options).__name__}")
+    except KeyError:
+        return
+    message = GetMessageClass(kind)()
+    merge_text(message, option_as_text(f"[{name}]", option), pool)
+    options.MergeFromString(message.SerializeToString())
+
+
+@cache
+def meta_pool() -> DescriptorPool:
+    """Descriptors and the options that Confluent extends them by."""
+    pool = DescriptorPool()
+    files = {path: known_file(path) or File() for path in ("google/protobuf/descriptor.proto", "confluent/meta.proto")}
+    for path, file in files.items():
+        add(pool, path, file, files)
+    return pool
+
+
 @cache
 def reader() -> Callable[[bytes], Any]:
     """Reads descriptors so that options of Confluent's extensions are understood."""
-    pool = DescriptorPool()
-    for path in ("google/protobuf/descriptor.proto", "confluent/meta.proto"):
-        file = known_file(path)
-        assert file is not None
-        add(
-            pool,
-            path,
-            file,
-            {"google/protobuf/descriptor.proto": known_file("google/protobuf/descriptor.proto") or File()},
-        )
-    return GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FileDescriptorProto")).FromString
+    return GetMessageClass(meta_pool().FindMessageTypeByName("google.protobuf.FileDescriptorProto")).FromString

@@ -112,7 +112,7 @@ def read_member(r: Reader, message: Message) -> None:
 
 def read_field(r: Reader, *, labelled: bool = True) -> Field:
     label = None
-    if labelled and r.peek().text in LABELS and r.peek(1).text not in ("=", "."):
+    if labelled and r.peek().text in LABELS:
         label = r.next().text
     if r.peek().text == "group" and r.peek(2).text == "=":
         return read_group(r, label)
