@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from math import inf
 from random import Random
@@ -88,6 +88,8 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
+        self._telemetry: Telemetry | None = None
+        self._cleaner: Cleaner | None = None
         self.groups = group_coordinators(self)
         self.transactions = transaction_coordinators(self)
         self.shares = share_coordinators(self)
@@ -99,17 +101,22 @@ class Node:
         self.metadata = Metadata(self)
         self.authorizer = make_authorizer(settings, self.cluster.acls)
 
-    @cached_property
+    # Not cached_property: that looks at __dict__, which makes every attribute of the node slower from then on.
+    @property
     def telemetry(self) -> Telemetry:
-        from moldau.broker.telemetry import Telemetry
+        if self._telemetry is None:
+            from moldau.broker.telemetry import Telemetry
 
-        return Telemetry()
+            self._telemetry = Telemetry()
+        return self._telemetry
 
-    @cached_property
+    @property
     def cleaner(self) -> Cleaner:
-        from moldau.log.cleaner import Cleaner
+        if self._cleaner is None:
+            from moldau.log.cleaner import Cleaner
 
-        return Cleaner(self.disk, memory_bytes=self.settings["log.cleaner.dedupe.buffer.size"])
+            self._cleaner = Cleaner(self.disk, memory_bytes=self.settings["log.cleaner.dedupe.buffer.size"])
+        return self._cleaner
 
     @property
     def cluster(self) -> Cluster:
