@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,8 +31,6 @@ def test_a_stream_of_many_documents_is_reported_in_order_and_read_back(rest: Run
 def test_reports_come_while_the_stream_goes_on(rest: Running) -> None:
     """A client that waits for each report before it sends on, on one connection."""
     topic = rest.topic()
-    import socket
-
     host, port = rest.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as wire:
         head = f"POST {rest.cluster}/topics/{topic}/records HTTP/1.1\r\nHost: {host}\r\n"
@@ -188,8 +188,6 @@ def test_a_stream_ends_at_its_limits(rest: Running, rest_broker: Any) -> None:
         assert (first["error_code"], large["error_code"]) == (200, 413)
 
         def slow() -> Iterator[bytes]:
-            import time
-
             for _ in range(20):
                 yield json.dumps({"value": text("a")}).encode()
                 time.sleep(0.1)

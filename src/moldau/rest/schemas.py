@@ -29,7 +29,6 @@ WORDS: dict[str, dict[str, Any]] = {
 }
 FORMAT = "{BINARY,JSON,STRING,AVRO,JSONSCHEMA,PROTOBUF}"
 STRATEGY = "{TOPIC_NAME,RECORD_NAME,TOPIC_RECORD_NAME}"
-SOURCES = "string"
 RESOURCE = "{UNKNOWN,ANY,TOPIC,GROUP,CLUSTER,TRANSACTIONAL_ID,DELEGATION_TOKEN,USER}"
 PATTERN = "{UNKNOWN,ANY,MATCH,LITERAL,PREFIXED}"
 OPERATION = (
@@ -59,7 +58,6 @@ TAKEN = {
     "V2Record": "key?:any value?:any partition?:count|null",
     "V2Records": "records:[@V2Record] key_schema?:string|null key_schema_id?:count|null value_schema?:string|null "
     "value_schema_id?:count|null",
-    "V2PartitionRecords": "+V2Records",
     "NewConsumer": "id?:name|null name?:name|null format?:string|null auto.offset.reset?:string|null "
     "auto.commit.enable?:text fetch.min.bytes?:text consumer.request.timeout.ms?:text",
     "Subscription": "topics?:[name]|null topic_pattern?:name|null",

@@ -42,5 +42,5 @@ def _post(path: str, takes: str, doc: str) -> Endpoint:
 
 PRODUCE = (
     _post("/topics/{topic_name}", "V2Records", "Write records to a topic."),
-    _post("/topics/{topic_name}/partitions/{partition_id}", "V2PartitionRecords", "Write records to a partition."),
+    _post("/topics/{topic_name}/partitions/{partition_id}", "V2Records", "Write records to a partition."),
 )

@@ -109,9 +109,8 @@ class Stream(Response):
         settings = call.proxy.settings
         limit = settings["api.v3.produce.request.size.limit.max.bytes"]
         self._splitter = Splitter(limit or settings["size.limit.filter.max.request.body.size"])
-        self._reports: asyncio.Queue[Sent | HttpError | None] = asyncio.Queue(
-            settings["streaming.max.pending.responses"]
-        )
+        self._reports: asyncio.Queue[Sent | HttpError | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(settings["streaming.max.pending.responses"])
         self._end = time.monotonic() + settings.seconds("streaming.connection.max.duration.ms")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,13 +134,18 @@ class Stream(Response):
                     if not going or not (going := await self._take(chunk)):
                         break
             if going and (broken := self._splitter.end()):
-                await self._reports.put(_told(broken))
+                await self._put(_told(broken))
         except TimeoutError:
-            await self._reports.put(HttpError(408, "Request Timeout: the connection is open for longer than allowed."))
+            await self._put(HttpError(408, "Request Timeout: the connection is open for longer than allowed."))
         except ClientDisconnect:
             pass
         finally:
-            await self._reports.put(None)
+            self._reports.put_nowait(None)
+
+    async def _put(self, item: Sent | HttpError) -> None:
+        """A report behind the others, as soon as there is room. The end of all needs none."""
+        await self._room.acquire()
+        self._reports.put_nowait(item)
 
     async def _take(self, chunk: bytes) -> bool:
         documents, broken = self._splitter.feed(chunk)
@@ -150,22 +154,32 @@ class Stream(Response):
                 item = await send(self._proxy, self._topic, parsed(one))
             except HttpError as error:
                 item = error
-            await self._reports.put(item)
+            await self._put(item)
         if broken:
-            await self._reports.put(_told(broken))
+            await self._put(_told(broken))
         return broken is None
 
     async def _write(self, send: Send) -> None:
-        while (item := await self._reports.get()) is not None:
-            lines = [await self._line(item)]
-            while not self._reports.empty() and len(lines) < REPORTS_A_WRITE:
-                if (item := self._reports.get_nowait()) is None:
-                    return await send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
-                lines.append(await self._line(item))
-            await send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
-        return None
+        """Send reports on: those that are due together, and none later because of one that is not due yet."""
+        lines: list[bytes] = []
+
+        async def flush() -> None:
+            if lines:
+                await send({"type": "http.response.body", "body": b"".join(lines), "more_body": True})
+                lines.clear()
+
+        while True:
+            if self._reports.empty() or len(lines) >= REPORTS_A_WRITE:
+                await flush()
+            item = await self._reports.get()
+            if item is None or (isinstance(item, Sent) and not item.written.done()):
+                await flush()
+            if item is None:
+                return
+            lines.append(await self._line(item))
 
     async def _line(self, item: Sent | HttpError) -> bytes:
+        self._room.release()
         try:
             if isinstance(item, HttpError):
                 raise item
