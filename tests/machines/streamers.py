@@ -86,6 +86,9 @@ WORDS = topology(
 )
 
 
+OUT = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND)
+
+
 @dataclass
 class Streamer:
     """A client. It gives up tasks in `settle`, which a test calls when it likes."""
@@ -136,7 +139,8 @@ class Streamer:
     def take(self, answer: Any) -> None:
         self.answer, self.error = answer, answer.error_code
         if self.error:
-            if self.error in (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND):
+            # It joins again, or, told of tasks that there are no more (a topic came back smaller), is started again.
+            if self.error in (*OUT, Error.INVALID_REQUEST):
                 self.epoch, self.owned, self.target = 0, frozenset(), frozenset()
             return
         self.epoch, self.endpoint_epoch = answer.member_epoch, answer.endpoint_information_epoch

@@ -218,14 +218,18 @@ def test_strangers_and_wrong_epochs_are_told(coordinator):
         assert coordinator.beat(one.request(**fields)).error_code == error, fields
 
 
-def test_tasks_that_do_not_exist_are_refused(coordinator):
-    (one,) = running(coordinator, "m1")
-    for slot, problem in (
+@pytest.mark.parametrize(
+    ("slot", "problem"),
+    [
         ((Role.ACTIVE, "7", 0), "Subtopology 7 does not exist in the topology."),
         ((Role.STANDBY, "1", 2), "Task 2 for subtopology 1 is invalid. Number of tasks for this subtopology: 2"),
-    ):
-        one.owned = frozenset({slot})
-        assert one.beat().answer.error_message == problem
+    ],
+)
+def test_tasks_that_do_not_exist_are_refused(coordinator, slot, problem):
+    (one,) = running(coordinator, "m1")
+    one.owned = frozenset({slot})
+    assert one.beat().answer.error_message == problem
+    assert one.error == Error.INVALID_REQUEST
 
 
 def test_a_full_group_takes_no_more_members_but_its_own(coordinator):
