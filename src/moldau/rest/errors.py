@@ -22,19 +22,19 @@ KAFKA, RETRIABLE, NO_BROKER = 50002, 50003, 50302
 
 # What stands before the detail, or the whole message.
 MESSAGES = {
-    TOPIC_NOT_FOUND: "Topic not found.",
-    PARTITION_NOT_FOUND: "Partition not found.",
-    INSTANCE_NOT_FOUND: "Consumer instance not found.",
+    TOPIC_NOT_FOUND: "There is no such topic.",
+    PARTITION_NOT_FOUND: "There is no such partition.",
+    INSTANCE_NOT_FOUND: "There is no such consumer instance.",
     INSTANCE_EXISTS: "The group has a consumer instance of this name already.",
-    ILLEGAL_STATE: "Illegal state: ",
+    ILLEGAL_STATE: "Not in this state: ",
     KEY_SCHEMA_MISSING: "There are keys in the request, and no key schema.",
     VALUE_SCHEMA_MISSING: "There are values in the request, and no value schema.",
     WRONG_DATA: "A JSON value does not fit the schema: ",
-    WRONG_CONSUMER: "Invalid consumer configuration: ",
-    CONSUMER_CONSTRAINT: "Invalid consumer configuration: ",
-    WRONG_SCHEMA: "Invalid schema: ",
-    WRONG_PAYLOAD: "Payload error. ",
-    CANNOT_SERIALIZE: "Error serializing message. ",
+    WRONG_CONSUMER: "The consumer cannot be set up so: ",
+    CONSUMER_CONSTRAINT: "The consumer cannot be set up so: ",
+    WRONG_SCHEMA: "The schema does not hold: ",
+    WRONG_PAYLOAD: "The record cannot be taken: ",
+    CANNOT_SERIALIZE: "The record cannot be encoded: ",
     FORMAT_MISMATCH: "The consumer instance has another embedded format than the one that is asked for.",
 }
 STATUS = {CONSUMER_CONSTRAINT: 422}  # else a code begins with its status

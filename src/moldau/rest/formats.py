@@ -52,7 +52,7 @@ def from_base64(data: Any) -> bytes:
             return binascii.a2b_base64(data.encode(), strict_mode=True) if data else b""
         except (binascii.Error, UnicodeEncodeError):
             pass
-    raise HttpError(400, f"Bad Request: data={excerpt(data)} is not a base64 string.")
+    raise HttpError(400, f"This should be base64: {excerpt(data)}")
 
 
 def from_string(data: Any) -> bytes:

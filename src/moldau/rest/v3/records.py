@@ -54,7 +54,7 @@ def header(row: dict[str, Any]) -> tuple[str, bytes | None]:
     try:
         return row["name"], None if value is None else binascii.a2b_base64(value.encode(), strict_mode=bool(value))
     except (binascii.Error, UnicodeEncodeError):
-        raise HttpError(400, f"headers: the value of {row['name'][:40]!r} is not a base64 string.") from None
+        raise HttpError(400, f"headers: the value of {row['name'][:40]!r} should be base64.") from None
 
 
 async def send(proxy: Proxy, topic: str, body: dict[str, Any]) -> Sent:
@@ -232,7 +232,7 @@ async def produce(call: Call) -> Stream:
         if first.strip():
             break
     if not first.strip():
-        raise refusal(WRONG_PAYLOAD, "Request body is empty. Data is required.")
+        raise refusal(WRONG_PAYLOAD, "there is nothing in the body.")
     if call.proxy.streams >= call.proxy.settings["max.requests.in.flight"]:
         raise HttpError(TOO_MANY, "Too many streams are open; try again later.")
     call.proxy.streams += 1
@@ -244,11 +244,11 @@ async def produce_batch(call: Call) -> Answer:
     names = [entry["id"] for entry in entries]
     most = call.proxy.settings["api.v3.produce.batch.maximum.entries"]
     if not entries:
-        raise refusal(WRONG_BATCH, "Empty batch.")
+        raise refusal(WRONG_BATCH, "The batch has no entries.")
     if len(entries) > most:
         raise refusal(WRONG_BATCH, f"Too many entries in batch: at most {most} are allowed.")
     if len(set(names)) < len(names):
-        raise refusal(WRONG_BATCH, "Batch entry IDs are not distinct.")
+        raise refusal(WRONG_BATCH, "Two entries of the batch have the same id.")
     sent = [await _attempt(send(call.proxy, topic, entry)) for entry in entries]
     done = [one if isinstance(one, HttpError) else await _attempt(report(call.proxy, topic, one)) for one in sent]
     rows = list(zip(names, done, strict=True))
