@@ -126,7 +126,7 @@ class Comparison:
         for part in before:
             compared = {position: self.compare(part, other) for position, other in enumerate(after)}
             edges.append({position: diffs for position, diffs in compared.items() if self.fits(diffs)})
-        pairs = matching([list(fitting) for fitting in edges])
+        pairs = alike_first(edges)
         for position, other in sorted(pairs.items()):
             found += below(f"{old.criterion}/{position}", edges[position][other])
         if len(pairs) < min(len(before), len(after)):
@@ -338,6 +338,13 @@ def set_change(old: set[str] | None, new: set[str] | None) -> str:
     if old == new:
         return ""
     return "EXTENDED" if new >= old else "NARROWED" if old >= new else "CHANGED"
+
+
+def alike_first(edges: Sequence[dict[int, list[Difference]]]) -> dict[int, int]:
+    """A matching in which those go first that have one who differs least."""
+    ordered = [sorted(fitting, key=lambda other: len(fitting[other])) for fitting in edges]
+    turns = sorted(range(len(edges)), key=lambda turn: len(edges[turn][ordered[turn][0]]) if ordered[turn] else 0)
+    return {turns[left]: right for left, right in matching([ordered[turn] for turn in turns]).items()}
 
 
 def criterion(old: Node, new: Node) -> list[Difference]:

@@ -36,15 +36,16 @@ SNIFFED = {
     "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
     "string": {"minLength", "maxLength", "pattern", "format"},
 }
-MODERN = {
-    "array": {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"}
-    | {"unevaluatedItems"},
-    "object": {"properties", "required", "minProperties", "maxProperties", "patternProperties", "additionalProperties"}
-    | {"propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties"},
-    "number": SNIFFED["number"],
-    "string": {"minLength", "maxLength", "pattern"},
-}
+# Keywords of the newer drafts -> the kind they belong to.
+MODERN: dict[str, str] = dict.fromkeys(
+    ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "unevaluatedItems"), "array"
+)
+MODERN |= dict.fromkeys(
+    (*SNIFFED["object"] - {"dependencies"}, "dependentRequired", "dependentSchemas", "unevaluatedProperties"), "object"
+)
+MODERN |= dict.fromkeys(SNIFFED["number"], "number") | dict.fromkeys(SNIFFED["string"] - {"format"}, "string")
 NAMING = ("properties", "patternProperties")  # keywords that say nothing where they name nothing
+LAST = (*NAMING, "unevaluatedItems", "unevaluatedProperties")
 MERGED = ("array", "number", "object", "string")
 
 
@@ -124,7 +125,8 @@ class Loader:
     def read_older(self, schema: dict[str, Any], resolver: Any) -> Node:
         if isinstance(schema.get("$ref"), str):
             return self.reference(schema["$ref"], resolver)
-        found = self.unkinded(schema, resolver)
+        parts = (self.part(keyword, schema, resolver) for keyword in ("enum", *CRITERIA, "not", "const", "if"))
+        found = [part for part in parts if part is not None]
         rest = set(schema)
         kinds = schema.get("type")
         if isinstance(kinds, str):
@@ -136,43 +138,45 @@ class Loader:
         found += [self.typed(kind, schema, resolver) for kind, keywords in SNIFFED.items() if rest & keywords]
         return found[0] if len(found) == 1 else combined("allOf", found) if found else Node("empty")
 
-    def unkinded(self, schema: dict[str, Any], resolver: Any) -> list[Node]:
-        """What the keywords say that belong to no type."""
-        found: list[Node] = []
-        if isinstance(schema.get("enum"), list):
-            found.append(Node("enum", values=list(dict.fromkeys(map(dumps, schema["enum"])))))
-        for criterion in CRITERIA:
-            if isinstance(schema.get(criterion), list):
-                parts = [self.load(part, resolver) for part in schema[criterion]]
-                parts = [one for part in parts for one in flat(part)] if self.modern else parts
-                found.append(combined(criterion, parts))
-        if "not" in schema:
-            found.append(Node("not", inner=self.load(schema["not"], resolver)))
-        if "const" in schema:
-            found.append(Node("const", values=[dumps(schema["const"])]))
-        if "if" in schema:
-            found.append(Node("conditional"))
-        return found
+    def part(self, keyword: str, schema: dict[str, Any], resolver: Any) -> Node | None:
+        """What a keyword says that belongs to no type."""
+        value = schema.get(keyword)
+        match keyword:
+            case "enum" if isinstance(value, list):
+                return Node("enum", values=list(dict.fromkeys(map(dumps, value))))
+            case "allOf" | "anyOf" | "oneOf" if isinstance(value, list):
+                parts = [self.load(part, resolver) for part in value]
+                return combined(keyword, [one for part in parts for one in flat(part)] if self.modern else parts)
+            case "not" if keyword in schema:
+                return Node("not", inner=self.load(value, resolver))
+            case "const" if keyword in schema:
+                return Node("const", values=[dumps(value)])
+            case "if" if keyword in schema:
+                return Node("conditional")
+            case "$ref" | "$dynamicRef" | "$recursiveRef" if isinstance(value, str):
+                return self.reference(value, resolver)
+            case "type" if isinstance(value, str):
+                return bare(value)
+            case "type" if isinstance(value, list):
+                return combined("anyOf", [bare(kind) for kind in value], generated=True)
+        return None
 
     def read_modern(self, schema: dict[str, Any], resolver: Any) -> Node:
-        """Each keyword is a schema; they are joined in turn."""
-        found: list[Node] = []
-        kinds = schema.get("type")
-        if isinstance(kinds, str):
-            found.append(bare(kinds))
-        elif isinstance(kinds, list):
-            found.append(combined("anyOf", [bare(kind) for kind in kinds], generated=True))
-        present = {key for key, value in schema.items() if key not in NAMING or value}
-        found += [self.typed(kind, schema, resolver) for kind, keywords in MODERN.items() if present & keywords]
-        found += self.unkinded(schema, resolver)
-        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-            if isinstance(schema.get(keyword), str):
-                found.append(self.reference(schema[keyword], resolver))
-        if not found:
+        """Each keyword is a schema; they are joined in their order, those that name properties last."""
+        found: list[Node | None] = []
+        done: set[str] = set()
+        for keyword in sorted(schema, key=lambda keyword: keyword in LAST):
+            kind = MODERN.get(keyword, "")
+            if kind and kind not in done and (schema[keyword] or keyword not in NAMING):
+                done.add(kind)
+                found.append(self.typed(kind, schema, resolver))
+            elif not kind:
+                found.append(self.part(keyword, schema, resolver))
+        whole: Node | None = None
+        for part in found:
+            whole = joined(whole, part) if whole and part else whole or part
+        if whole is None:
             return Node("empty")
-        whole = found[0]
-        for part in found[1:]:
-            whole = joined(whole, part)
         return whole.parts[0] if whole.generated and whole.criterion == "allOf" and len(whole.parts) == 1 else whole
 
     def reference(self, ref: str, resolver: Any) -> Node:
@@ -211,18 +215,11 @@ class Loader:
 
     def fill_array(self, node: Node, schema: dict[str, Any], resolver: Any) -> None:
         node.unique = schema.get("uniqueItems") is True
-        items, first = schema.get("items", True), schema.get("prefixItems", [])
-        if isinstance(items, list):
-            items, first = schema.get("additionalItems", True), items
-        elif not self.modern:
-            if "items" in schema:
-                node.items = self.load(items, resolver)
-            items = schema.get("additionalItems", True) if node.items is None else True
+        every, first, rest = self.places(schema)
+        node.items = self.load(every[0], resolver) if every else None
         node.tuple_items = [self.load(item, resolver) for item in first]
-        if self.modern and not first and isinstance(items, dict):
-            node.items = self.load(items, resolver)
-        else:
-            self.fill_additional(node, items, resolver)
+        self.fill_additional(node, rest, resolver)
+        node.additional = node.additional or node.items is not None
         if self.modern:
             if "contains" in schema:
                 node.bounds.setdefault("minContains", 1)
@@ -230,6 +227,19 @@ class Loader:
                 node.bounds = {key: bound for key, bound in node.bounds.items() if not key.endswith("Contains")}
             if "unevaluatedItems" in schema:
                 node.unevaluated = self.load(schema["unevaluatedItems"], resolver)
+
+    def places(self, schema: dict[str, Any]) -> tuple[list[Any], list[Any], Any]:
+        """The schema of every item (or none), of the first items, and of those behind these."""
+        items, first, rest = (
+            schema.get("items", True),
+            schema.get("prefixItems", []),
+            schema.get("additionalItems", True),
+        )
+        if isinstance(items, list):
+            return [], items, rest
+        if not self.modern:
+            return [items] if "items" in schema else [], [], rest
+        return ([items], [], True) if isinstance(items, dict) and not first else ([], first, items)
 
     def fill_additional(self, node: Node, value: Any, resolver: Any) -> None:
         node.additional = value is not False
