@@ -182,7 +182,7 @@ MEMBERS = Script(
         settle("none begins so", 0, (0, 0, [ACCEPT])),
         settle("none ends so", FINAL),
         fetch("nothing was delivered yet", 0, 0, said={0: [(0, 0, [ACCEPT])]}),
-        fetch("a session", 0, 0, 1, max_records=5),
+        fetch("a session", 0, 0, max_records=5),
         fetch("it goes on", 1, max_records=5),
         fetch("at another epoch", 1),
         fetch("the rest", 2),
@@ -236,4 +236,5 @@ MEMBERS = Script(
         fetch("an acquire mode that is not there", 0, 0, member="m5", share_acquire_mode=2),
     ],
     topics={TOPIC: (2, {})},
+    slow=True,  # what Kafka has released when a member asks depends on its threads
 )
