@@ -9,6 +9,7 @@ import pytest
 
 from moldau.registry.compatibility import check
 from moldau.registry.compatibility.json_check import differences
+from moldau.registry.compatibility.json_rules import STRICT
 from moldau.registry.compatibility.matching import matching
 from moldau.serdes.schemas import Parsed, parse
 
@@ -154,6 +155,17 @@ NEW_KEYWORDS: list[tuple[Any, Any, list[str]]] = [
 @pytest.mark.parametrize(("old", "new", "expected"), NEW_KEYWORDS)
 def test_keywords_of_the_newest_draft(old: Any, new: Any, expected: list[str]) -> None:
     assert changes({"$schema": NEWEST, **old}, {"$schema": NEWEST, **new}) == expected
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [*EVERYWHERE, *NEW_KEYWORDS])
+def test_every_change_that_breaks_is_told(old: Any, new: Any, expected: list[str]) -> None:
+    draft = {"$schema": NEWEST}
+    told = check("BACKWARD", schema(draft | new), [schema(draft | old)])
+    broken = [change for change in expected if change.split()[0] not in STRICT]
+    assert sorted(message.split('"')[1] for message in told if message.startswith("{errorType")) == sorted(
+        change.split()[0] for change in broken
+    )
+    assert all(change.split()[1] in "".join(told) for change in broken)
 
 
 def tree(leaf: Any, **more: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.registry.compatibility import check
-from moldau.registry.compatibility.protobuf_check import differences
+from moldau.registry.compatibility.protobuf_check import COMPATIBLE, differences
 from moldau.serdes.schemas import Parsed, Reference, parse
 
 
@@ -65,6 +65,16 @@ CHANGES = [
 @pytest.mark.parametrize(("old", "new", "expected"), CHANGES)
 def test_changes_are_named_and_placed(old: str, new: str, expected: list[str]) -> None:
     assert sorted(str(difference) for difference in differences(proto(old), proto(new))) == expected
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CHANGES)
+def test_every_change_that_breaks_is_told(old: str, new: str, expected: list[str]) -> None:
+    told = check("BACKWARD", proto(new), [proto(old)])
+    broken = [change.split() for change in expected if change.split()[0] not in COMPATIBLE]
+    assert [message.split('"')[1] for message in told if message.startswith("{errorType")] == [
+        name for name, _ in broken
+    ]
+    assert all(path in "".join(told) for _, path in broken)
 
 
 def test_groups_count_as_fields_and_are_no_messages() -> None:

@@ -37,6 +37,7 @@ REFUSED = {
     "{}": "no type",
     '{"type":{"type":"string"}}': "no type",
     '"Nope"': "Nope is used but not defined",
+    '[{"type":"record","name":"B","fields":[]},"a.B"]': "a.B is used but not defined",
     '["int","int"]': "int twice",
     '[["int"]]': "union stands directly",
     '{"type":"array"}': "has no items",

@@ -243,7 +243,7 @@ class Parser:
     def resolved(self, node: Schema) -> Schema:
         if not isinstance(node, Use):
             return node
-        found = self.names.get(qualified(node.name, node.namespace)) or self.names.get(node.name.rpartition(".")[2])
+        found = self.names.get(qualified(node.name, node.namespace)) or self.names.get(node.name)
         if found is None:
             raise SchemaError(f"{qualified(node.name, node.namespace)} is used but not defined")
         return found
