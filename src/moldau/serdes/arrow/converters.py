@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..avro import Avro
 from ..context import Context
+from ..formats import needed
 from ..framing import SchemaRef
 from ..json_schema import JsonSchema
 from ..primitive import PLAIN
@@ -21,8 +22,6 @@ from .json import json_type, read_json_rows, write_json_rows
 from .plain import PlainColumns
 from .protobuf import message_type, read_protobuf, write_protobuf
 from .typed import TypedColumns
-
-FORMATS = (*PLAIN, "avro", "json-schema", "protobuf")
 
 
 class ArrowColumns(Protocol):
@@ -50,11 +49,7 @@ def columns(
     """
     if format in PLAIN:
         return PlainColumns(format)
-    if format not in FORMATS:
-        raise ValueError(f"format {format!r} is not known: use one of {', '.join(FORMATS)}")
-    if registry is None:
-        raise ValueError(f"the format {format} needs a schema registry: set schema.registry.url")
-    settings = settings or {}
+    registry, settings = needed(format, registry), settings or {}
     if format == "json-schema":
         return TypedColumns(
             JsonSchema.of(registry, schema, settings).subjects, json_type, read_json_rows, write_json_rows
