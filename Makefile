@@ -39,7 +39,8 @@ simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate S
 crash: setup    ## kill -9 under load, a hundred times
 	$(PY) -m tests.crash
 
-bench: setup    ## ratios beside Apache Kafka; writes docs/benchmarks.md
+bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks*.md
+	$(PY) -m benchmarks.serdes
 	$(PY) -m benchmarks
 
 docs: setup     ## the pages that are made from tables
