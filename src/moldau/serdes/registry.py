@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
 
 MAX_REFERENCES = 1000
+MAX_SCHEMAS = 10_000  # that are kept
 PREFIX = "schema.registry."
 DEFAULTS = {"timeout": 10, "max.retries": 2, "retries.wait.ms": 100, "retries.max.wait.ms": 1000}
 
@@ -74,6 +75,8 @@ class Registry:
                 found = self.ask(self.client.get_schema_by_guid, str(ref.guid), format)
             else:
                 found = self.ask(self.client.get_schema, ref.id, subject, format)
+            if len(self.schemas) >= MAX_SCHEMAS:
+                self.schemas.pop(next(iter(self.schemas)))  # the oldest
             self.schemas[key] = self.completed(found, format)
         return self.schemas[key]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from .context import Context, SerdeError
 from .framing import SchemaRef
-from .options import Options
+from .options import Options, by_topic
 from .registry import Registered, Registry, Schema
 
 LATEST_SECONDS = 60  # how long "the latest version" is believed
@@ -73,7 +73,7 @@ class Subjects:
 
     def writer(self, ref: SchemaRef, context: Context) -> Schema:
         """The schema that bytes were written with."""
-        subject = self.options.subject_of(context, None) if self.options.subject_of.__name__ == "by_topic" else None
+        subject = self.options.subject_of(context, None) if self.options.subject_of is by_topic else None
         return self.registry.schema(ref, subject, self.format)
 
     def reader(self, context: Context, name: str | None) -> Schema | None:

@@ -7,7 +7,7 @@ from typing import Any
 from .avro_code import BAD_DECIMAL, BAD_LENGTH, BAD_NUMBER, TRUNCATED
 from .kernel import compiled
 
-BUILT_ON = "680fa4cd39b1"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
+BUILT_ON = "32e07735a2e1"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 
 

@@ -10,7 +10,7 @@ from . import avro_code as op
 from .avro_numbers import exceeds, is_utf8, read_decimal, read_length, read_long, write_uuid
 from .kernel import compiled, copy
 
-BUILT_ON = "4c3fe07a2a88"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
+BUILT_ON = "37361880f513"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 
 

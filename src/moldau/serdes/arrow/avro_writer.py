@@ -8,7 +8,7 @@ from . import avro_code as op
 from .avro_numbers import decimal_size, hex_value, write_long
 from .kernel import compiled, copy
 
-BUILT_ON = "4c3fe07a2a88"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
+BUILT_ON = "37361880f513"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 SLACK = 64  # room that every instruction may use without asking
 

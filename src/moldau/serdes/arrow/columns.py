@@ -114,12 +114,13 @@ class Arena:
     def grow(self, counter: int, needed: int) -> None:
         if needed > MAX_COUNT:
             raise SerdeError(f"a column of more than {MAX_COUNT} bytes or items: convert fewer rows at once")
-        old_base, old_capacity, old = self.base, self.capacity.copy(), self.memory
+        used, old_base, old = self.count.copy(), self.base, self.memory
+        used[ROWS] = self.capacity[ROWS]
         self.capacity[counter] = min(max(needed, 2 * int(self.capacity[counter])), MAX_COUNT)
         self.base, size = places(self.layout, self.capacity)
         self.memory = np.zeros(size, np.uint8)
         for number, buffer in enumerate(self.layout.buffers):
-            length = int((old_capacity[buffer.counter] + buffer.extra) * buffer.width)
+            length = int((used[buffer.counter] + buffer.extra) * buffer.width)
             self.memory[self.base[number] :][:length] = old[old_base[number] :][:length]
 
     def slice(self, number: int, count: int) -> np.ndarray:

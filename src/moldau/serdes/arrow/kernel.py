@@ -18,7 +18,12 @@ except ImportError:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function if numba is None else numba.njit(cache=True, nogil=True)(function)
+    if numba is None:
+        return function
+    try:
+        return numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # there is no place on disk that it may write to
+        return numba.njit(nogil=True)(function)
 
 
 def memory(array: Any) -> Any:
