@@ -148,7 +148,11 @@ class Coordinators(Generic[M]):
         return index, self.machine(index)
 
     def machine(self, index: int) -> M:
-        """A partition's machine, loaded if need be; raises Refused where this node cannot have it."""
+        """A partition's machine, loaded if need be; raises Refused where this node cannot have it.
+
+        What is due comes first: a busy node ticks late, and a request must not meet a member whose time is up.
+        """
+        self.tick_machine(index, self.node.clock.wall_ms())
         machine = self.machines.get(index)
         return self.load(index) if machine is None else machine
 

@@ -263,3 +263,9 @@ def test_a_client_that_makes_group_after_group_is_stopped(make_world: Make, way:
     world.advance(60_000)  # longer than any session: who never sends a heartbeat is out
     world.call(m.DeleteGroupsRequest(["g1"]))
     assert make(world, "another") == usual
+
+
+def test_a_member_whose_time_is_up_is_gone_even_if_the_node_ticks_late(quick: World) -> None:
+    enter(quick)
+    quick.clock.now_ms += 10_000
+    assert [row.error_code for row in quick.call(m.DeleteGroupsRequest(["g"])).results] == [Error.NONE]
