@@ -51,7 +51,9 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[tuple[Any, Any]]:
 
 
 def to_bytes(number: int, size: int | None = None) -> bytes:
-    return number.to_bytes(size or (number.bit_length() + 8) // 8, "big", signed=True)
+    """In the fewest bytes, as Java has it: -128 is one."""
+    fewest = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(size or fewest, "big", signed=True)
 
 
 @st.composite
