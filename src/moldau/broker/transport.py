@@ -177,10 +177,7 @@ class Channel:
             return
         if position < end:
             self._keep(view[position:end])
-        if self._server.ready and not self.queued:
-            self.ready(self.connection)  # whoever waited for what came here has it before this one is told
-        else:
-            self.flush()
+        self.flush()
 
     def _hand_over(self, view: memoryview, end: int) -> int:
         """Give whole frames to the node until one must wait or the others' turn has come. Where it stopped."""
