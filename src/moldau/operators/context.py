@@ -1,0 +1,139 @@
+"""What an operator is, and what it sees of the world: one context for each operator of a shard.
+
+A shard is what Kafka Streams calls a task. All that its operators share stands in `Shard`; who runs the shard (the
+test driver, a level of the conveyor) sets its times and its position before each record, so that operators need no
+clock and no input of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from .errors import Failure, Stage
+from .punctuation import Cancellable, Punctuators
+from .record import Raw, Record
+
+UNKNOWN_TIME = -1
+Kind = Literal["stream_time", "wall_clock"]
+
+
+class TopologyError(ValueError):
+    """A topology that cannot be: one sentence that names the node and says what to do."""
+
+
+class Operator(Protocol):
+    """One instance for each shard, made by the factory of its node."""
+
+    def init(self, context: Context) -> None: ...
+
+    def process(self, record: Record) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where the record at hand was read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(slots=True)
+class Shard:
+    """What the operators of a shard share. `source` is None while no record of a topic is at hand: in punctuators."""
+
+    application_id: str = ""
+    id: str = "0_0"
+    system_time: int = 0  # of the last tick
+    stream_time: int = UNKNOWN_TIME
+    source: Raw | None = None  # from which all that happens now comes
+    record: Record = field(default_factory=lambda: Record(None, None, UNKNOWN_TIME))  # at hand, in nodes with stores
+    stores: dict[str, Any] = field(default_factory=dict)
+    dropped: dict[tuple[str, str], int] = field(default_factory=dict)  # (node, why) -> how many
+    by_stream_time: Punctuators = field(default_factory=Punctuators)
+    by_wall_clock: Punctuators = field(default_factory=Punctuators)
+    commit_requested: bool = False
+
+
+class Context:
+    """The world as one operator sees it.
+
+    `forward(record, child=None)` hands a record to all children, or to the one of that name. `emit(record)` hands it
+    to all children and is the shorter way: where there is one child, it is that child's entry itself.
+    """
+
+    __slots__ = ("_allowed", "_shard", "emit", "forward", "name", "settings")
+
+    def __init__(self, name: str, shard: Shard, allowed: frozenset[str], settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self.settings = settings
+        self._shard = shard
+        self._allowed = allowed
+        self.emit: Callable[[Record], None] = _nowhere
+        self.forward: Callable[..., None] = _nowhere
+
+    def store(self, name: str) -> Any:
+        if name not in self._allowed:
+            known = f"stores=[{name!r}]" if name in self._shard.stores else "add_state_store() first"
+            raise TopologyError(f"{self.name} has no access to the store {name!r}: it needs {known}")
+        return self._shard.stores[name]
+
+    @property
+    def stream_time(self) -> int:
+        return self._shard.stream_time
+
+    @property
+    def system_time(self) -> int:
+        return self._shard.system_time
+
+    @property
+    def metadata(self) -> Metadata | None:
+        source = self._shard.source
+        return None if source is None else Metadata(source.topic, source.partition, source.offset)
+
+    @property
+    def application_id(self) -> str:
+        return self._shard.application_id
+
+    @property
+    def task_id(self) -> str:
+        return self._shard.id
+
+    def schedule(
+        self, interval_ms: int, kind: Kind, callback: Callable[[int], None], start: int | None = None
+    ) -> Cancellable:
+        """Calls back with the time, each interval. Stream time counts from 0, so the first call comes with the first
+        record; wall-clock time counts from now, or from `start`.
+        """
+        if interval_ms <= 0:
+            raise ValueError(f"{self.name}: the interval of a punctuator must be at least 1 ms, not {interval_ms}")
+        if kind == "stream_time":
+            return self._shard.by_stream_time.add(start or 0, interval_ms, self.name, callback)
+        if kind == "wall_clock":
+            now = self._shard.system_time
+            first = now + interval_ms if start is None else anchored(start, interval_ms, now)
+            return self._shard.by_wall_clock.add(first, interval_ms, self.name, callback)
+        raise ValueError(f"{self.name}: a punctuator goes by 'stream_time' or by 'wall_clock', not by {kind!r}")
+
+    def dropped(self, why: str) -> None:
+        """One more record that goes no further, as Kafka's metric dropped-records counts them."""
+        counts = self._shard.dropped
+        counts[self.name, why] = counts.get((self.name, why), 0) + 1
+
+    def failure(self, stage: Stage, error: BaseException, record: Record | None, topic: str | None = None) -> Failure:
+        return Failure(stage, self.name, self._shard.id, error, self._shard.source, record, topic)
+
+    def commit(self) -> None:
+        """Asks for a commit soon."""
+        self._shard.commit_requested = True
+
+
+def anchored(start: int, interval_ms: int, now: int) -> int:
+    """The first time of start, start + interval, ... that is not over yet."""
+    return start if start >= now else start + -((start - now) // interval_ms) * interval_ms
+
+
+def _nowhere(record: Record, child: str | None = None) -> None:
+    """Of a node without children."""

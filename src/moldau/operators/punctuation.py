@@ -1,0 +1,47 @@
+"""Punctuators: what is to be called when time has come, in the order in which Kafka Streams would call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .priority import PriorityQueue
+
+
+@dataclass(slots=True, eq=False)
+class Cancellable:
+    """A punctuator that may be called off."""
+
+    at: int
+    interval: int
+    node: str
+    callback: Callable[[int], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass(slots=True)
+class Punctuators:
+    queue: PriorityQueue[Cancellable] = field(default_factory=lambda: PriorityQueue(lambda scheduled: scheduled.at))
+
+    def add(self, at: int, interval: int, node: str, callback: Callable[[int], None]) -> Cancellable:
+        scheduled = Cancellable(at, interval, node, callback)
+        self.queue.add(scheduled)
+        return scheduled
+
+    def run(self, now: int, call: Callable[[Cancellable, int], None]) -> bool:
+        """Calls all that are due, each once however often its interval went by. Whether any was."""
+        any_due = False
+        queue = self.queue
+        while queue.items and queue.items[0].at <= now:
+            due = queue.poll()
+            if due.cancelled:
+                continue
+            call(due, now)
+            any_due = True
+            if not due.cancelled:
+                due.at += max((now - due.at) // due.interval + 1, 1) * due.interval
+                queue.add(due)
+        return any_due

@@ -1,0 +1,56 @@
+"""What a topology knows of a store before it is opened, and what it is opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from moldau.serdes.context import Serde
+
+from ..context import Shard
+from .ordered import OrderedBytes
+
+OnChange = Callable[[bytes, bytes | None, int], None]  # key, value (None: deleted), timestamp
+LATEST = -1  # what `put` of a table's store returns: the value is the latest of its key,
+NOT_PUT = -(2**63)  # or was too old to be kept; anything else is the time until which it holds
+DEFAULT_CACHE_BYTES = 10 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Opening:
+    """What a store is opened with, for one shard."""
+
+    topic: str  # of its changelog, whether it has one or not: the name that serdes are told
+    bytes: OrderedBytes
+    on_change: OnChange | None  # None: no changelog
+    shard: Shard
+    cache_bytes: int = 0  # 0: every change is forwarded; else the last one of each key before a flush
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpec:
+    """A store by name: its kind and serdes, and the function that opens it for a shard.
+
+    `open` is given the spec itself, so that serdes that are known only when the topology is built count.
+    """
+
+    name: str
+    kind: str
+    open: Callable[[StoreSpec, Opening], Any]
+    key: Serde | None = None
+    value: Serde | None = None
+    logged: bool = True
+    cached: bool = False
+    persistent: bool = True
+    retention_ms: int | None = None
+    versioned: bool = False
+    changelog: str | None = None  # a topic that serves as changelog in place of one of its own
+    changelog_settings: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, Any], ...] = field(default=())  # what a kind needs besides
+
+    def with_serdes(self, key: Serde | None, value: Serde | None) -> StoreSpec:
+        return replace(self, key=key, value=value)
+
+    def part(self, name: str) -> Any:
+        return dict(self.parts)[name]

@@ -1,0 +1,45 @@
+"""Timestamp extractors: which time a record has. Each is told the record and the highest time of its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .errors import StreamsError
+from .record import Record
+
+Extractor = Callable[[Record, int], int]
+HINT = "set another timestamp extractor (timestamp=, or default.timestamp.extractor) to read such records"
+
+
+def fail_on_invalid_timestamp(record: Record, partition_time: int) -> int:
+    """The record's own; a negative one ends the application."""
+    if record.timestamp < 0:
+        raise StreamsError(f"a record has the negative timestamp {record.timestamp}: {HINT}")
+    return record.timestamp
+
+
+def log_and_skip_on_invalid_timestamp(record: Record, partition_time: int) -> int:
+    """The record's own; records with a negative one are dropped."""
+    return record.timestamp
+
+
+def use_partition_time_on_invalid_timestamp(record: Record, partition_time: int) -> int:
+    """The record's own, or the highest time of its partition so far."""
+    if record.timestamp >= 0:
+        return record.timestamp
+    if partition_time < 0:
+        raise StreamsError(f"the first record of a partition has the timestamp {record.timestamp}: {HINT}")
+    return partition_time
+
+
+def wallclock_timestamp(record: Record, partition_time: int) -> int:
+    """The time at which it is read. Who reads knows the time: see TopicReader."""
+    raise AssertionError("answered by the reader")
+
+
+BY_NAME: dict[str, Extractor] = {
+    "FailOnInvalidTimestamp": fail_on_invalid_timestamp,
+    "LogAndSkipOnInvalidTimestamp": log_and_skip_on_invalid_timestamp,
+    "UsePartitionTimeOnInvalidTimestamp": use_partition_time_on_invalid_timestamp,
+    "WallclockTimestampExtractor": wallclock_timestamp,
+}

@@ -1,0 +1,104 @@
+"""The two ends of a topology: records are read from topics and written to topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.serdes.context import Serde
+
+from .coders import topic_reader, topic_writer
+from .context import Context, Shard
+from .errors import Failure, Handler, StreamsError
+from .record import Headers, Produced, Raw, Record
+from .timestamps import Extractor, wallclock_timestamp
+
+Collect = Callable[[Produced], None]
+TopicOf = Callable[[Any, Any, Record], str]  # key, value, record
+Partitioner = Callable[[str, Any, Any, int], int | None]  # topic, key, value, how many partitions
+
+
+class TopicReader:
+    """Reads the records of one topic for a source node."""
+
+    def __init__(self, node: str, topic: str, key: Serde, value: Serde, extract: Extractor, shard: Shard) -> None:
+        self.node, self.extract, self.shard = node, extract, shard
+        self.read_key = topic_reader(key, topic, "key")
+        self.read_value = topic_reader(value, topic, "value")
+
+    def read(self, raw: Raw, partition_time: int) -> Record | None:
+        """None for a record without a valid time, which is dropped. What serdes raise reaches the caller."""
+        headers = raw.headers
+        record = Record(self.read_key(raw.key, headers), self.read_value(raw.value, headers), raw.timestamp, headers)
+        if self.extract is wallclock_timestamp:
+            record.timestamp = self.shard.system_time
+        else:
+            record.timestamp = self.extract(record, partition_time)
+        if record.timestamp < 0:
+            return None
+        return record
+
+
+class Sink:
+    """Writes to a topic, or to the one that a function names for each record."""
+
+    def __init__(
+        self,
+        topic: str | TopicOf,
+        key: Serde,
+        value: Serde,
+        collect: Collect,
+        partitioner: Partitioner | None = None,
+        partitions: Callable[[str], int] = lambda topic: 1,
+        handler: Handler | None = None,
+    ) -> None:
+        self.topic, self.key, self.value, self.collect, self.handler = topic, key, value, collect, handler
+        self.partitioner, self.partitions = partitioner, partitions
+        self.known: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+    def init(self, context: Context) -> None:
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        if record.timestamp < 0:
+            raise StreamsError(f"{self.context.name}: a record with the timestamp {record.timestamp} cannot be written")
+        topic = self.topic if isinstance(self.topic, str) else self.topic(record.key, record.value, record)
+        written = self.written(topic, record)
+        if written is not None:
+            key, value, headers = written
+            self.collect(Produced(topic, self.partition(topic, record), key, value, record.timestamp, headers))
+
+    def written(self, topic: str, record: Record) -> tuple[bytes | None, bytes | None, Headers] | None:
+        """None if the handler goes on without the record."""
+        write_key, write_value = self.known.get(topic) or self.writers(topic)
+        try:
+            key, headers = write_key(record.key, record.headers)
+            value, headers = write_value(record.value, headers)
+        except Exception as error:
+            if self.handler is None:
+                raise
+            self.refused(topic, record, error)
+            return None
+        return key, value, headers
+
+    def refused(self, topic: str, record: Record, error: Exception) -> None:
+        assert self.handler is not None
+        failure = self.context.failure("production", error, record, topic)
+        response = self.handler(failure)
+        for letter in response.dead_letters:
+            self.collect(letter)
+        if response.decision == "fail":
+            raise StreamsError(str(failure)) from error
+        self.context.dropped("not written")
+
+    def writers(self, topic: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        self.known[topic] = topic_writer(self.key, topic, "key"), topic_writer(self.value, topic, "value")
+        return self.known[topic]
+
+    def partition(self, topic: str, record: Record) -> int | None:
+        if self.partitioner is None:
+            return None
+        return self.partitioner(topic, record.key, record.value, self.partitions(topic))
+
+
+__all__ = ["Failure", "Sink", "TopicReader"]

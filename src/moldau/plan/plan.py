@@ -1,0 +1,75 @@
+"""The plan: all nodes of a topology in the order in which they were added, its stores, its sub-topologies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from moldau.operators.stores.spec import StoreSpec
+
+from .nodes import InternalTopic, Node, SourceNode
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`groups` are the sub-topologies: names of nodes that must run in one task, for they are connected or share a
+    store. They are numbered as Kafka numbers them.
+    """
+
+    application_id: str | None
+    nodes: tuple[Node, ...]
+    stores: tuple[StoreSpec, ...]
+    internal_topics: tuple[InternalTopic, ...] = ()
+    copartitioned: tuple[frozenset[str], ...] = ()  # names of sources whose topics must have equal partition counts
+    global_stores: frozenset[str] = frozenset()
+    groups: tuple[tuple[str, ...], ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", grouped(self.nodes))
+
+    def node(self, name: str) -> Node:
+        return next(node for node in self.nodes if node.name == name)
+
+    def children(self, name: str) -> list[Node]:
+        return [node for node in self.nodes if name in node.parents]
+
+    def is_global(self, group: Iterable[str]) -> bool:
+        """A sub-topology that fills a global store runs once a process, not once a partition."""
+        names = set(group)
+        return any(self.global_stores & set(node.stores) for node in self.nodes if node.name in names and node.parents)
+
+    @property
+    def global_nodes(self) -> tuple[Node, ...]:
+        names = {name for group in self.groups if self.is_global(group) for name in group}
+        return tuple(node for node in self.nodes if node.name in names)
+
+    @property
+    def local_nodes(self) -> tuple[Node, ...]:
+        apart = {node.name for node in self.global_nodes}
+        return tuple(node for node in self.nodes if node.name not in apart)
+
+    def topic(self, name: str) -> str:
+        """The name of a topic in the cluster: those that are the application's own have its id in front."""
+        internal = any(topic.name == name for topic in self.internal_topics)
+        return f"{self.application_id}-{name}" if internal else name
+
+    def changelog(self, store: StoreSpec) -> str:
+        return store.changelog or f"{self.application_id}-{store.name}-changelog"
+
+
+def grouped(nodes: tuple[Node, ...]) -> tuple[tuple[str, ...], ...]:
+    """Nodes that are connected or share a store, numbered by the names of sources first."""
+    root = {node.name: node.name for node in nodes}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            name = root[name]
+        return name
+
+    users: dict[str, str] = {}
+    for node in nodes:
+        for other in (*node.parents, *(users.setdefault(store, node.name) for store in node.stores)):
+            root[find(node.name)] = find(other)
+    order = sorted(nodes, key=lambda node: (not isinstance(node, SourceNode), node.name))
+    numbered = list(dict.fromkeys(find(node.name) for node in order))
+    return tuple(tuple(node.name for node in nodes if find(node.name) == group) for group in numbered)

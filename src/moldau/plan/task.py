@@ -1,0 +1,196 @@
+"""A plan alive for one shard: its operators are made, connected and given their stores; records are fed to it.
+
+The path of a record is compiled once (`wiring.py`): each node's `emit` is the entry of its only child, or a loop over
+its children. Whoever runs a task (the test driver, a level on Spark) says what is read, what the time is, when to
+commit, where the bytes of stores are kept and what is done with what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.operators.context import Context, Operator, Shard
+from moldau.operators.errors import Failure, Handler, Response, StreamsError, answer
+from moldau.operators.punctuation import Cancellable
+from moldau.operators.record import Raw, Record
+from moldau.operators.stores.ordered import OrderedBytes
+from moldau.operators.stores.spec import OnChange, Opening, StoreSpec
+from moldau.operators.timestamps import Extractor, fail_on_invalid_timestamp
+from moldau.operators.topics import Collect, Sink, TopicReader
+
+from .nodes import Node, ProcessorNode, SinkNode, SourceNode
+from .plan import Plan
+from .wiring import Entry, connect, entry_of, failing_node
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a plan is run, from its settings."""
+
+    deserialization: Handler = field(default=answer("fail"))
+    processing: Handler = field(default=answer("fail"))
+    production: Handler = field(default=answer("fail"))
+    guarded: bool = False  # whether `processing` may go on: then each node is watched, not the task as a whole
+    extractor: Extractor = fail_on_invalid_timestamp
+    cache_bytes: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def one_partition(topic: str) -> int:
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where a task's stores are, and where its records go."""
+
+    bytes: Callable[[StoreSpec], OrderedBytes]
+    collect: Collect
+    log: Callable[[StoreSpec], OnChange | None]  # None: the store's changes are not written to a changelog
+    partitions: Callable[[str], int] = one_partition
+
+
+class Task:
+    def __init__(
+        self,
+        plan: Plan,
+        nodes: Iterable[Node],
+        shard: Shard,
+        world: World,
+        execution: Execution,
+        shared: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`shared` are stores of others that every node may read: global ones."""
+        self.plan, self.shard, self.world, self.execution = plan, shard, world, execution
+        self.nodes = tuple(nodes)
+        self._shared = frozenset(shared or ())
+        self.stores = self._opened()
+        shard.stores |= {**(shared or {}), **self.stores}
+        self.operators = {node.name: self._operator(node) for node in self.nodes if not isinstance(node, SourceNode)}
+        self._owners = {id(operator): name for name, operator in self.operators.items()}
+        self._contexts = {node.name: self._context(node) for node in self.nodes}
+        self._connect()
+        self.readers: dict[str, TopicReader] = {}
+        self._entries: dict[str, Entry] = {}
+        for node in self.nodes:
+            if isinstance(node, SourceNode):
+                for topic in node.topics:
+                    self.read_topic(node, plan.topic(topic))
+        for name, operator in self.operators.items():
+            operator.init(self._contexts[name])
+
+    def read_topic(self, node: SourceNode, topic: str) -> None:
+        """Makes the topic known; those of a pattern are found while the task runs."""
+        assert node.key is not None and node.value is not None, f"{node.name} has no serdes"
+        extract = node.timestamp or self.execution.extractor
+        self.readers[topic] = TopicReader(node.name, topic, node.key, node.value, extract, self.shard)
+        self._entries[topic] = self._contexts[node.name].emit
+
+    def read(self, raw: Raw, partition_time: int) -> Record | None:
+        """A record of a topic, read; None if it is dropped."""
+        reader = self.readers[raw.topic]
+        try:
+            record = reader.read(raw, partition_time)
+        except StreamsError:
+            raise
+        except Exception as error:
+            failure = Failure("deserialization", reader.node, self.shard.id, error, raw)
+            self._obey(self.execution.deserialization(failure), failure, error)
+            return None
+        if record is None:
+            self._contexts[reader.node].dropped("invalid timestamp")
+        return record
+
+    def feed(self, raw: Raw, record: Record) -> None:
+        """A record that was read goes all its way."""
+        shard = self.shard
+        if record.timestamp > shard.stream_time:
+            shard.stream_time = record.timestamp
+        shard.source, shard.record = raw, record
+        try:
+            self._entries[raw.topic](record)
+        except StreamsError:
+            raise
+        except Exception as error:
+            self._refused(error, record, self.readers[raw.topic].node)
+
+    def punctuate(self) -> bool:
+        """What is due by stream time. Whether anything was."""
+        shard = self.shard
+        return shard.stream_time >= 0 and shard.by_stream_time.run(shard.stream_time, self._call)
+
+    def tick(self, system_time: int) -> bool:
+        """What is due by wall-clock time, which is `system_time` from now on. Whether anything was."""
+        self.shard.system_time = system_time
+        return self.shard.by_wall_clock.run(system_time, self._call)
+
+    def commit(self) -> None:
+        """Caches are flushed: what they held back is forwarded."""
+        for store in self.stores.values():
+            store.flush()
+        self.shard.commit_requested = False
+
+    def close(self) -> None:
+        for operator in self.operators.values():
+            close = getattr(operator, "close", None)
+            if close is not None:
+                close()
+
+    def _opened(self) -> dict[str, Any]:
+        """In the order in which nodes name them: caches are flushed in this order, those above first."""
+        specs = {spec.name: spec for spec in self.plan.stores}
+        wanted = dict.fromkeys(store for node in self.nodes for store in node.stores if store not in self._shared)
+        return {name: self._open(specs[name]) for name in wanted}
+
+    def _open(self, spec: StoreSpec) -> Any:
+        log = self.world.log(spec) if spec.logged and spec.changelog is None else None
+        cache_bytes = self.execution.cache_bytes if spec.cached else 0
+        return spec.open(spec, Opening(self.plan.changelog(spec), self.world.bytes(spec), log, self.shard, cache_bytes))
+
+    def _operator(self, node: ProcessorNode | SinkNode) -> Operator:
+        if isinstance(node, ProcessorNode):
+            return node.operator()
+        assert node.key is not None and node.value is not None, f"{node.name} has no serdes"
+        topic = self.plan.topic(node.topic) if isinstance(node.topic, str) else node.topic
+        world, handler = self.world, self.execution.production
+        return Sink(topic, node.key, node.value, world.collect, node.partitioner, world.partitions, handler)
+
+    def _context(self, node: Node) -> Context:
+        return Context(node.name, self.shard, self._shared | frozenset(node.stores), self.execution.settings)
+
+    def _connect(self) -> None:
+        refuse = self._decide if self.execution.guarded else None
+        entries: dict[str, Entry] = {}
+        for node in self.nodes:
+            if not isinstance(node, SourceNode):
+                operator, context = self.operators[node.name], self._contexts[node.name]
+                entries[node.name] = entry_of(operator, context, self.shard, bool(node.stores), refuse)
+        for node in self.nodes:
+            children = [(child.name, entries[child.name]) for child in self.nodes if node.name in child.parents]
+            connect(self._contexts[node.name], children)
+
+    def _call(self, due: Cancellable, now: int) -> None:
+        shard = self.shard
+        shard.source, shard.record = None, Record(None, None, now)
+        try:
+            due.callback(now)
+        except StreamsError:
+            raise
+        except Exception as error:
+            self._refused(error, None, due.node)
+
+    def _refused(self, error: Exception, record: Record | None, node: str) -> None:
+        name = failing_node(error, self._owners) or node
+        return self._decide(self._contexts[name].failure("processing", error, record), error)
+
+    def _decide(self, failure: Failure, error: Exception) -> None:
+        self._obey(self.execution.processing(failure), failure, error)
+        self._contexts[failure.node].dropped("processing failed")
+
+    def _obey(self, response: Response, failure: Failure, error: Exception) -> None:
+        for letter in response.dead_letters:
+            self.world.collect(letter)
+        if response.decision == "fail":
+            raise StreamsError(str(failure)) from error

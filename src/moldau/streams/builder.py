@@ -1,0 +1,91 @@
+"""The beginning of every application: streams and tables of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
+
+from moldau.operators.context import TopologyError
+from moldau.operators.timestamps import Extractor
+
+from .graph import Graph
+from .materialized import StoreOptions, materialized
+from .names import checked_name
+from .recipes import Source
+from .serdes import SerdeLike
+from .stream import KStream
+from .table import KTable
+from .topology import Topology
+
+
+class StreamsBuilder:
+    """`settings` are Kafka's: default.key.serde, statestore.cache.max.bytes ..."""
+
+    def __init__(self, application_id: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
+        if application_id is not None:
+            checked_name(application_id, "the application's id")
+        self.graph = Graph(application_id, dict(settings or {}))
+        self._sources: dict[frozenset[str], str] = {}  # topics that are read as a stream -> the node
+
+    def stream(
+        self,
+        topics: str | Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        key: SerdeLike = None,
+        value: SerdeLike = None,
+        timestamp: Extractor | str | None = None,
+        reset: str | None = None,
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """The records of one topic, of several, or of all whose names match a pattern."""
+        wanted = (topics,) if isinstance(topics, str) else tuple(topics)
+        if bool(wanted) == (pattern is not None):
+            raise TopologyError("stream() needs topics, or pattern=, and not both")
+        node = self.graph.named(name, "KSTREAM-SOURCE-")
+        first = self._sources.setdefault(frozenset(wanted), node) if wanted else node
+        if first != node:
+            self.graph.aliases[node] = first
+        else:
+            self.graph.add(
+                lambda topology: none(
+                    topology.add_source(
+                        node, wanted, pattern=pattern, key=key, value=value, timestamp=timestamp, reset=reset
+                    )
+                )
+            )
+        return KStream(self.graph, node, frozenset((node,)), key, value)
+
+    def table(
+        self,
+        topic: str,
+        *,
+        timestamp: Extractor | str | None = None,
+        reset: str | None = None,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> KTable[Any, Any]:
+        """The latest value of each key of a topic."""
+        store = materialized(self.graph, f"{topic}-", options)
+        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
+        node = self.graph.named(name, "KTABLE-SOURCE-")
+        key, value = store.key, store.value
+        self.graph.add(
+            lambda topology: none(
+                topology.add_source(source, topic, key=key, value=value, timestamp=timestamp, reset=reset)
+            )
+        )
+        recipe = Source(store.spec, store.queryable)
+        self.graph.table(node, [source], recipe, "table_source")
+        return KTable(self.graph, node, frozenset((source,)), key, value, recipe, store.given)
+
+    def build(self) -> Topology:
+        return self.graph.topology()
+
+    def describe(self) -> str:
+        """The topology as Kafka writes it down."""
+        return self.build().describe()
+
+
+def none(result: object) -> None:
+    """A step returns nothing."""

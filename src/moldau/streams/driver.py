@@ -1,0 +1,250 @@
+"""The test driver: a topology alive in memory, fed record by record, without a broker and without Spark.
+
+It does as Kafka's TopologyTestDriver: one partition a topic and one task for all sub-topologies, so one stream time; a
+commit after each record, so that a cache holds back no more than what one record does twice; what is written to a
+topic that the topology also reads comes back in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+from moldau.operators.context import UNKNOWN_TIME, Shard
+from moldau.operators.priority import PriorityQueue
+from moldau.operators.record import Produced, Raw, Record
+from moldau.operators.stores.ordered import MemoryBytes
+from moldau.operators.stores.spec import OnChange, StoreSpec
+from moldau.plan.nodes import SourceNode
+from moldau.plan.task import Task, World
+
+from .builder import StreamsBuilder
+from .driver_topics import TestInputTopic, TestOutputTopic
+from .durations import Duration, milliseconds
+from .serdes import SerdeLike, settled
+from .settings import execution
+from .topology import Topology
+
+APPLICATION = "test-driver"
+MAX_ROUNDS = 1_000_000  # of records that one input may set off: a topology that feeds itself does not end
+
+
+class Inbox:
+    """The records of a topic that wait; the first one is read already, for its time decides whose turn it is."""
+
+    __slots__ = ("head", "head_time", "partition_time", "raw", "read", "waiting")
+
+    def __init__(self, read: Callable[[Raw, int], Record | None]) -> None:
+        self.read = read
+        self.waiting: deque[Raw] = deque()
+        self.raw: Raw | None = None
+        self.head: Record | None = None
+        self.head_time = UNKNOWN_TIME
+        self.partition_time = UNKNOWN_TIME
+
+    def add(self, raw: Raw) -> bool:
+        """Whether it was empty and is no more."""
+        self.waiting.append(raw)
+        return self.head is None and self.advance()
+
+    def advance(self) -> bool:
+        self.head = None
+        while self.head is None and self.waiting:
+            self.raw = self.waiting.popleft()
+            self.head = self.read(self.raw, self.partition_time)
+        if self.head is None:
+            return False
+        self.head_time = self.head.timestamp
+        return True
+
+    def take(self) -> tuple[Raw, Record]:
+        assert self.raw is not None and self.head is not None
+        taken = self.raw, self.head
+        self.partition_time = max(self.partition_time, self.head_time)
+        return taken
+
+
+class TopologyTestDriver:
+    def __init__(
+        self,
+        topology: StreamsBuilder | Topology,
+        settings: Mapping[str, Any] | None = None,
+        initial_wall_clock_ms: int = 0,
+    ) -> None:
+        built = topology.build() if isinstance(topology, StreamsBuilder) else topology
+        self.settings = {**built.settings, **(settings or {})}
+        self.settings.setdefault("application.id", built.application_id or APPLICATION)
+        self.plan = built.plan(self.settings)
+        self.wall_clock = initial_wall_clock_ms
+        self.outputs: dict[str, deque[Produced]] = {}
+        self._written: list[Produced] = []
+        self._offsets: dict[str, int] = {}
+        self._inboxes: dict[str, Inbox] = {}
+        self._ready: PriorityQueue[Inbox] = PriorityQueue(lambda inbox: inbox.head_time)
+        self._patterns = [node for node in self.plan.nodes if isinstance(node, SourceNode) and node.pattern]
+        run = execution(self.settings)
+        world = World(lambda spec: MemoryBytes(), self._written.append, self._log)
+        identity = self.plan.application_id or APPLICATION
+        self.global_task = Task(self.plan, self.plan.global_nodes, self._shard(identity), world, run)
+        self.task = Task(self.plan, self.plan.local_nodes, self._shard(identity), world, run, self.global_task.stores)
+        for topic in self.task.readers:
+            self._inboxes[topic] = Inbox(self.task.read)
+
+    def create_input_topic(
+        self,
+        topic: str,
+        key: SerdeLike = None,
+        value: SerdeLike = None,
+        start: int | None = None,
+        advance: Duration = 0,
+    ) -> TestInputTopic:
+        """`start` is the time of the first record, and each record that has none of its own advances it. Serdes that
+        are not given are those with which the topology reads the topic.
+        """
+        known = self.task.readers.get(topic) or self.global_task.readers.get(topic)
+        node = self.plan.node(known.node) if known else None
+        if isinstance(node, SourceNode):
+            key, value = key or node.key, value or node.value
+        first = self.wall_clock if start is None else start
+        step = milliseconds(advance, "advance=")
+        return TestInputTopic(self, topic, *self._serdes(topic, key, value), first, step)
+
+    def create_output_topic(self, topic: str, key: SerdeLike = None, value: SerdeLike = None) -> TestOutputTopic:
+        """Serdes that are not given are those with which the topology writes the topic."""
+        for node in self.plan.nodes:
+            if getattr(node, "topic", None) == topic and not isinstance(node, SourceNode):
+                key, value = key or getattr(node, "key", None), value or getattr(node, "value", None)
+        return TestOutputTopic(self, topic, *self._serdes(topic, key, value))
+
+    def pipe(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Any = ()) -> None:
+        """One record in bytes, and all that follows from it."""
+        raw = Raw(topic, 0, self._next_offset(topic), key, value, timestamp, tuple(headers))
+        if topic in self.global_task.readers:
+            self._feed_global(raw)
+        elif not self._enqueue(raw):
+            known = ", ".join([*self.task.readers, *self.global_task.readers])
+            raise LookupError(f"the topology does not read the topic {topic!r}: it reads {known or 'none'}")
+        self._work()
+
+    def advance_wall_clock_time(self, by: Duration) -> None:
+        self.wall_clock += milliseconds(by, "the time to advance")
+        if self.task.tick(self.wall_clock):
+            self.task.commit()
+        self._work()
+
+    def store(self, name: str) -> Any:
+        """The store of that name; as in Kafka, generated names can be asked for too."""
+        found = self.stores.get(name)
+        if found is None:
+            raise LookupError(f"the topology has no store {name!r}: it has {', '.join(self.stores) or 'none'}")
+        return found
+
+    @property
+    def stores(self) -> dict[str, Any]:
+        return {**self.task.stores, **self.global_task.stores}
+
+    @property
+    def produced_topic_names(self) -> set[str]:
+        """All topics that were written, also those of the application's own."""
+        return set(self.outputs)
+
+    @property
+    def dropped(self) -> dict[tuple[str, str], int]:
+        """How many records which node dropped, and why."""
+        return {**self.task.shard.dropped, **self.global_task.shard.dropped}
+
+    def close(self) -> None:
+        self.task.close()
+        self.global_task.close()
+
+    def __enter__(self) -> TopologyTestDriver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _shard(self, identity: str) -> Shard:
+        return Shard(identity, "0_0", self.wall_clock)
+
+    def _serdes(self, topic: str, key: SerdeLike, value: SerdeLike) -> tuple[Any, Any]:
+        where = f"the topic {topic}"
+        return settled(key, "key", self.settings, where), settled(value, "value", self.settings, where)
+
+    def _next_offset(self, topic: str) -> int:
+        offset = self._offsets.get(topic, 0)
+        self._offsets[topic] = offset + 1
+        return offset
+
+    def _log(self, spec: StoreSpec) -> OnChange:
+        topic, write = self.plan.changelog(spec), self._written.append
+        return lambda key, value, timestamp: write(Produced(topic, None, key, value, timestamp))
+
+    def _enqueue(self, raw: Raw) -> bool:
+        """Whether the topology reads the topic."""
+        inbox = self._inboxes.get(raw.topic) or self._matching(raw.topic)
+        if inbox is None:
+            return False
+        if inbox.add(raw):
+            self._ready.add(inbox)
+        return True
+
+    def _matching(self, topic: str) -> Inbox | None:
+        """A topic that is seen for the first time, if a pattern matches it."""
+        for node in self._patterns:
+            if re.fullmatch(node.pattern or "", topic):
+                self.task.read_topic(node, topic)
+                shared = self._inboxes.setdefault(node.name, Inbox(self.task.read))
+                self._inboxes[topic] = shared
+                return shared
+        return None
+
+    def _feed_global(self, raw: Raw) -> None:
+        task = self.global_task
+        record = task.read(raw, UNKNOWN_TIME)
+        if record is not None:
+            task.feed(raw, record)
+
+    def _work(self) -> None:
+        task, ready = self.task, self._ready
+        if self._written:
+            self._hand_out()
+        for _ in range(MAX_ROUNDS):
+            if not ready.items:
+                return
+            inbox = ready.poll()
+            raw, record = inbox.take()
+            if inbox.advance():
+                ready.add(inbox)
+            task.feed(raw, record)
+            task.punctuate()
+            task.commit()
+            if self._written:
+                self._hand_out()
+        raise RecursionError(f"one record set off {MAX_ROUNDS} others: the topology feeds itself")
+
+    def _hand_out(self) -> None:
+        """What was written is there for tests to read, and for the topology, if it reads it."""
+        written, outputs = self._written[:], self.outputs
+        self._written.clear()
+        for record in written:
+            topic = record.topic
+            if topic not in outputs:
+                outputs[topic] = deque()
+            outputs[topic].append(record)
+            if topic in self._inboxes or topic in self.global_task.readers or self._patterns:
+                self._come_back(record)
+
+    def _come_back(self, record: Produced) -> None:
+        topic = record.topic
+        if topic in self.global_task.readers or topic in self._inboxes or self._matching(topic):
+            offset = self._next_offset(topic)
+            raw = Raw(topic, 0, offset, record.key, record.value, record.timestamp, record.headers)
+            if topic in self.global_task.readers:
+                self._feed_global(raw)
+            else:
+                self._enqueue(raw)

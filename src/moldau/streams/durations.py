@@ -1,0 +1,49 @@
+"""Durations as people write them: "5 minutes", "30s", milliseconds as a number, timedelta."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+Duration = str | int | timedelta
+UNITS = {
+    "ms": 1, "milli": 1, "millisecond": 1, "s": 1000, "sec": 1000, "second": 1000, "m": 60_000, "min": 60_000,
+    "minute": 60_000, "h": 3_600_000, "hour": 3_600_000, "d": 86_400_000, "day": 86_400_000, "w": 604_800_000,
+    "week": 604_800_000,
+}  # fmt: skip
+PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+
+
+def milliseconds(duration: Duration, what: str = "the duration") -> int:
+    """Whole milliseconds, not negative."""
+    match duration:
+        case bool():
+            raise ValueError(f"{what} must be a duration, not {duration}")
+        case int():
+            found = duration
+        case timedelta():
+            found = duration // timedelta(milliseconds=1)
+        case str():
+            found = parsed(duration, what)
+        case _:
+            raise ValueError(
+                f"{what} must be a duration such as '5 minutes', 300000 (ms) or timedelta, not {duration!r}"
+            )
+    if found < 0:
+        raise ValueError(f"{what} must not be negative: {duration!r}")
+    return found
+
+
+def parsed(text: str, what: str) -> int:
+    total, position, lowered = 0.0, 0, text.lower()
+    while position < len(lowered):
+        part = PART.match(lowered, position)
+        unit = part.group(2) if part else ""
+        factor = UNITS.get(unit) or UNITS.get(unit.removesuffix("s"))
+        if part is None or factor is None:
+            raise ValueError(f"{what} is {text!r}: write it as '5 minutes', '30s', '1h 30m', or in milliseconds")
+        total += float(part.group(1)) * factor
+        position = part.end()
+    if not position:
+        raise ValueError(f"{what} is empty: write it as '5 minutes', '30s' or in milliseconds")
+    return round(total)

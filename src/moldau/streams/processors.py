@@ -1,0 +1,47 @@
+"""Processors of users as operators: a class, or a function that makes one, checked when it is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.operators.context import Context, Operator, TopologyError
+from moldau.operators.record import Record
+from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.user import FixedKey, UserOperator
+
+Made = Callable[[], Any]
+
+
+def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[Callable[[], Operator], list[StoreSpec]]:
+    """The factory of operators, and the stores that the processor brings along."""
+    if not callable(processor):
+        raise TopologyError(
+            f"{node} needs a processor's class, or a function that makes one: an instance of its own for each task. "
+            f"{type(processor).__name__} is an instance: give its class, or lambda: {type(processor).__name__}(...)"
+        )
+    wrapper = FixedKey if fixed_key else UserOperator
+
+    def made() -> Operator:
+        return wrapper(processor(), node)
+
+    return made, brought_by(processor)
+
+
+def brought_by(processor: Any) -> list[StoreSpec]:
+    """`stores` of a class or a function: a list, or what gives one."""
+    stores = getattr(processor, "stores", ())
+    return list(stores() if callable(stores) else stores)
+
+
+class FunctionProcessor:
+    """A function of (record, context) as a processor."""
+
+    def __init__(self, function: Callable[[Record, Context], None]) -> None:
+        self.function = function
+
+    def init(self, context: Context) -> None:
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        self.function(record, self.context)

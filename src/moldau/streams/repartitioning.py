@@ -1,0 +1,50 @@
+"""Where a key was changed and what follows goes by key: a topic of the application's own in between."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from moldau.operators.stateless import Filter
+
+from .graph import REPARTITION, Graph
+from .serdes import SerdeLike
+
+GENERATED = re.compile(r"(KSTREAM|KTABLE).*-[0-9]{10}")
+
+
+def has_key(key: Any, value: Any) -> bool:
+    return key is not None
+
+
+def is_any(key: Any, value: Any) -> bool:
+    return True
+
+
+def repartitioned(
+    graph: Graph,
+    parent: str,
+    prefix: str,
+    key: SerdeLike,
+    value: SerdeLike,
+    *,
+    partitions: int | None = None,
+    partitioner: Any = None,
+    null_keys: bool = False,
+) -> str:
+    """Adds filter, sink and source of a repartition topic; the name of the source. Records without a key are dropped
+    on the way, unless `null_keys`.
+    """
+    topic = prefix if prefix.endswith(REPARTITION) else prefix + REPARTITION
+    sink, filter, source = (graph.generated(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
+    if not GENERATED.fullmatch(prefix):
+        sink, filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+    graph.repartition_topic(topic, partitions)
+    graph.processor(filter, [parent], lambda: Filter(is_any if null_keys else has_key), kind="filter")
+    graph.sink(sink, filter, topic, key, value, partitioner)
+    graph.add(lambda topology: none(topology.add_source(source, topic, key=key, value=value)))
+    return source
+
+
+def none(result: object) -> None:
+    """A step returns nothing."""

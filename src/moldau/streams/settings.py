@@ -1,0 +1,81 @@
+"""Settings of an application, under Kafka's names: what of them decides how a plan is run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moldau.operators.context import TopologyError
+from moldau.operators.errors import Decision, Failure, Handler, Response, answer, decided
+from moldau.operators.stores.spec import DEFAULT_CACHE_BYTES
+from moldau.operators.timestamps import fail_on_invalid_timestamp
+from moldau.plan.task import Execution
+
+from .topology import extractor
+
+log = logging.getLogger(__name__)
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
+DECISIONS: dict[str, Decision] = {
+    "fail": "fail",
+    "continue": "continue",
+    "LogAndFailExceptionHandler": "fail",
+    "LogAndContinueExceptionHandler": "continue",
+    "LogAndFailProcessingExceptionHandler": "fail",
+    "LogAndContinueProcessingExceptionHandler": "continue",
+    "DefaultProductionExceptionHandler": "fail",
+}
+
+
+def execution(settings: Mapping[str, Any]) -> Execution:
+    processing = first(settings, "processing.exception.handler")
+    return Execution(
+        handler(settings, "deserialization.exception.handler"),
+        handler(settings, "processing.exception.handler"),
+        handler(settings, "production.exception.handler"),
+        guarded=callable(processing) or named_decision(processing, "processing.exception.handler") == "continue",
+        extractor=extractor(settings.get("default.timestamp.extractor"), "default.timestamp.extractor")
+        or fail_on_invalid_timestamp,
+        cache_bytes=cache_bytes(settings),
+        settings=settings,
+    )
+
+
+def cache_bytes(settings: Mapping[str, Any]) -> int:
+    given = next((settings[name] for name in CACHE if name in settings), DEFAULT_CACHE_BYTES)
+    try:
+        found = int(given)
+    except (TypeError, ValueError):
+        found = -1
+    if found < 0:
+        raise TopologyError(f"{CACHE[0]} must be a number of bytes, 0 or more, not {given!r}")
+    return found
+
+
+def first(settings: Mapping[str, Any], name: str) -> Any:
+    return settings.get(name, settings.get(f"default.{name}", "fail"))
+
+
+def handler(settings: Mapping[str, Any], name: str) -> Handler:
+    """By the name of Kafka's class, by one word, or a function of the failure."""
+    given = first(settings, name)
+    own: Callable[[Failure], Response | Decision] = (
+        given if callable(given) else answer(named_decision(given, name), settings.get(DEAD_LETTERS))
+    )
+
+    def handle(failure: Failure) -> Response:
+        response = decided(own(failure), failure)
+        log.log(logging.ERROR if response.decision == "fail" else logging.WARNING, "%s", failure)
+        return response
+
+    return handle
+
+
+def named_decision(given: Any, name: str) -> Decision:
+    if callable(given):
+        return "continue"
+    short = str(given).rsplit(".", 1)[-1]
+    if short not in DECISIONS:
+        raise TopologyError(f"{name} is {given!r}: it must be a function, 'fail' or 'continue'")
+    return DECISIONS[short]
