@@ -157,3 +157,26 @@ class TableRegroup:
 def newest(key: Any, change: Change) -> Any:
     """From a table to a stream: MapValues(newest)."""
     return change.new
+
+
+class TableTransformValues:
+    """As TableMapValues, with a transformer of the user that may use stores, and that is asked about None too."""
+
+    def __init__(self, make: Callable[[], Any], store: str | None, send_old: bool) -> None:
+        self.transformer = make()
+        self.stored = Stored(store, send_old)
+
+    def init(self, context: Context) -> None:
+        self.stored.init(context)
+        start = getattr(self.transformer, "init", None)
+        if start is not None:
+            start(context)
+
+    def process(self, record: Record) -> None:
+        new = self.transformer.transform(record.key, record.value.new)
+        self.stored.take(record, new, self.stored.old(record, self.transformer.transform))
+
+    def close(self) -> None:
+        close = getattr(self.transformer, "close", None)
+        if close is not None:
+            close()

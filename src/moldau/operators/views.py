@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .context import Context
+from .context import UNKNOWN_TIME, Context
 from .record import Stamped
 
 
@@ -60,6 +60,34 @@ class ComputedLookup:
             return None
         value = self.compute(key, found.value)
         return None if value is None else Stamped(value, found.timestamp)
+
+
+class TransformedLookup:
+    """Of a table with a transformer: it has one of its own for look-ups, and is asked about None too."""
+
+    def __init__(self, above: Lookup, transformer: Any) -> None:
+        self.above, self.transform, self.versioned = above, transformer.transform, above.versioned
+
+    def get(self, key: Any) -> Stamped | None:
+        return self.transformed(key, self.above.get(key))
+
+    def as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        return self.transformed(key, self.above.as_of(key, timestamp))
+
+    def transformed(self, key: Any, found: Stamped | None) -> Stamped | None:
+        value = self.transform(key, None if found is None else found.value)
+        return None if value is None else Stamped(value, UNKNOWN_TIME if found is None else found.timestamp)
+
+
+def transformed_view(above: View, make: Callable[[], Any]) -> View:
+    def opened(context: Context) -> Lookup:
+        transformer = make()
+        start = getattr(transformer, "init", None)
+        if start is not None:
+            start(context)
+        return TransformedLookup(above.open(context), transformer)
+
+    return View(above.stores, opened)
 
 
 def computed_view(above: View, compute: Callable[[Any, Any], Any]) -> View:

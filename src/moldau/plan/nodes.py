@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from moldau.operators.context import Operator
 from moldau.operators.timestamps import Extractor
@@ -67,8 +66,3 @@ class InternalTopic:
 
     name: str
     partitions: int | None = None  # None: as many as what is read above or joined with has
-
-
-def factory_of(made: Any) -> Callable[[], Operator]:
-    """A class, or a function that makes an operator: each shard needs one of its own."""
-    return made if callable(made) else lambda: made

@@ -96,9 +96,7 @@ class Task:
         except StreamsError:
             raise
         except Exception as error:
-            failure = Failure("deserialization", reader.node, self.shard.id, error, raw)
-            self._obey(self.execution.deserialization(failure), failure, error)
-            return None
+            return self._unreadable(Failure("deserialization", reader.node, self.shard.id, error, raw), error)
         if record is None:
             self._contexts[reader.node].dropped("invalid timestamp")
         return record
@@ -114,7 +112,7 @@ class Task:
         except StreamsError:
             raise
         except Exception as error:
-            self._refused(error, record, self.readers[raw.topic].node)
+            return self._refused(error, record, self.readers[raw.topic].node)
 
     def punctuate(self) -> bool:
         """What is due by stream time. Whether anything was."""
@@ -179,7 +177,11 @@ class Task:
         except StreamsError:
             raise
         except Exception as error:
-            self._refused(error, None, due.node)
+            return self._refused(error, None, due.node)
+
+    def _unreadable(self, failure: Failure, error: Exception) -> None:
+        self._obey(self.execution.deserialization(failure), failure, error)
+        self._contexts[failure.node].dropped("deserialization failed")
 
     def _refused(self, error: Exception, record: Record | None, node: str) -> None:
         name = failing_node(error, self._owners) or node

@@ -4,8 +4,13 @@ from moldau.operators.context import TopologyError
 from moldau.operators.errors import Failure, Response, StreamsError
 from moldau.operators.record import Change, Record, Stamped
 
+from .branched import BranchedKStream
 from .builder import StreamsBuilder
+from .cogrouped import CogroupedKStream
 from .driver import TopologyTestDriver
+from .global_table import GlobalKTable
+from .grouped import KGroupedStream
+from .grouped_table import KGroupedTable
 from .serdes import (
     UUID,
     Avro,
@@ -30,14 +35,19 @@ __all__ = [
     "UUID",
     "Avro",
     "Boolean",
+    "BranchedKStream",
     "Bytes",
     "Change",
+    "CogroupedKStream",
     "Double",
     "Failure",
     "Float",
+    "GlobalKTable",
     "Integer",
     "Json",
     "JsonSchema",
+    "KGroupedStream",
+    "KGroupedTable",
     "KStream",
     "KTable",
     "Long",

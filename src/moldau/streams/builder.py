@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Unpack
 
 from moldau.operators.context import TopologyError
+from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.table import TableSource
 from moldau.operators.timestamps import Extractor
 
+from .global_table import GlobalKTable
 from .graph import Graph
 from .materialized import StoreOptions, materialized
 from .names import checked_name
@@ -47,13 +51,7 @@ class StreamsBuilder:
         if first != node:
             self.graph.aliases[node] = first
         else:
-            self.graph.add(
-                lambda topology: none(
-                    topology.add_source(
-                        node, wanted, pattern=pattern, key=key, value=value, timestamp=timestamp, reset=reset
-                    )
-                )
-            )
+            self.graph.source(node, wanted, pattern=pattern, key=key, value=value, timestamp=timestamp, reset=reset)
         return KStream(self.graph, node, frozenset((node,)), key, value)
 
     def table(
@@ -70,14 +68,58 @@ class StreamsBuilder:
         source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
         node = self.graph.named(name, "KTABLE-SOURCE-")
         key, value = store.key, store.value
-        self.graph.add(
-            lambda topology: none(
-                topology.add_source(source, topic, key=key, value=value, timestamp=timestamp, reset=reset)
-            )
-        )
+        self.graph.source(source, topic, key=key, value=value, timestamp=timestamp, reset=reset)
         recipe = Source(store.spec, store.queryable)
         self.graph.table(node, [source], recipe, "table_source")
         return KTable(self.graph, node, frozenset((source,)), key, value, recipe, store.given)
+
+    def global_table(
+        self,
+        topic: str,
+        *,
+        timestamp: Extractor | str | None = None,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> GlobalKTable[Any, Any]:
+        """The latest value of each key of a topic, of all its partitions, on each process."""
+        store = materialized(self.graph, f"{topic}-", options)
+        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
+        node = self.graph.named(name, "KTABLE-SOURCE-")
+        key, value, spec = store.key, store.value, store.spec
+
+        def step(topology: Topology) -> None:
+            topology.add_global_node(
+                spec, source, topic, node, partial(TableSource, spec.name, False), key, value, timestamp
+            )
+
+        self.graph.add(step)
+        return GlobalKTable(self.graph, spec.name, store.queryable, key, value)
+
+    def add_state_store(self, store: StoreSpec) -> StreamsBuilder:
+        """A store for processors, which name it in `stores=`."""
+        self.graph.add(lambda topology: topology.add_store(store))
+        return self
+
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        topic: str,
+        processor: Any,
+        *,
+        key: SerdeLike = None,
+        value: SerdeLike = None,
+        timestamp: Extractor | str | None = None,
+        name: str | None = None,
+    ) -> StreamsBuilder:
+        """A store that a processor fills from a topic, whole on each process; every other processor may read it."""
+        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
+        node = self.graph.named(name, "KTABLE-SOURCE-")
+
+        def step(topology: Topology) -> None:
+            topology.add_global_store(store, source, topic, node, processor, key=key, value=value, timestamp=timestamp)
+
+        self.graph.add(step)
+        return self
 
     def build(self) -> Topology:
         return self.graph.topology()
@@ -85,7 +127,3 @@ class StreamsBuilder:
     def describe(self) -> str:
         """The topology as Kafka writes it down."""
         return self.build().describe()
-
-
-def none(result: object) -> None:
-    """A step returns nothing."""

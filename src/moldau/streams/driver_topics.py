@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from .durations import Duration, milliseconds
 if TYPE_CHECKING:
     from .driver import TopologyTestDriver
 
-HeadersLike = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
+HeadersLike = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(slots=True)
@@ -27,7 +27,9 @@ MISSING = Missing()
 
 
 def headers_of(given: HeadersLike) -> Headers:
-    return tuple(given.items() if isinstance(given, Mapping) else given)
+    if isinstance(given, Mapping):
+        return tuple(given.items())
+    return tuple(given)
 
 
 class TestInputTopic:

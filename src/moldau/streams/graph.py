@@ -18,7 +18,7 @@ from .serdes import SerdeLike
 from .topology import Topology
 
 if TYPE_CHECKING:
-    from .recipes import Recipe
+    from .recipes import Making
 
 REPARTITION = "-repartition"
 
@@ -65,7 +65,7 @@ class Graph:
         above, uses = tuple(parents), tuple(stores)
         self.add(lambda topology: void(topology.add_node(name, operator, self.real(above), uses, kind)))
 
-    def table(self, name: str, parents: Iterable[str], recipe: Recipe, kind: str) -> None:
+    def table(self, name: str, parents: Iterable[str], recipe: Making, kind: str) -> None:
         """A table's node: its operator and its stores are known only when all that asks of it has been said."""
         above = tuple(parents)
 
@@ -81,6 +81,9 @@ class Graph:
             topology.add_sink(name, topic, self.real([parent]), key=key, value=value, partitioner=partitioner)
 
         self.add(step)
+
+    def source(self, name: str, topics: str | Iterable[str], **options: Any) -> None:
+        self.add(lambda topology: void(topology.add_source(name, topics, **options)))
 
     def repartition_topic(self, name: str, partitions: int | None = None) -> None:
         self.add(lambda topology: topology.add_internal_topic(InternalTopic(name, partitions)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from moldau.operators.aggregate import StreamAggregate, StreamReduce
 from moldau.operators.context import Operator
@@ -18,6 +18,9 @@ from .recipes import Aggregation, Recipe
 from .repartitioning import repartitioned
 from .serdes import SerdeLike
 from .table import KTable
+
+if TYPE_CHECKING:
+    from .cogrouped import CogroupedKStream
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -80,6 +83,12 @@ class KGroupedStream(Generic[K, V]):
         return self.table(
             AGGREGATE, name, Aggregation(store.spec, partial(aggregation, start, add)), store.given, "aggregate"
         )
+
+    def cogroup(self, adder: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
+        """The beginning of an aggregate over several streams: `a.cogroup(f).cogroup(b, g).aggregate(...)`."""
+        from .cogrouped import CogroupedKStream
+
+        return CogroupedKStream(((self, functions.aggregator(adder, "cogroup")),))
 
     def table(self, prefix: str, name: str | None, recipe: Recipe, store: str | None, kind: str) -> KTable[K, Any]:
         """Adds the node that keeps the aggregate; before it a repartition topic, where the key was changed."""

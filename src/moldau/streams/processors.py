@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from moldau.operators.context import Context, Operator, TopologyError
 from moldau.operators.record import Record
@@ -30,8 +30,10 @@ def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[C
 
 def brought_by(processor: Any) -> list[StoreSpec]:
     """`stores` of a class or a function: a list, or what gives one."""
-    stores = getattr(processor, "stores", ())
-    return list(stores() if callable(stores) else stores)
+    stores: Any = getattr(processor, "stores", None)
+    if stores is None:
+        return []
+    return list(cast(Any, stores() if callable(stores) else stores))
 
 
 class FunctionProcessor:

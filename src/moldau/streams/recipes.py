@@ -12,14 +12,22 @@ from typing import Any, Protocol
 
 from moldau.operators.context import Operator
 from moldau.operators.stores.spec import StoreSpec
-from moldau.operators.table import TableFilter, TableMapValues, TableRegroup, TableSource, filtered, mapped
-from moldau.operators.views import View, computed_view, store_view
+from moldau.operators.table import (
+    TableFilter,
+    TableMapValues,
+    TableRegroup,
+    TableSource,
+    TableTransformValues,
+    filtered,
+    mapped,
+)
+from moldau.operators.views import View, computed_view, store_view, transformed_view
 
 Factory = Callable[[], Operator]
 Uses = tuple[str | StoreSpec, ...]
 
 
-class Recipe(Protocol):
+class Making(Protocol):
     def factory(self) -> Factory:
         """What makes the operators, as things stand now."""
         ...
@@ -28,6 +36,8 @@ class Recipe(Protocol):
         """What the node is connected with: stores of its own by their spec, those of others by name."""
         ...
 
+
+class Recipe(Making, Protocol):
     def send_old_values(self, force: bool) -> bool:
         """Asks for old values; without `force` no table gets a store for it. Whether they will come."""
         ...
@@ -143,6 +153,25 @@ class Mapped(Derived):
         )
 
 
+class Transformed(Derived):
+    """`connected` are the names of the stores that the transformer uses."""
+
+    def __init__(
+        self, parent: Recipe, spec: StoreSpec | None, make: Callable[[], Any], connected: tuple[str, ...]
+    ) -> None:
+        super().__init__(parent, spec)
+        self.make, self.connected = make, connected
+
+    def factory(self) -> Factory:
+        return partial(TableTransformValues, self.make, self.store, self.send_old)
+
+    def stores(self) -> Uses:
+        return (*super().stores(), *self.connected)
+
+    def view(self) -> View:
+        return store_view(self.store) if self.store is not None else transformed_view(self.parent.view(), self.make)
+
+
 class Regrouped:
     """Of `KTable.group_by`: not a table by itself, but what goes to its groups."""
 
@@ -152,3 +181,6 @@ class Regrouped:
 
     def factory(self) -> Factory:
         return partial(TableRegroup, self.selector, self.parent.versioned())
+
+    def stores(self) -> Uses:
+        return ()

@@ -42,9 +42,5 @@ def repartitioned(
     graph.repartition_topic(topic, partitions)
     graph.processor(filter, [parent], lambda: Filter(is_any if null_keys else has_key), kind="filter")
     graph.sink(sink, filter, topic, key, value, partitioner)
-    graph.add(lambda topology: none(topology.add_source(source, topic, key=key, value=value)))
+    graph.source(source, topic, key=key, value=value)
     return source
-
-
-def none(result: object) -> None:
-    """A step returns nothing."""

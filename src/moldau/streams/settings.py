@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from moldau.operators.context import TopologyError
 from moldau.operators.errors import Decision, Failure, Handler, Response, answer, decided
@@ -59,13 +59,12 @@ def first(settings: Mapping[str, Any], name: str) -> Any:
 
 def handler(settings: Mapping[str, Any], name: str) -> Handler:
     """By the name of Kafka's class, by one word, or a function of the failure."""
-    given = first(settings, name)
-    own: Callable[[Failure], Response | Decision] = (
-        given if callable(given) else answer(named_decision(given, name), settings.get(DEAD_LETTERS))
-    )
+    own: Any = first(settings, name)
+    if not callable(own):
+        own = answer(named_decision(own, name), settings.get(DEAD_LETTERS))
 
     def handle(failure: Failure) -> Response:
-        response = decided(own(failure), failure)
+        response = decided(cast(Any, own(failure)), failure)
         log.log(logging.ERROR if response.decision == "fail" else logging.WARNING, "%s", failure)
         return response
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from moldau.operators import stateless
 from moldau.operators.context import Operator, TopologyError
 
 from . import functions
+from .branched import BranchedKStream
+from .global_table import GlobalKTable
 from .graph import Graph
 from .grouped import KGroupedStream
+from .joins import join_global, join_table, together
+from .materialized import StoreOptions, materialized
+from .printing import Printer, shown
+from .processors import user_operator
+from .recipes import Source
+from .repartitioning import repartitioned
 from .serdes import SerdeLike
+from .table import KTable
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -106,6 +115,93 @@ class KStream(Generic[K, V]):
             functions.checked(topic, node, {3: "key, value, record"})
         self.graph.sink(node, self.name, topic, key or self.key, value or self.value, partitioner)
 
+    def print(self, *, label: str | None = None, name: str | None = None, mapper: Any = None, file: Any = None) -> None:
+        """Ends the stream with a line for each record, `[label]: key, value`, on standard output or in a file."""
+        node = self.graph.named(name, "KSTREAM-PRINTER-")
+        chosen = functions.of_key_value(mapper or shown, node)
+        title = self.name if label is None else label
+        self.graph.processor(node, [self.name], lambda: stateless.Foreach(Printer(title, chosen, file)), kind="print")
+
+    def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
+        """The records of both, in the order in which they come."""
+        together(self, other)
+        node = self.graph.named(name, "KSTREAM-MERGE-")
+        self.graph.processor(node, [self.name, other.name], stateless.PassThrough, kind="merge")
+        repartition = self.repartition_required or other.repartition_required
+        return KStream(self.graph, node, self.sources | other.sources, None, None, repartition)
+
+    def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
+        """Branches: `stream.split(name="by-").branch(is_small, name="small").default_branch(name="rest")`."""
+        return BranchedKStream(self, name)
+
+    def repartition(
+        self,
+        *,
+        key: SerdeLike = None,
+        value: SerdeLike = None,
+        partitions: int | None = None,
+        partitioner: Callable[[str, K, V, int], int | None] | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Through a topic of the application's own, with a chosen number of partitions if it is given."""
+        if partitions is not None and partitions < 1:
+            raise TopologyError(f"partitions= of repartition() must be at least 1, not {partitions}")
+        prefix = self.graph.named(name, "KSTREAM-REPARTITION-")
+        key, value = key or self.key, value or self.value
+        source = repartitioned(
+            self.graph, self.name, prefix, key, value, partitions=partitions, partitioner=partitioner
+        )
+        return KStream(self.graph, source, frozenset((source,)), key, value)
+
+    def to_table(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[K, V]:
+        """The latest value of each key; None deletes it."""
+        node = self.graph.named(name, "KSTREAM-TOTABLE-")
+        store = materialized(self.graph, "KSTREAM-TOTABLE-", options, self.key, self.value)
+        parent, sources = self.name, self.sources
+        if self.repartition_required:
+            parent = repartitioned(self.graph, self.name, node, store.key, store.value)
+            sources = frozenset((parent,))
+        recipe = Source(store.spec, store.queryable)
+        self.graph.table(node, [parent], recipe, "table_source")
+        return KTable(self.graph, node, sources, store.key, store.value, recipe, store.given)
+
+    def join(
+        self,
+        other: KTable[Any, Any] | GlobalKTable[Any, Any],
+        joiner: Callable[..., W],
+        *,
+        key: Any = None,
+        value: SerdeLike = None,
+        name: str | None = None,
+    ) -> KStream[K, W]:
+        """With a table: what it has for the record's key. With a global table: what it has for the key that the
+        function `key` of (key, value) gives. Records for which there is nothing are dropped. The joiner gets
+        (value, other) or (key, value, other).
+        """
+        return self._join(other, joiner, False, key, value, name)
+
+    def left_join(
+        self,
+        other: KTable[Any, Any] | GlobalKTable[Any, Any],
+        joiner: Callable[..., W],
+        *,
+        key: Any = None,
+        value: SerdeLike = None,
+        name: str | None = None,
+    ) -> KStream[K, W]:
+        """As join; where there is nothing, the joiner gets None."""
+        return self._join(other, joiner, True, key, value, name)
+
+    def process(self, processor: Any, *, stores: Iterable[str] = (), name: str | None = None) -> KStream[Any, Any]:
+        """A processor of your own: a class, or a function that makes one, with `process(record)`, and `init(context)`
+        that gives it `context.forward(record)`, `context.store(name)`, `context.schedule(...)`.
+        """
+        return self._process(processor, stores, name, fixed_key=False)
+
+    def process_values(self, processor: Any, *, stores: Iterable[str] = (), name: str | None = None) -> KStream[K, Any]:
+        """As process, for processors that leave the key as it is: nothing needs to be repartitioned below."""
+        return self._process(processor, stores, name, fixed_key=True)
+
     def group_by_key(
         self, *, key: SerdeLike = None, value: SerdeLike = None, name: str | None = None
     ) -> KGroupedStream[K, V]:
@@ -127,6 +223,23 @@ class KStream(Generic[K, V]):
         chosen = functions.of_key_value(selector, node)
         self.graph.processor(node, [self.name], lambda: stateless.SelectKey(chosen), kind="select_key")
         return KGroupedStream(self.graph, node, self.sources, key, value or self.value, True, name)
+
+    def _join(
+        self, other: Any, joiner: Callable[..., Any], left: bool, key: Any, value: SerdeLike, name: str | None
+    ) -> KStream[K, Any]:
+        if isinstance(other, GlobalKTable):
+            return join_global(self, other, joiner, left, name, key)
+        if isinstance(other, KTable):
+            return join_table(self, other, joiner, left, name, key, value)
+        raise TopologyError(f"a stream is joined with a table, a global table or a stream, not with {other!r}")
+
+    def _process(self, processor: Any, stores: Iterable[str], name: str | None, fixed_key: bool) -> KStream[Any, Any]:
+        node = self.graph.named(name, "KSTREAM-PROCESSVALUES-" if fixed_key else "KSTREAM-PROCESSOR-")
+        operator, brought = user_operator(processor, node, fixed_key)
+        self.graph.processor(node, [self.name], operator, (*stores, *brought))
+        serdes = (self.key, None) if fixed_key else (None, None)
+        rekeyed = self.repartition_required or not fixed_key
+        return KStream(self.graph, node, self.sources, *serdes, rekeyed)
 
     def then(
         self,

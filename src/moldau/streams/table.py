@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from moldau.operators.stateless import MapValues
@@ -10,17 +10,21 @@ from moldau.operators.table import newest
 
 from . import functions
 from .graph import Graph
+from .joins import join_tables
 from .materialized import StoreOptions, optional
-from .recipes import Filtered, Mapped, Recipe
+from .recipes import Filtered, Mapped, Recipe, Regrouped, Transformed
 from .serdes import SerdeLike
 
 if TYPE_CHECKING:
+    from .grouped_table import KGroupedTable
     from .stream import KStream
 
 K = TypeVar("K")
 V = TypeVar("V")
+L = TypeVar("L")
 W = TypeVar("W")
 FILTER, MAPVALUES, TOSTREAM = "KTABLE-FILTER-", "KTABLE-MAPVALUES-", "KTABLE-TOSTREAM-"
+TRANSFORMVALUES, SELECT = "KTABLE-TRANSFORMVALUES-", "KTABLE-SELECT-"
 
 
 class KTable(Generic[K, V]):
@@ -73,6 +77,74 @@ class KTable(Generic[K, V]):
         self.graph.processor(node, [self.name], lambda: MapValues(newest), kind="to_stream")
         stream: KStream[Any, V] = KStream(self.graph, node, self.sources, self.key, self.value)
         return stream if mapper is None else stream.select_key(mapper)
+
+    def transform_values(
+        self,
+        transformer: Callable[[], Any],
+        *,
+        stores: Iterable[str] = (),
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> KTable[K, Any]:
+        """As map_values, by an object with `transform(key, value)`, which is asked about None too; `init(context)`
+        gives it the named stores. `transformer` makes one for each task.
+        """
+        store = optional(self.graph, TRANSFORMVALUES, options, self.key)
+        node = self.graph.named(name, TRANSFORMVALUES)
+        functions.of_nothing(transformer, node)
+        spec = store.spec if store is not None and store.queryable else None
+        recipe = Transformed(self.recipe, spec, transformer, tuple(stores))
+        self.graph.table(node, [self.name], recipe, "transform_values")
+        return KTable(self.graph, node, self.sources, *serdes_of(store, self.key, None), recipe, store and store.given)
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], tuple[L, W]],
+        *,
+        key: SerdeLike = None,
+        value: SerdeLike = None,
+        name: str | None = None,
+    ) -> KGroupedTable[L, W]:
+        """By a new key: the selector returns the group and the value that counts there."""
+        from .grouped_table import KGroupedTable
+
+        node = self.graph.named(name, SELECT)
+        recipe = Regrouped(self.recipe, functions.of_key_value(selector, node))
+        self.graph.table(node, [self.name], recipe, "group_by")
+        return KGroupedTable(self.graph, node, key, value, name)
+
+    def join(
+        self,
+        other: KTable[K, W],
+        joiner: Callable[..., Any],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> KTable[K, Any]:
+        """Keys that both tables have. The joiner gets (value, other) or (key, value, other)."""
+        return join_tables(self, other, joiner, "inner", name, options)
+
+    def left_join(
+        self,
+        other: KTable[K, W],
+        joiner: Callable[..., Any],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> KTable[K, Any]:
+        """Keys of this table; the other's value may be None."""
+        return join_tables(self, other, joiner, "left", name, options)
+
+    def outer_join(
+        self,
+        other: KTable[K, W],
+        joiner: Callable[..., Any],
+        *,
+        name: str | None = None,
+        **options: Unpack[StoreOptions],
+    ) -> KTable[K, Any]:
+        """Keys of either table; one of the values may be None."""
+        return join_tables(self, other, joiner, "outer", name, options)
 
     def _filter(
         self, predicate: Callable[[K, V], Any], negated: bool, name: str | None, options: StoreOptions

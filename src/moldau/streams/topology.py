@@ -130,9 +130,25 @@ class Topology:
         """A store that a processor fills from a topic, whole on each process; every other processor may read it. It has
         no changelog: the topic is one.
         """
+        made, _ = user_operator(operator, processor)
+        return self.add_global_node(store, source, topic, processor, made, key, value, timestamp)
+
+    def add_global_node(
+        self,
+        store: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        operator: Callable[[], Any],
+        key: SerdeLike,
+        value: SerdeLike,
+        timestamp: Extractor | str | None,
+    ) -> Topology:
+        """As add_global_store, with an operator of the platform."""
         self.add_source(source, topic, key=key, value=value, timestamp=timestamp)
-        spec = replace(store, logged=False, cached=False, key=store.key or key, value=store.value or value)
-        self.add_processor(processor, operator, source, [spec])
+        known: Any = (store.key or key, store.value or value)
+        spec = replace(store, logged=False, cached=False, key=known[0], value=known[1])
+        self.add_node(processor, operator, source, [spec], "global_store")
         self.global_stores.add(store.name)
         return self
 
@@ -150,7 +166,8 @@ class Topology:
     ) -> Topology:
         """A store that is filled from a topic, partition by partition; the topic is its changelog."""
         self.add_source(source, topic, key=key, value=value, timestamp=timestamp)
-        spec = replace(store, logged=False, changelog=topic, key=store.key or key, value=store.value or value)
+        known: Any = (store.key or key, store.value or value)
+        spec = replace(store, logged=False, changelog=topic, key=known[0], value=known[1])
         return self.add_processor(processor, operator, source, [spec])
 
     def add_store(self, store: StoreSpec) -> None:

@@ -1,0 +1,43 @@
+"""A stream joined with a table: each record looks up what the table has now, or had then if it is versioned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .context import Context
+from .record import Record
+from .views import View
+
+Joiner = Callable[[Any, Any, Any], Any]  # key, the stream's value, the table's
+
+
+class StreamTableJoin:
+    """`key_of` gives the key that is looked up, for global tables; without it, it is the record's own."""
+
+    def __init__(
+        self, table: View, joiner: Joiner, left: bool, key_of: Callable[[Any, Any], Any] | None = None
+    ) -> None:
+        self.table, self.joiner, self.left, self.key_of = table, joiner, left, key_of
+
+    def init(self, context: Context) -> None:
+        self.context = context
+        self.emit = context.emit
+        self.lookup = self.table.open(context)
+        self.find = self.lookup.get
+
+    def process(self, record: Record) -> None:
+        value = record.value
+        key = record.key if self.key_of is None else self.key_of(record.key, value)
+        if value is None or (key is None and not self.left):
+            self.context.dropped("null key or value")
+            return
+        self.join(record, key)
+
+    def join(self, record: Record, key: Any) -> None:
+        found = None
+        if key is not None:
+            found = self.lookup.as_of(key, record.timestamp) if self.lookup.versioned else self.find(key)
+        if found is not None or self.left:
+            joined = self.joiner(record.key, record.value, None if found is None else found.value)
+            self.emit(Record(record.key, joined, record.timestamp, record.headers))

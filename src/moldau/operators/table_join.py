@@ -1,0 +1,104 @@
+"""Joins of tables by key. Each side looks the other one up; what comes of it meets in one node, the join's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from .context import UNKNOWN_TIME, Context
+from .forwarding import teller
+from .record import Change, Record, Stamped
+from .stores.spec import LATEST, NOT_PUT
+from .views import Lookup, View
+
+Joiner = Callable[[Any, Any, Any], Any]  # key, this side's value, the other's
+Side = Literal["inner", "left", "right", "outer"]
+
+
+class TableJoin:
+    """One side of a join. `side` says what this side is in it: in an inner join both are "inner", in a left join the
+    left one is "left" and the other "right", in an outer join both are "outer". The joiner gets this side first.
+    """
+
+    def __init__(self, side: Side, other: View, joiner: Joiner, send_old: bool, versioned: bool) -> None:
+        self.other, self.joiner, self.send_old, self.versioned = other, joiner, send_old, versioned
+        self.alone = side in ("left", "outer")  # a value of this side counts without one of the other
+        self.without = side in ("right", "outer")  # and the other's counts without one of this side
+
+    def init(self, context: Context) -> None:
+        self.context = context
+        self.lookup = self.other.open(context)
+
+    def process(self, record: Record) -> None:
+        key, change = record.key, record.value
+        if key is None:
+            self.context.dropped("null key")
+            return
+        if self.versioned and not change.latest:
+            self.context.dropped("out-of-order record of a versioned table")
+            return
+        found = self.lookup.get(key)
+        other = None if found is None else found.value
+        if other is None and (not self.alone or (change.new is None and change.old is None)):
+            return
+        timestamp = max(record.timestamp, UNKNOWN_TIME if found is None else found.timestamp)
+        new = self.joined(key, change.new, other)
+        old = self.joined(key, change.old, other) if self.send_old else None
+        self.context.emit(Record(key, Change(new, old, change.latest), timestamp, record.headers))
+
+    def joined(self, key: Any, mine: Any, other: Any) -> Any:
+        if mine is not None or (self.without and other is not None):
+            return self.joiner(key, mine, other)
+        return None
+
+
+class JoinedTable:
+    """Where both sides of a join meet. It keeps the result if it has a store."""
+
+    def __init__(self, store: str | None, send_old: bool) -> None:
+        self.store_name, self.send_old = store, send_old
+
+    def init(self, context: Context) -> None:
+        self.emit = context.emit
+        self.store = None if self.store_name is None else context.store(self.store_name)
+        if self.store is not None:
+            self.tell = teller(context, self.store, self.send_old)
+
+    def process(self, record: Record) -> None:
+        change = record.value
+        if self.store is not None:
+            put = self.store.put(record.key, change.new, record.timestamp)
+            if put != NOT_PUT:
+                self.tell(record, change.new, change.old, record.timestamp, put == LATEST)
+        elif self.send_old:
+            self.emit(record)
+        else:
+            self.emit(record.with_value(Change(change.new, None, change.latest)))
+
+
+class JoinLookup:
+    """A join without a store, looked up: both sides are, and joined."""
+
+    versioned = False
+
+    def __init__(self, side: Side, left: Lookup, right: Lookup, joiner: Joiner) -> None:
+        self.side, self.left, self.right, self.joiner = side, left, right, joiner
+
+    def get(self, key: Any) -> Stamped | None:
+        left, right = self.left.get(key), self.right.get(key)
+        mine, other = (None if found is None else found.value for found in (left, right))
+        if (mine is None and self.side != "outer") or (other is None and self.side == "inner"):
+            return None
+        if mine is None and other is None:
+            return None
+        value = self.joiner(key, mine, other)
+        times = (found.timestamp for found in (left, right) if found is not None)
+        return None if value is None else Stamped(value, max(times))
+
+    def as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        raise AssertionError("a join is not versioned")
+
+
+def join_view(side: Side, left: View, right: View, joiner: Joiner) -> View:
+    stores = tuple(dict.fromkeys((*left.stores, *right.stores)))
+    return View(stores, lambda context: JoinLookup(side, left.open(context), right.open(context), joiner))

@@ -1,0 +1,74 @@
+"""Splitting a stream: each record goes to the first branch that takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from moldau.operators.stateless import Branch, PassThrough
+
+from . import functions
+from .names import checked_name
+
+if TYPE_CHECKING:
+    from .stream import KStream
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def every(key: Any, value: Any) -> bool:
+    return True
+
+
+class BranchedKStream(Generic[K, V]):
+    """Branches are added in the order in which they are tried. The streams that come of it are in a dict by name: the
+    name of the split and of the branch, or its number.
+    """
+
+    def __init__(self, stream: KStream[K, V], name: str | None) -> None:
+        self.stream, self.graph = stream, stream.graph
+        self.name = self.graph.named(name, "KSTREAM-BRANCH-")
+        self._predicates: list[Callable[[Any, Any], Any]] = []
+        self._children: list[str] = []
+        self._made: dict[str, KStream[Any, Any]] = {}
+        predicates, children = self._predicates, self._children
+        self.graph.processor(self.name, [stream.name], lambda: Branch(predicates, children), kind="branch")
+
+    def branch(
+        self,
+        predicate: Callable[[K, V], Any],
+        then: Callable[[KStream[K, V]], Any] | None = None,
+        *,
+        name: str | None = None,
+    ) -> BranchedKStream[K, V]:
+        """`then` is given the branch and may return the stream that shall stand for it in the result; one for which it
+        returns None is left out.
+        """
+        suffix = str(len(self._predicates) + 1) if name is None else name
+        self._add(functions.of_key_value(predicate, self.name + suffix), suffix, then)
+        return self
+
+    def default_branch(
+        self, then: Callable[[KStream[K, V]], Any] | None = None, *, name: str | None = None
+    ) -> dict[str, KStream[K, V]]:
+        """What no branch takes; all branches by name."""
+        self._add(every, "0" if name is None else name, then)
+        return self._made
+
+    def no_default_branch(self) -> dict[str, KStream[K, V]]:
+        """What no branch takes is dropped; all branches by name."""
+        return self._made
+
+    def _add(
+        self, predicate: Callable[[Any, Any], Any], suffix: str, then: Callable[[KStream[K, V]], Any] | None
+    ) -> None:
+        node = checked_name(self.name + suffix, "name= of a branch")
+        self._predicates.append(predicate)
+        self._children.append(node)
+        self.graph.processor(node, [self.name], PassThrough, kind="branch")
+        stream = self.stream
+        made = type(stream)(self.graph, node, stream.sources, stream.key, stream.value, stream.repartition_required)
+        kept = made if then is None else then(made)
+        if kept is not None:
+            self._made[node] = kept

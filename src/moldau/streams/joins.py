@@ -1,0 +1,170 @@
+"""Joins of a stream with a table, and of tables with each other: the nodes that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moldau.operators.context import TopologyError
+from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.stream_table_join import StreamTableJoin
+from moldau.operators.table_join import JoinedTable, Joiner, Side, TableJoin, join_view
+from moldau.operators.views import View, store_view
+
+from . import functions
+from .materialized import StoreOptions, optional
+from .recipes import Factory, Recipe, Uses
+from .repartitioning import repartitioned
+from .serdes import SerdeLike
+
+if TYPE_CHECKING:
+    from .global_table import GlobalKTable
+    from .stream import KStream
+    from .table import KTable
+
+JOIN, LEFT_JOIN = "KSTREAM-JOIN-", "KSTREAM-LEFTJOIN-"
+MERGE, THIS, OTHER = "KTABLE-MERGE-", "KTABLE-JOINTHIS-", "KTABLE-JOINOTHER-"
+SIDES: dict[str, tuple[Side, Side]] = {
+    "inner": ("inner", "inner"),
+    "left": ("left", "right"),
+    "outer": ("outer", "outer"),
+}
+
+
+def keyed_stream(
+    stream: KStream[Any, Any], name: str | None, key: SerdeLike, value: SerdeLike, null_keys: bool
+) -> KStream[Any, Any]:
+    """The stream with each record in the partition of its key: through a topic, where the key was changed."""
+    if not stream.repartition_required:
+        return stream
+    key, value = key or stream.key, value or stream.value
+    source = repartitioned(stream.graph, stream.name, name or stream.name, key, value, null_keys=null_keys)
+    return type(stream)(stream.graph, source, frozenset((source,)), key, value)
+
+
+def join_table(
+    stream: KStream[Any, Any],
+    table: KTable[Any, Any],
+    joiner: Callable[..., Any],
+    left: bool,
+    name: str | None,
+    key: SerdeLike,
+    value: SerdeLike,
+) -> KStream[Any, Any]:
+    together(stream, table)
+    stream = keyed_stream(stream, name, key, value, left)
+    graph = stream.graph
+    graph.copartition(stream.sources | table.sources)
+    node = graph.named(name, LEFT_JOIN if left else JOIN)
+    chosen, view = functions.joiner(joiner, node), table.recipe.view()
+    graph.processor(node, [stream.name], lambda: StreamTableJoin(view, chosen, left), view.stores, "join")
+    return type(stream)(graph, node, stream.sources | table.sources, key or stream.key)
+
+
+def join_global(
+    stream: KStream[Any, Any],
+    table: GlobalKTable[Any, Any],
+    joiner: Callable[..., Any],
+    left: bool,
+    name: str | None,
+    key_of: Any,
+) -> KStream[Any, Any]:
+    together(stream, table)
+    graph = stream.graph
+    node = graph.named(name, LEFT_JOIN if left else JOIN)
+    if not callable(key_of):
+        raise TopologyError(f"{node} joins a global table: key= must be a function of (key, value) that gives its key")
+    chosen, view = functions.joiner(joiner, node), store_view(table.store)
+    find = functions.of_key_value(key_of, node)
+    graph.processor(node, [stream.name], lambda: StreamTableJoin(view, chosen, left, find), kind="join")
+    return type(stream)(graph, node, stream.sources, stream.key, None, stream.repartition_required)
+
+
+class JoinSide:
+    """One side of a join of tables."""
+
+    def __init__(self, side: Side, mine: Recipe, other: Recipe, joiner: Joiner) -> None:
+        self.side: Side = side
+        self.mine, self.joiner, self.send_old = mine, joiner, False
+        self.view: View = other.view()
+
+    def factory(self) -> Factory:
+        return partial(TableJoin, self.side, self.view, self.joiner, self.send_old, self.mine.versioned())
+
+
+class Joined:
+    """The table of a join: where both sides meet."""
+
+    def __init__(self, sides: tuple[JoinSide, JoinSide], spec: StoreSpec | None, kind: Side, joiner: Joiner) -> None:
+        self.kind: Side = kind
+        self.sides, self.spec, self.joiner, self.send_old = sides, spec, joiner, False
+
+    def factory(self) -> Factory:
+        return partial(JoinedTable, None if self.spec is None else self.spec.name, self.send_old)
+
+    def stores(self) -> Uses:
+        return () if self.spec is None else (self.spec,)
+
+    def send_old_values(self, force: bool) -> bool:
+        for side in self.sides:
+            side.mine.send_old_values(True)
+            side.send_old = True
+        self.send_old = True
+        return True
+
+    def view(self) -> View:
+        if self.spec is not None:
+            return store_view(self.spec.name)
+        left, right = (side.mine.view() for side in self.sides)
+        return join_view(self.kind, left, right, self.joiner)
+
+    def versioned(self) -> bool:
+        return self.spec is not None and self.spec.versioned
+
+
+def join_tables(
+    left: KTable[Any, Any],
+    right: KTable[Any, Any],
+    joiner: Callable[..., Any],
+    kind: Side,
+    name: str | None,
+    options: StoreOptions,
+) -> KTable[Any, Any]:
+    from .table import KTable
+
+    together(left, right)
+    graph = left.graph
+    store = optional(graph, MERGE, options, left.key)
+    merge = graph.named(name, MERGE)
+    chosen = functions.joiner(joiner, merge)
+    if kind != "inner":
+        left.recipe.send_old_values(True)
+    if kind == "outer":
+        right.recipe.send_old_values(True)
+    mine, others = SIDES[kind]
+    sides = (
+        JoinSide(mine, left.recipe, right.recipe, chosen),
+        JoinSide(others, right.recipe, left.recipe, lambda key, other, this: chosen(key, this, other)),
+    )
+    names = (graph.suffixed(name, "-join-this", THIS), graph.suffixed(name, "-join-other", OTHER))
+    recipe = Joined(sides, store.spec if store is not None and store.queryable else None, kind, chosen)
+    for node, side, parent in zip(names, sides, (left.name, right.name), strict=True):
+        graph.add(side_step(graph, node, side, parent))
+    graph.table(merge, names, recipe, "join")
+    sources = left.sources | right.sources
+    graph.copartition(sources)
+    key, value = (left.key, None) if store is None else (store.key, store.value)
+    return KTable(graph, merge, sources, key, value, recipe, store and store.given)
+
+
+def side_step(graph: Any, node: str, side: JoinSide, parent: str) -> Callable[[Any], None]:
+    def step(topology: Any) -> None:
+        topology.add_node(node, side.factory(), graph.real([parent]), side.view.stores, "join")
+
+    return step
+
+
+def together(one: Any, other: Any) -> None:
+    if one.graph is not other.graph:
+        raise TopologyError("streams and tables of two builders cannot be joined or merged: use one StreamsBuilder")

@@ -1,0 +1,26 @@
+"""Printing of streams: the rim of `KStream.print`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+
+def shown(key: Any, value: Any) -> str:
+    return f"{key}, {value}"
+
+
+class Printer:
+    """Writes to what is standard output when it writes, or to a file that was given, or to the path of one."""
+
+    def __init__(self, label: str, text: Callable[[Any, Any], str], file: TextIO | str | None = None) -> None:
+        self.label, self.text, self.file = label, text, file
+
+    def __call__(self, key: Any, value: Any) -> None:
+        line = f"[{self.label}]: {self.text(key, value)}\n"
+        if isinstance(self.file, str):
+            with open(self.file, "a", encoding="utf-8") as out:
+                out.write(line)
+        else:
+            (self.file or sys.stdout).write(line)
