@@ -46,6 +46,7 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 docs: setup     ## the pages that are made from tables
 	.venv/bin/moldau settings --markdown > docs/settings.md
 	$(PY) -m tests.conformance.differential.page
+	$(PY) -m moldau.spark.page > docs/spark-options.md
 
 clean:
 	rm -rf .venv .pytest_cache .hypothesis .ruff_cache build dist

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 KAFKA_VERSION = "4.3.1"
 MAKE_SECONDS = 600
-IMPLIED = {"kafka_libs": "kafka-jars"}  # a fixture that is itself a need
+IMPLIED = {"kafka_libs": "kafka-jars", "spark": "java"}  # a fixture that is itself a need
 
 
 @dataclass(frozen=True, slots=True)

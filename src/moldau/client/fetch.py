@@ -52,6 +52,16 @@ class Fetched:
             yield Batch(self.records, at)
             at += size
 
+    def next_offset(self, asked: int) -> int:
+        """The offset behind the last batch that came whole, markers included; `asked` where none did."""
+        at, end, last = 0, len(self.records), -1
+        while end - at >= HEADER_SIZE:
+            size = int.from_bytes(self.records[at + LENGTH_START - 4 : at + LENGTH_START], "big") + LENGTH_START
+            if at + size > end or size < HEADER_SIZE:
+                break
+            at, last = at + size, at
+        return asked if last < 0 else max(asked, Batch(self.records, last).next_offset)
+
     def committed(self) -> Iterator[Batch]:
         """The whole batches without markers and without those of aborted transactions."""
         coming = sorted(self.aborted, key=lambda pair: pair[1], reverse=True)

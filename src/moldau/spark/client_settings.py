@@ -1,0 +1,89 @@
+"""`kafka.*` options as settings of our client. Its names are librdkafka's; jobs that ran on Java's have others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from moldau.spark.options import OptionError, under
+
+PREFIX = "kafka."
+SERVERS = "bootstrap.servers"
+GROUP = "group.id"
+
+# Names of Java's client that say the same as one of ours.
+SAME = {
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+# Names of Java's client that mean nothing here.
+WITHOUT_EFFECT = {
+    "check.crcs",  # they always are
+    "client.dns.lookup",
+    "exclude.internal.topics",
+    "group.protocol",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "partition.assignment.strategy",
+    "ssl.enabled.protocols",
+    "ssl.keystore.type",
+    "ssl.protocol",
+    "ssl.truststore.type",
+}
+REFUSED = {
+    "auto.offset.reset": "say startingOffsets",
+    "enable.auto.commit": "progress is committed after each batch to the group of kafka.group.id",
+    "interceptor.classes": "there are no interceptors here",
+    "key.deserializer": "say key.format, or convert the column",
+    "value.deserializer": "say value.format, or convert the column",
+    "sasl.client.callback.handler.class": "it is a class of Java",
+    "sasl.login.callback.handler.class": "it is a class of Java",
+}
+STORES = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.certificate.location"}
+_LOGIN = re.compile(r"^[\w.$]+\.(Plain|Scram)LoginModule\s+(?:required|requisite|sufficient|optional)\s", re.I)
+_QUOTED = re.compile(r"(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
+
+
+def client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Settings for `moldau.client.Client`."""
+    given = under(options, PREFIX)
+    if not given.get(SERVERS):
+        raise OptionError(f"The option {PREFIX}{SERVERS} must be set, for example to localhost:9092.")
+    settings: dict[str, str] = {}
+    for name, text in given.items():
+        if name in REFUSED:
+            raise OptionError(f"The option {PREFIX}{name} is not supported: {REFUSED[name]}.")
+        if name == "sasl.jaas.config":
+            settings |= credentials(text)
+        elif name in STORES:
+            settings[STORES[name]] = pem_file(name, text, given)
+        elif name not in WITHOUT_EFFECT and name != GROUP:
+            settings[SAME.get(name, name)] = text
+    return settings
+
+
+def credentials(text: str) -> dict[str, str]:
+    """User and password of a JAAS line."""
+    found = {name.lower(): re.sub(r"\\(.)", r"\1", value) for name, value in _QUOTED.findall(text)}
+    if not _LOGIN.match(text.strip()) or len(found) < 2:
+        raise OptionError(
+            f"The option {PREFIX}sasl.jaas.config is understood for PlainLoginModule and ScramLoginModule, with "
+            f"username and password in double quotes; or set {PREFIX}sasl.username and {PREFIX}sasl.password."
+        )
+    return {f"sasl.{name}": value for name, value in found.items()}
+
+
+def pem_file(name: str, path: str, given: Mapping[str, str]) -> str:
+    """A store of certificates, if it is a file of PEM: Java's other kinds cannot be read here."""
+    kind = given.get(name.replace(".location", ".type"), "JKS")
+    if kind.upper() != "PEM":
+        raise OptionError(
+            f"The option {PREFIX}{name} names a store of the type {kind}, which only Java reads: export it as PEM "
+            f"(with keytool or openssl) and set {PREFIX}{STORES[name]}."
+        )
+    return path

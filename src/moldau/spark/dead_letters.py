@@ -1,0 +1,71 @@
+"""Records that do not decode, sent to a topic of their own, with the headers that Kafka Connect gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from moldau.client import CONTROLLER, Client, ClientError, Error, Record, Sender, build, check
+from moldau.client import messages as m
+
+ERRORS = "__connect.errors."
+CREATE_TIMEOUT_MS = 30_000
+AT_ONCE = 500  # records of one batch
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record, where it stood, which part of it was wrong, and why."""
+
+    topic: str
+    partition: int
+    record: Record
+    stage: str
+    reason: str
+
+    def context(self, query: str) -> tuple[tuple[str, bytes], ...]:
+        told = {
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.record.offset,
+            "connector.name": query,
+            "task.id": self.partition,
+            "stage": self.stage,
+            "class.name": "moldau.spark",
+            "exception.class.name": "moldau.serdes.context.SerdeError",
+            "exception.message": self.reason,
+            "exception.stacktrace": "",
+        }
+        return tuple((ERRORS + name, str(value).encode()) for name, value in told.items())
+
+
+def send(client: Client, topic: str, letters: Iterable[DeadLetter], query: str, headers: bool) -> None:
+    """Write letters and wait until they are there. A task that is run again writes its letters again."""
+    partitions = len(_topic(client, topic))
+    by_partition: dict[int, list[Record]] = {}
+    for letter in letters:
+        more = letter.context(query) if headers else ()
+        kept = letter.record._replace(headers=(*letter.record.headers, *more))
+        by_partition.setdefault(letter.partition % partitions, []).append(kept)
+    sender = Sender(client)
+    try:
+        for partition, records in by_partition.items():
+            for first in range(0, len(records), AT_ONCE):
+                sender.send(topic, partition, build(records[first : first + AT_ONCE]))
+        sender.flush()
+    finally:
+        sender.close()
+
+
+def _topic(client: Client, name: str) -> list[int]:
+    """The partitions of the topic, which is made where it is not there."""
+    try:
+        return list(client.topic(name).partitions)
+    except ClientError as error:
+        if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+    new = m.CreateTopicsRequest_CreatableTopic(name, num_partitions=1, replication_factor=-1)
+    answer = client.send(m.CreateTopicsRequest([new], timeout_ms=CREATE_TIMEOUT_MS), to=CONTROLLER)
+    if any(row.error_code != Error.TOPIC_ALREADY_EXISTS for row in answer.topics):
+        check(answer)
+    return list(client.topic(name).partitions)

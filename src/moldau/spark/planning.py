@@ -1,0 +1,194 @@
+"""What a micro-batch reads, decided: offsets, limits, lost data, and the cut into tasks. No I/O, no clock.
+
+A position is what Spark writes into the checkpoint as the end of a batch: the JSON of Spark's own Kafka source,
+`{"orders": {"0": 23}}`, so that checkpoints of that source can be gone on with. Behind names that no topic can have
+stand the ids of the topics, by which one that was deleted and made anew is known, and how the batch was cut into tasks,
+so that it is cut in the same way when it is replayed, whatever the options are by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+TopicPartition = tuple[str, int]
+Numbers = Mapping[TopicPartition, int]
+
+IDS, CUT = "@ids", "@cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How ranges become tasks: at least so many, none with more records than so many, at most so many."""
+
+    min_partitions: int | None = None
+    max_records: int | None = None
+    max_partitions: int | None = None
+
+    @classmethod
+    def of_json(cls, document: Any) -> Cut:
+        return cls(*document) if document else cls()
+
+    def to_json(self) -> list[int | None] | None:
+        return [self.min_partitions, self.max_records, self.max_partitions] if self != Cut() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The next offset of each partition, and the ids of topics as far as they are known."""
+
+    offsets: Numbers
+    ids: Mapping[str, str] = field(default_factory=dict)
+    cut: Cut = Cut()
+
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> Position:
+        offsets = {
+            (topic, int(partition)): offset
+            for topic, numbers in document.items()
+            if not topic.startswith("@")
+            for partition, offset in numbers.items()
+        }
+        return cls(offsets, document.get(IDS, {}), Cut.of_json(document.get(CUT)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Always in the same order: Spark takes a text that differs for new data."""
+        out: dict[str, Any] = {}
+        for (topic, partition), offset in sorted(self.offsets.items()):
+            out.setdefault(topic, {})[str(partition)] = offset
+        if self.ids:
+            out[IDS] = {topic: self.ids[topic] for topic in sorted(self.ids)}
+        if (cut := self.cut.to_json()) is not None:
+            out[CUT] = cut
+        return out
+
+    def start_of(self, partition: TopicPartition, now: Position) -> int:
+        """Where reading goes on: at the start of what is new, and of a topic that was made anew."""
+        return 0 if self.is_anew(partition[0], now) else self.offsets.get(partition, 0)
+
+    def is_anew(self, topic: str, now: Position) -> bool:
+        before, after = self.ids.get(topic), now.ids.get(topic)
+        return before is not None and after is not None and before != after
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Offsets from `start` to before `end` of a partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    topic_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    def pieces(self, count: int) -> Iterator[Range]:
+        """So many ranges of nearly the same size, in order."""
+        bounds = [self.start + self.size * number // count for number in range(count + 1)]
+        for start, end in pairwise(bounds):
+            if start < end:
+                yield Range(self.topic, self.partition, start, end, self.topic_id)
+
+
+def losses(start: Position, latest: Position) -> list[str]:
+    """What was to be read and is not there any more, a sentence each."""
+    found = []
+    topics = {topic for topic, _ in latest.offsets}
+    for topic in sorted({topic for topic, _ in start.offsets}):
+        if topic not in topics:
+            found.append(f"The topic {topic} is gone, or not subscribed to any more.")
+        elif start.is_anew(topic, latest):
+            found.append(f"The topic {topic} was deleted and made anew: what was not read of the old one is lost.")
+    for (topic, partition), offset in sorted(start.offsets.items()):
+        if topic not in topics or start.is_anew(topic, latest):
+            continue
+        end = latest.offsets.get((topic, partition))
+        if end is None:
+            found.append(f"Partition {topic}-{partition} is gone, and with it what was not read yet.")
+        elif end < offset:
+            found.append(f"Partition {topic}-{partition} was read up to {offset} and now ends at {end}.")
+    return found
+
+
+def carried(start: Position, latest: Position) -> Position:
+    """With what is not there at the moment as it was: should it come back, it is gone on with and not read again."""
+    topics = {topic for topic, _ in latest.offsets}
+    kept = {one: offset for one, offset in start.offsets.items() if one not in latest.offsets and one[0] not in topics}
+    ids = {topic: start.ids[topic] for topic, _ in kept if topic in start.ids}
+    return Position({**kept, **latest.offsets}, {**ids, **latest.ids}, latest.cut)
+
+
+def waiting(start: Position, latest: Position) -> dict[TopicPartition, int]:
+    """How many offsets of each partition are to be read."""
+    sizes = {one: end - start.start_of(one, latest) for one, end in latest.offsets.items()}
+    return {one: size for one, size in sizes.items() if size > 0}
+
+
+def limited(start: Position, latest: Position, most: int) -> Position:
+    """At most so many offsets, shared out in the proportion of what is waiting; a partition with any gets one."""
+    sizes = waiting(start, latest)
+    total = sum(sizes.values())
+    if total <= most:
+        return latest
+    offsets = {
+        one: start.start_of(one, latest) + min(sizes[one], max(1, most * sizes[one] // total)) if one in sizes else end
+        for one, end in latest.offsets.items()
+    }
+    return Position(offsets, latest.ids, latest.cut)
+
+
+def at_most(position: Position, target: Position) -> Position:
+    """No further than a target that was set before; what is new since then is left out."""
+    offsets = {
+        one: min(end, target.offsets[one])
+        for one, end in position.offsets.items()
+        if one in target.offsets and not target.is_anew(one[0], position)
+    }
+    return Position(offsets, position.ids, position.cut)
+
+
+def ranges(start: Position, end: Position) -> list[Range]:
+    """What a batch reads, in the order of topics and partitions."""
+    found = (
+        Range(topic, partition, start.start_of((topic, partition), end), offset, end.ids.get(topic))
+        for (topic, partition), offset in sorted(end.offsets.items())
+    )
+    return [one for one in found if one.size > 0]
+
+
+def tasks(whole: Sequence[Range], cut: Cut) -> list[tuple[Range, ...]]:
+    """What each task reads. It depends on nothing else, so that a replayed batch is cut as it was."""
+    parts = split(whole, cut)
+    if cut.max_partitions is None or len(parts) <= cut.max_partitions:
+        return [(part,) for part in parts]
+    loads: list[list[Range]] = [[] for _ in range(cut.max_partitions)]
+    sizes = [0] * cut.max_partitions
+    for part in sorted(parts, key=lambda one: -one.size):  # the largest first, each to whoever has least
+        least = sizes.index(min(sizes))
+        loads[least].append(part)
+        sizes[least] += part.size
+    return [tuple(sorted(load, key=lambda one: (one.topic, one.partition, one.start))) for load in loads]
+
+
+def split(whole: Sequence[Range], cut: Cut) -> list[Range]:
+    """Ranges cut where they are too large."""
+    parts = list(whole)
+    if cut.max_records is not None:
+        parts = _cut(parts, [-(-one.size // cut.max_records) for one in parts])
+    if cut.min_partitions is not None and len(parts) < cut.min_partitions:
+        ideal = sum(one.size for one in parts) / cut.min_partitions
+        parts = _cut(parts, [max(1, round(one.size / ideal)) for one in parts])
+    return parts
+
+
+def _cut(parts: Iterable[Range], counts: Iterable[int]) -> list[Range]:
+    return [piece for one, count in zip(parts, counts, strict=True) for piece in one.pieces(count)]

@@ -1,0 +1,170 @@
+"""Ranges of partitions, read to their ends: what a task of Spark does.
+
+A range may end in markers of transactions, in aborted records or where compaction left a hole: it is read to the end
+when the position behind the batches that came is there, whether or not a record was.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from moldau.client import Client, ClientError, Error, Fetched, Fetcher
+from moldau.spark.batches import Decoded, decoded
+from moldau.spark.planning import Range, TopicPartition
+from moldau.spark.source_options import EARLIEST, LATEST
+from moldau.spark.topics import id_of, list_offsets
+from moldau.wire.errors import WireError
+
+LEAST_BYTES, MOST_BYTES = 64 << 10, 8 << 20  # of one fetch
+GUESSED_RECORD = 1024  # bytes, for how much to ask of a short range
+ATTEMPT_S = 30.0
+CERTAIN = 3  # empty answers: the first may be one that names a replica to ask instead
+GONE = {Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID}
+log = logging.getLogger("moldau.spark")
+
+
+class DataLoss(RuntimeError):
+    """Records that were to be read are not there any more; the text says which, and what to do."""
+
+
+class Unreadable(RuntimeError):
+    """What stands in a partition cannot be read, or nobody answers; the text says why."""
+
+
+def lost(sentences: list[str], fail: bool) -> None:
+    """Fail, or go on and tell."""
+    if not sentences:
+        return
+    if fail:
+        more = f" ({len(sentences) - 1} more such.)" if len(sentences) > 1 else ""
+        raise DataLoss(f"{sentences[0]}{more} To go on without it, set failOnDataLoss to false.")
+    for sentence in sentences:
+        log.warning("%s Going on, as failOnDataLoss is false.", sentence)
+
+
+@dataclass(slots=True)
+class Reached:
+    """How far a range is read."""
+
+    wanted: Range
+    position: int
+    empty: int = 0  # answers in a row
+
+    @property
+    def done(self) -> bool:
+        return self.position >= self.wanted.end
+
+
+def read(
+    client: Client, ranges: Sequence[Range], *, isolation: str, fail_on_data_loss: bool, patience_ms: int
+) -> Iterator[tuple[Range, Decoded]]:
+    """The records of ranges, of all partitions at the same time. Brokers that are away are waited for; ClientError
+    when nothing came for `patience_ms`.
+    """
+    ids = {one.topic: id_of(one.topic_id) for one in ranges if one.topic_id}
+    fetcher = Fetcher(client, isolation_level=isolation, topic_ids=ids)
+    for wave in waves(ranges):
+        yield from _read(client, fetcher, wave, isolation, fail_on_data_loss, patience_ms / 1000)
+
+
+def waves(ranges: Iterable[Range]) -> list[list[Range]]:
+    """Ranges that can be read at the same time: one of each partition."""
+    found: list[dict[TopicPartition, Range]] = []
+    for one in ranges:
+        place = (one.topic, one.partition)
+        free = next((wave for wave in found if place not in wave), None)
+        if free is None:
+            found.append(free := {})
+        free[place] = one
+    return [list(wave.values()) for wave in found]
+
+
+def _read(
+    client: Client, fetcher: Fetcher, ranges: Iterable[Range], isolation: str, fail_on_data_loss: bool, patience: float
+) -> Iterator[tuple[Range, Decoded]]:
+    left = {(one.topic, one.partition): Reached(one, one.start) for one in ranges}
+    until = time.monotonic() + patience
+    while left:
+        for place, found in _fetched(fetcher, left, until).items():
+            state, before = left[place], left[place].position
+            if found.error:
+                state.position = _after(client, state, found.error, fail_on_data_loss)
+            else:
+                yield from _records(state, found)
+                _advance(state, found, isolation)
+            if state.position > before:
+                until = time.monotonic() + patience
+        left = {place: state for place, state in left.items() if not state.done}
+        if left and time.monotonic() > until:
+            state = next(iter(left.values()))
+            name, position = state.wanted.name, state.position
+            raise Unreadable(f"Partition {name} gives nothing at offset {position} for {patience:.0f} s.")
+
+
+def _records(state: Reached, found: Fetched) -> Iterator[tuple[Range, Decoded]]:
+    wanted, position = state.wanted, state.position
+    try:
+        for chunk in decoded(found, position, wanted.end):
+            yield wanted, chunk
+    except WireError as error:
+        raise Unreadable(f"Partition {wanted.name} cannot be read after offset {position}: {error}.") from None
+
+
+def _advance(state: Reached, found: Fetched, isolation: str) -> None:
+    """Go behind what came. Where nothing comes and nothing is to come before the end, as where compaction took the last
+    records, the end is reached.
+    """
+    reached = found.next_offset(state.position)
+    if reached > state.position:
+        state.position, state.empty = reached, 0
+        return
+    state.empty += 1
+    readable = found.last_stable_offset if isolation == "read_committed" else found.high_watermark
+    if state.empty >= CERTAIN and readable >= state.wanted.end:
+        state.position = state.wanted.end
+
+
+def _fetched(fetcher: Fetcher, left: Mapping[TopicPartition, Reached], until: float) -> dict[TopicPartition, Fetched]:
+    """What came, waited for; what fails for a while is left out. That a topic is gone is believed only where nothing
+    else comes: brokers say so too while a partition moves.
+    """
+    most = max(state.wanted.end - state.position for state in left.values()) * GUESSED_RECORD
+    size = min(MOST_BYTES, max(LEAST_BYTES, most))
+    offsets = {place: state.position for place, state in left.items()}
+    try:
+        found = fetcher.fetch(offsets, max_bytes=MOST_BYTES, max_partition_bytes=size, timeout_s=ATTEMPT_S)
+    except ClientError as error:
+        if error.error in GONE:  # one of the topics is; which?
+            topics = {topic for topic, _ in left}
+            if len(topics) == 1:
+                return {place: Fetched(error.error) for place in left}
+            found = {}
+            for name in topics:
+                found |= _fetched(fetcher, {place: one for place, one in left.items() if place[0] == name}, until)
+            return found
+        if not error.retriable or time.monotonic() > until:
+            raise
+        return {}
+    passing = GONE | {one.error for one in found.values() if one.error.retriable}
+    return {place: one for place, one in found.items() if one.error not in passing}
+
+
+def _after(client: Client, state: Reached, error: Error, fail: bool) -> int:
+    """Where to go on when a partition refused, if at all."""
+    wanted, position, name = state.wanted, state.position, state.wanted.name
+    if error in GONE:
+        lost([f"The topic {wanted.topic} was deleted: {name} is lost from offset {position} on."], fail)
+        return wanted.end
+    if error is not Error.OFFSET_OUT_OF_RANGE:
+        raise Unreadable(f"Partition {name} cannot be read: {error.message}")
+    place = (wanted.topic, wanted.partition)
+    first = list_offsets(client, {place: EARLIEST}, committed=False)[place]
+    if first > position:
+        lost([f"Partition {name} begins at offset {first} now: {position} to {first - 1} are lost."], fail)
+        return first
+    end = list_offsets(client, {place: LATEST}, committed=False)[place]
+    lost([f"Partition {name} ends at offset {end} now: up to {wanted.end - 1} are lost."], fail)
+    return wanted.end

@@ -1,0 +1,117 @@
+"""`moldau.spark.session(...)`: a SparkSession with settings that suit streams, and the data source "moldau" in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from moldau.spark import filesystem, java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAMING = "org.apache.spark.sql.execution.streaming"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that differs from Spark's default, and why."""
+
+    name: str
+    value: str
+    reason: str
+
+
+EVERYWHERE = (
+    Setting("spark.sql.session.timeZone", "UTC", "times of records are points in time, whoever reads them where"),
+    Setting(
+        "spark.sql.streaming.stateStore.providerClass",
+        f"{STREAMING}.state.RocksDBStateStoreProvider",
+        "state outside of Java's heap; transformWithState has no other",
+    ),
+    Setting(
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
+        "true",
+        "a batch writes what it changed, not a snapshot",
+    ),
+    Setting(
+        "spark.sql.adaptive.streaming.stateless.enabled",
+        "false",
+        "a replayed batch must have as many sink tasks as at first, or it cannot be told from a new one",
+    ),
+    Setting("spark.python.unix.domain.socket.enabled", "true", "halves the latency of a small batch against TCP"),
+    Setting("spark.python.authenticate.socketTimeout", "120s", "many queries that start at once fail with the 15 s"),
+    Setting("spark.scheduler.mode", "FAIR", "a large batch of one query does not hold up the others"),
+    Setting("spark.ui.enabled", "false", "it listens on all addresses; set it to true to have it"),
+    Setting("spark.ui.showConsoleProgress", "false", "bars of stages write over what a program prints"),
+)
+LOCAL = (
+    Setting("spark.driver.host", "127.0.0.1", "nobody else needs to reach it"),
+    Setting("spark.driver.bindAddress", "127.0.0.1", "nobody else needs to reach it"),
+    Setting(
+        "spark.sql.streaming.checkpointFileManagerClass",
+        f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+        "the default one starts the program readlink for each file",
+    ),
+)
+_known: WeakSet[Any] = WeakSet()  # sessions that have the data source
+IN_A_JOB = "PYSPARK_GATEWAY_PORT"  # spark-submit has started Java already, and knows the master
+
+
+def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSession:
+    """A session named `app_name` on `master`: local[*] if none is given here, in `conf` or by spark-submit.
+
+    `conf` has settings of Spark, which go before those of the tables here:
+    `session("orders", "local[4]", **{"spark.driver.memory": "2g"})`.
+    """
+    home = java.prepare()
+    from pyspark.sql import SparkSession
+
+    from moldau.spark.datasource import TopicDataSource
+    from moldau.spark.listener import GroupListener
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder
+    chosen = settings(master or conf.pop("spark.master", None), home, IN_A_JOB in os.environ)
+    for name, value in {**chosen, **conf, "spark.app.name": app_name}.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    if made not in _known:
+        made.dataSource.register(TopicDataSource)
+        made.streams.addListener(GroupListener(made))
+        _known.add(made)
+    return made
+
+
+def settings(master: str | None, home: Path, in_a_job: bool = False) -> dict[str, str]:
+    """The settings for a master; None is the one that spark-submit was told, or else local[*]."""
+    if master is None and not in_a_job:
+        master = "local[*]"
+    rows = [*EVERYWHERE, *(local(master, home) if master and master.startswith("local") else ())]
+    return {row.name: row.value for row in rows} | ({"spark.master": master} if master else {})
+
+
+def local(master: str, home: Path) -> Iterator[Setting]:
+    """What holds where driver and workers are one process on one machine."""
+    yield from LOCAL
+    cores = str(cores_of(master))
+    yield Setting("spark.sql.shuffle.partitions", cores, "each is a task and a state store; Spark has 200")
+    classes = filesystem.class_path(home)
+    if classes is not None:
+        reason = "no process for each checkpoint file"
+        yield Setting("spark.driver.extraClassPath", str(classes), reason)
+        yield Setting("spark.hadoop.fs.file.impl", filesystem.CLASS, reason)
+
+
+def cores_of(master: str) -> int:
+    """How many tasks a local master runs at a time."""
+    match = re.match(r"local\[(\d+|\*)", master)
+    if match is None:
+        return 1
+    return os.cpu_count() or 1 if match[1] == "*" else int(match[1])

@@ -1,0 +1,132 @@
+"""Typed keys and values: bytes of records to columns with the fields of their schema.
+
+The schema is taken from the registry once, when the query starts, and goes with the reader: later versions are read
+through it, and the columns stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from moldau.serdes.arrow.batch import Converted, Slices
+from moldau.serdes.arrow.converters import ArrowColumns, columns
+from moldau.serdes.arrow.json import json_type, read_rows
+from moldau.serdes.arrow.typed import TypedColumns
+from moldau.serdes.context import Context, SerdeError
+from moldau.serdes.formats import TYPED as WITH_REGISTRY
+from moldau.serdes.framing import SCHEMA_HEADER
+from moldau.serdes.registry import Registry, Schema
+from moldau.spark.options import OptionError
+from moldau.spark.spark_types import for_spark
+from moldau.spark.typed_options import Field
+
+pc: Any = pyarrow.compute
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A field whose schema is settled. It is all that a worker needs to know of it."""
+
+    field: Field
+    registry: tuple[tuple[str, str], ...]
+    schema: Schema | None
+
+    @property
+    def name(self) -> str:
+        return self.field.name
+
+    def arrow_type(self) -> pa.DataType:
+        return for_spark(_converter(self).type(Context("", self.name)), self.name)  # type: ignore[arg-type]
+
+    def convert(self, raw: pa.Array, topic: str, headers: pa.Array | None) -> Converted:
+        """A row for each row; those that are wrong are null and stand in the errors."""
+        context = Context(topic, self.name)  # type: ignore[arg-type]
+        named = None if headers is None else header_named(headers, SCHEMA_HEADER[self.name])
+        made = _converter(self).to_arrow(raw, context, named)
+        return Converted(made.values.cast(self.arrow_type(), safe=False), made.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText:
+    """JSON without a registry, by a JSON Schema of the user's."""
+
+    schema: Schema
+
+    def type(self, context: Context) -> pa.DataType:
+        return json_type(self.schema)
+
+    def to_arrow(self, values: pa.Array, context: Context, headers: pa.Array | None = None) -> Converted:
+        return read_rows(Slices.of(values), json_type(self.schema))
+
+    def from_arrow(self, values: pa.Array, context: Context) -> Converted:
+        raise SerdeError("it is read only")
+
+
+def pin(field: Field, registry: Mapping[str, str], topics: Iterable[str]) -> Pinned:
+    """Settle the schema of a field: the one that is given, else the latest of the topics' subjects."""
+    settings = tuple(sorted(registry.items()))
+    given = Schema("JSON", field.schema) if field.format == "json" and field.schema else None
+    if field.format not in WITH_REGISTRY:
+        return Pinned(field, settings, given)
+    try:
+        pinned = {topic: _pinned(field, settings, topic) for topic in topics}
+        types = {topic: one.arrow_type() for topic, one in pinned.items()}
+    except SerdeError as error:
+        raise OptionError(f"The {field.name} cannot be read as {field.format}: {error}.") from None
+    if not pinned:
+        raise OptionError(
+            f"No topic is there yet whose {field.name} has a schema: create it, or set {field.name}.schema."
+        )
+    (first, type), *rest = types.items()
+    for topic, other in rest:
+        if other != type:
+            raise OptionError(
+                f"The topics {first} and {topic} have different schemas for the {field.name}: read them one by one, or "
+                f"set {field.name}.schema to one that reads both."
+            )
+    return pinned[first]
+
+
+def _pinned(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> Pinned:
+    open_ended = Pinned(field, settings, None)
+    made = _converter(open_ended)
+    assert isinstance(made, TypedColumns)
+    return Pinned(field, settings, made.reader(Context(topic, field.name)))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)
+def _converter(pinned: Pinned) -> ArrowColumns:
+    field = pinned.field
+    if field.format == "json" and pinned.schema is not None:
+        return JsonText(pinned.schema)
+    if field.format not in WITH_REGISTRY:
+        return columns(field.format)
+    settings: dict[str, Any] = {"auto.register.schemas": False}
+    if field.strategy:
+        settings["subject.name.strategy"] = field.strategy
+    schema = pinned.schema or field.schema
+    return columns(field.format, _registry(pinned.registry), schema, settings, field.message)
+
+
+@lru_cache(maxsize=16)
+def _registry(settings: tuple[tuple[str, str], ...]) -> Registry:
+    return Registry.connect(dict(settings))
+
+
+def header_named(headers: pa.Array, name: str) -> pa.Array | None:
+    """The bytes of a header of each record, null where it has none; None where no record has it."""
+    flat = headers.flatten()
+    mine = pc.equal(flat.field("key"), name)
+    if not pc.any(mine).as_py():
+        return None
+    rows = pc.list_parent_indices(headers).filter(mine)
+    found: list[bytes | None] = [None] * len(headers)
+    for row, value in zip(rows.to_pylist(), flat.field("value").filter(mine).to_pylist(), strict=True):
+        found[row] = value
+    return pa.array(found, pa.binary())

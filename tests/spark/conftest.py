@@ -1,0 +1,126 @@
+"""One Spark for all tests: it takes seconds to start. Tests that use it run in one worker of pytest-xdist."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from moldau.client import CONTROLLER, Client, Leader, Record, build, check, group, produce
+from moldau.client import messages as m
+from moldau.testing import eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of the whole run, on two cores."""
+    from moldau.spark import session
+
+    folder = tmp_path_factory.mktemp("spark")
+    own = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
+    started = session("tests", "local[2]", **own)
+    started.sparkContext.setLogLevel("OFF")
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture
+def drain(checkpoint: str) -> Callable[..., list[Any]]:
+    """Reads what a stream has to give until it is at the end, and returns the rows of all batches."""
+
+    def run(stream: Any, **options: str) -> list[Any]:
+        rows: list[Any] = []
+        writer = stream.writeStream.foreachBatch(lambda batch, number: rows.extend(batch.collect()))
+        query = writer.option("checkpointLocation", checkpoint).options(**options).trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(60), "the query does not come to its end"
+        finally:
+            query.stop()
+        return rows
+
+    return run
+
+
+class Cluster:
+    """The cluster that the tests run on, and topics made in it."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.client = Client({"bootstrap.servers": servers})
+
+    def topic(self, partitions: int = 1, name: str | None = None, **config: Any) -> str:
+        name = name or f"t-{uuid.uuid4().hex[:12]}"
+        rows = [m.CreateTopicsRequest_CreatableTopicConfig(k.replace("_", "."), str(v)) for k, v in config.items()]
+        new = m.CreateTopicsRequest_CreatableTopic(name, partitions, 1, configs=rows)
+        check(self.client.send(m.CreateTopicsRequest([new], timeout_ms=10_000), to=CONTROLLER))
+        eventually(lambda: name in self.client.refresh([name]).topics, what=name)
+        return name
+
+    def delete(self, name: str) -> None:
+        gone = m.DeleteTopicsRequest_DeleteTopicState(name)
+        check(self.client.send(m.DeleteTopicsRequest([gone], timeout_ms=10_000), to=CONTROLLER))
+        eventually(lambda: name not in self.client.refresh([name]).topics, what=name)
+
+    def more_partitions(self, name: str, count: int) -> None:
+        row = m.CreatePartitionsRequest_CreatePartitionsTopic(name, count, None)
+        check(self.client.send(m.CreatePartitionsRequest([row], timeout_ms=10_000), to=CONTROLLER))
+        eventually(lambda: len(self.client.refresh([name]).topics[name].partitions) == count, what=name)
+
+    def put(self, topic: str, *values: str | Record, partition: int = 0, **batch: Any) -> int:
+        """Write values in one batch and return the offset of the first."""
+        items = [one if isinstance(one, Record) else Record(timestamp=1, value=one.encode()) for one in values]
+        offset = produce(self.client, topic, partition, build(items, **batch)).base_offset
+        assert offset is not None
+        return offset
+
+    def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
+        row = m.DeleteRecordsRequest_DeleteRecordsPartition(partition, offset)
+        wanted = m.DeleteRecordsRequest_DeleteRecordsTopic(topic, [row])
+        check(self.client.send(m.DeleteRecordsRequest([wanted], timeout_ms=10_000), to=Leader(topic, partition)))
+
+    def committed(self, name: str) -> dict[tuple[str, int], int]:
+        """The offsets of a group."""
+        asked = m.OffsetFetchRequest(groups=[m.OffsetFetchRequest_OffsetFetchRequestGroup(name, topics=None)])
+        answer = check(self.client.send(asked, to=group(name), at_most=9))
+        return {
+            (topic.name, row.partition_index): row.committed_offset
+            for topic in answer.groups[0].topics
+            for row in topic.partitions
+        }
+
+    def read(self, spark: SparkSession, topic: str | None = None, **options: Any) -> Any:
+        return self._source(spark.read, topic, options).load()
+
+    def stream(self, spark: SparkSession, topic: str | None = None, **options: Any) -> Any:
+        return self._source(spark.readStream, topic, {"startingOffsets": "earliest", **options}).load()
+
+    def _source(self, reader: Any, topic: str | None, options: dict[str, Any]) -> Any:
+        reader = reader.format("moldau").option("kafka.bootstrap.servers", self.servers)
+        return reader.options(**({"subscribe": topic} if topic else {}), **options)
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Moldau, or the cluster that CONFORMANCE_BOOTSTRAP names."""
+    servers = os.environ.get("CONFORMANCE_BOOTSTRAP") or request.getfixturevalue("kafka_shared").bootstrap_servers
+    made = Cluster(servers)
+    yield made
+    made.client.close()
