@@ -73,7 +73,7 @@ def test_a_global_table_is_looked_up_by_any_key() -> None:
 
 def test_a_join_with_a_global_table_needs_a_function_for_the_key() -> None:
     builder = StreamsBuilder("app")
-    with pytest.raises(TopologyError, match="KSTREAM-JOIN-0000000004 joins a global table: key= must be a function"):
+    with pytest.raises(TopologyError, match="KSTREAM-LEFTJOIN-0000000004 joins a global table: key= must be"):
         builder.stream("s").join(builder.global_table("g"), pair)
 
 

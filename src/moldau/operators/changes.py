@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.serdes.context import Context, Serde, SerdeError
+from moldau.serdes.framing import read_zigzag, zigzag
 
 from .record import Change
 
@@ -26,7 +27,7 @@ class ChangeSerde:
             return None
         new, old = self.inner.to_bytes(value.new, context), self.inner.to_bytes(value.old, context)
         if new is not None and old is not None:
-            return len(new).to_bytes(4, "big") + new + old + bytes((BOTH,))
+            return zigzag(len(new)) + new + old + bytes((BOTH,))
         if new is not None:
             return new + bytes((NEW,))
         if old is not None:
@@ -38,8 +39,9 @@ class ChangeSerde:
             return None
         read, flag = self.inner.from_bytes, data[-1]
         if flag == BOTH:
-            end = 4 + int.from_bytes(data[:4], "big")
-            return Change(read(data[4:end], context), read(data[end:-1], context))
+            size, start = read_zigzag(data, 0)
+            end = start + size
+            return Change(read(data[start:end], context), read(data[end:-1], context))
         if flag == NEW:
             return Change(read(data[:-1], context), None)
         if flag == OLD:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
+from .java_order import TreeSet, hash_order
 from .nodes import Node, ProcessorNode, SinkNode, SourceNode
 from .plan import Plan
 
 
-@dataclass(slots=True)
 class Entry:
     """A node among others of its sub-topology. Those with more below them come first."""
 
-    node: Node
-    size: int = 1
-    above: list[Entry] = field(default_factory=list["Entry"])
-    below: list[Entry] = field(default_factory=list["Entry"])
+    __slots__ = ("above", "below", "node", "size")
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.size = node, 1
+        self.above, self.below = TreeSet(comes_first), TreeSet(comes_first)
 
     def grow(self, by: int) -> None:
         self.size += by
         for entry in self.above:
             entry.grow(by)
+
+
+def comes_first(one: Entry, other: Entry) -> bool:
+    return (-one.size, one.node.name) < (-other.size, other.node.name)
 
 
 def describe(plan: Plan) -> str:
@@ -30,25 +34,23 @@ def describe(plan: Plan) -> str:
 
 
 def sub_topology(plan: Plan, number: int, group: tuple[str, ...]) -> str:
-    entries = {node.name: Entry(node) for node in plan.nodes if node.name in group}
+    nodes = {node.name: node for node in plan.nodes if node.name in group}
+    entries = {name: Entry(nodes[name]) for name in hash_order(nodes)}
     for entry in entries.values():
         for parent in dict.fromkeys(entry.node.parents):
             above = entries[parent]
-            above.below.append(entry)
-            entry.above.append(above)
+            entry.above.add(above)
+            above.below.add(entry)
             above.grow(entry.size)
-    lines = "".join(f"    {text(entry)}\n" for entry in ranked(entries.values()))
+    written = sorted(entries.values(), key=lambda entry: (-entry.size, entry.node.name))
+    lines = "".join(f"    {text(entry)}\n" for entry in written)
     if plan.is_global(group):
         return f"Sub-topology: {number} for global store (will not generate tasks)\n{lines}"
     return f"Sub-topology: {number}\n{lines}\n"
 
 
-def ranked(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda entry: (-entry.size, entry.node.name))
-
-
-def names(entries: list[Entry]) -> str:
-    return ", ".join(entry.node.name for entry in ranked(entries)) or "none"
+def names(entries: Iterable[Entry]) -> str:
+    return ", ".join(entry.node.name for entry in entries) or "none"
 
 
 def text(entry: Entry) -> str:
@@ -72,25 +74,4 @@ def called(function: Callable[..., object]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    return f"[{', '.join(in_java_order(names))}]"
-
-
-def in_java_order(names: Iterable[str]) -> list[str]:
-    """Kafka prints hash sets: their order is that of Java's hash of strings, in a table of a power of two."""
-    unique = list(dict.fromkeys(names))
-    slots = 16
-    while len(unique) > slots * 3 // 4:
-        slots *= 2
-    return sorted(unique, key=lambda name: spread(name) & (slots - 1))
-
-
-def spread(name: str) -> int:
-    code = 0
-    for unit in utf16(name):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    return code ^ (code >> 16)
-
-
-def utf16(name: str) -> list[int]:
-    data = name.encode("utf-16-be", "surrogatepass")
-    return [data[place] << 8 | data[place + 1] for place in range(0, len(data), 2)]
+    return f"[{', '.join(hash_order(names))}]"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from moldau.operators.stores.spec import StoreSpec
 
-from .nodes import InternalTopic, Node, SourceNode
+from .nodes import InternalTopic, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Plan:
 
 
 def grouped(nodes: tuple[Node, ...]) -> tuple[tuple[str, ...], ...]:
-    """Nodes that are connected or share a store, numbered by the names of sources first."""
+    """Nodes that are connected or share a store, numbered in the order in which they were added."""
     root = {node.name: node.name for node in nodes}
 
     def find(name: str) -> str:
@@ -70,6 +70,5 @@ def grouped(nodes: tuple[Node, ...]) -> tuple[tuple[str, ...], ...]:
     for node in nodes:
         for other in (*node.parents, *(users.setdefault(store, node.name) for store in node.stores)):
             root[find(node.name)] = find(other)
-    order = sorted(nodes, key=lambda node: (not isinstance(node, SourceNode), node.name))
-    numbered = list(dict.fromkeys(find(node.name) for node in order))
+    numbered = list(dict.fromkeys(find(node.name) for node in nodes))
     return tuple(tuple(node.name for node in nodes if find(node.name) == group) for group in numbered)

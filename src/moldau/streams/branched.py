@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from moldau.operators.stateless import Branch, PassThrough
 
 from . import functions
-from .names import checked_name
 
 if TYPE_CHECKING:
     from .stream import KStream
@@ -63,7 +62,7 @@ class BranchedKStream(Generic[K, V]):
     def _add(
         self, predicate: Callable[[Any, Any], Any], suffix: str, then: Callable[[KStream[K, V]], Any] | None
     ) -> None:
-        node = checked_name(self.name + suffix, "name= of a branch")
+        node = self.graph.suffixed(self.name, suffix, "KSTREAM-BRANCHCHILD-")
         self._predicates.append(predicate)
         self._children.append(node)
         self.graph.processor(node, [self.name], PassThrough, kind="branch")

@@ -37,13 +37,17 @@ class Graph:
         return name
 
     def named(self, name: str | None, prefix: str) -> str:
-        """The name that was given, or a generated one."""
-        return self.generated(prefix) if name is None else checked_name(name, "name=")
+        """The name that was given, or a generated one. A number is counted either way, as Kafka does."""
+        return self.suffixed(name, "", prefix)
 
     def suffixed(self, name: str | None, suffix: str, prefix: str) -> str:
-        """Of nodes that come along with a named one. A number is counted either way, as Kafka does."""
+        """Of nodes that come along with a named one."""
         generated = self.generated(prefix)
         return generated if name is None else checked_name(name + suffix, "name=")
+
+    def only_if_needed(self, name: str | None, prefix: str) -> str:
+        """As named, in the few places where Kafka counts no number for a name that is given."""
+        return self.generated(prefix) if name is None else checked_name(name, "name=")
 
     def store_name(self, prefix: str) -> str:
         return self.generated(f"{prefix}STATE-STORE-")

@@ -15,7 +15,7 @@ from . import functions
 from .graph import Graph
 from .materialized import StoreOptions, materialized
 from .recipes import Aggregation, Recipe
-from .repartitioning import repartitioned
+from .repartitioning import names_of, repartitioned
 from .serdes import SerdeLike
 from .table import KTable
 
@@ -55,6 +55,7 @@ class KGroupedStream(Generic[K, V]):
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[K, int]:
         """How many records each key has had."""
+        burn(self.graph, options)
         store = materialized(self.graph, AGGREGATE, options, self.key, LONG)
         make = partial(aggregation, zero, one_more)
         return self.table(AGGREGATE, name, Aggregation(store.spec, make), store.given, "aggregate")
@@ -104,10 +105,17 @@ class KGroupedStream(Generic[K, V]):
             return self.name, self.sources
         if self._again is None:
             source = repartitioned(self.graph, self.name, self.topic or prefix, self.key, self.value)
-            if self.topic is None:
-                return source, frozenset((source,))
-            self._again = source
-        return self._again, frozenset((self._again,))
+            self._again = source if self.topic is not None else None
+        else:
+            names_of(self.graph, self._again)
+            source = self._again
+        return source, frozenset((source,))
+
+
+def burn(graph: Graph, options: StoreOptions) -> None:
+    """A count that says how to store, but not under which name, counts one number that nobody uses. So does Kafka."""
+    if options and "store" not in options:
+        graph.store_name(AGGREGATE)
 
 
 def aggregation(

@@ -49,7 +49,7 @@ class KGroupedTable(Generic[K, V]):
         **options: Unpack[StoreOptions],
     ) -> KTable[K, V]:
         """Adder and subtractor get what there is, and the value that comes or goes."""
-        store = materialized(self.graph, REDUCE, options, self.key, self.value)
+        store = materialized(self.graph, AGGREGATE, options, self.key, self.value)
         add, subtract = (functions.reducer(given, f"reduce ({store.name})") for given in (adder, subtractor))
         recipe = Aggregation(store.spec, lambda store, send_old: TableReduce(store, add, subtract, send_old))
         return self._table(REDUCE, name, store, recipe, "reduce")

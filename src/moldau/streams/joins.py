@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.operators.context import TopologyError
-from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.stream_table_join import StreamTableJoin
 from moldau.operators.table_join import JoinedTable, Joiner, Side, TableJoin, join_view
 from moldau.operators.views import View, store_view
 
 from . import functions
-from .materialized import StoreOptions, optional
+from .materialized import Materialized, StoreOptions, optional
 from .recipes import Factory, Recipe, Uses
 from .repartitioning import repartitioned
 from .serdes import SerdeLike
@@ -72,7 +71,7 @@ def join_global(
 ) -> KStream[Any, Any]:
     together(stream, table)
     graph = stream.graph
-    node = graph.named(name, LEFT_JOIN if left else JOIN)
+    node = graph.named(name, LEFT_JOIN)  # in Kafka, whichever join it is
     if not callable(key_of):
         raise TopologyError(f"{node} joins a global table: key= must be a function of (key, value) that gives its key")
     chosen, view = functions.joiner(joiner, node), store_view(table.store)
@@ -96,15 +95,20 @@ class JoinSide:
 class Joined:
     """The table of a join: where both sides meet."""
 
-    def __init__(self, sides: tuple[JoinSide, JoinSide], spec: StoreSpec | None, kind: Side, joiner: Joiner) -> None:
+    def __init__(
+        self, sides: tuple[JoinSide, JoinSide], store: Materialized | None, kind: Side, joiner: Joiner
+    ) -> None:
         self.kind: Side = kind
-        self.sides, self.spec, self.joiner, self.send_old = sides, spec, joiner, False
+        self.sides, self.joiner, self.send_old = sides, joiner, False
+        self.given = None if store is None else store.spec
+        self.spec = store.spec if store is not None and store.queryable else None
 
     def factory(self) -> Factory:
         return partial(JoinedTable, None if self.spec is None else self.spec.name, self.send_old)
 
     def stores(self) -> Uses:
-        return () if self.spec is None else (self.spec,)
+        """A store without a name is there, as in Kafka, and nothing is written to it."""
+        return () if self.given is None else (self.given,)
 
     def send_old_values(self, force: bool) -> bool:
         for side in self.sides:
@@ -148,7 +152,7 @@ def join_tables(
         JoinSide(others, right.recipe, left.recipe, lambda key, other, this: chosen(key, this, other)),
     )
     names = (graph.suffixed(name, "-join-this", THIS), graph.suffixed(name, "-join-other", OTHER))
-    recipe = Joined(sides, store.spec if store is not None and store.queryable else None, kind, chosen)
+    recipe = Joined(sides, store, kind, chosen)
     for node, side, parent in zip(names, sides, (left.name, right.name), strict=True):
         graph.add(side_step(graph, node, side, parent))
     graph.table(merge, names, recipe, "join")

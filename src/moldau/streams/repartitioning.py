@@ -35,12 +35,18 @@ def repartitioned(
     """Adds filter, sink and source of a repartition topic; the name of the source. Records without a key are dropped
     on the way, unless `null_keys`.
     """
-    topic = prefix if prefix.endswith(REPARTITION) else prefix + REPARTITION
-    sink, filter, source = (graph.generated(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
-    if not GENERATED.fullmatch(prefix):
-        sink, filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+    topic, (filter, sink, source) = names_of(graph, prefix)
     graph.repartition_topic(topic, partitions)
     graph.processor(filter, [parent], lambda: Filter(is_any if null_keys else has_key), kind="filter")
     graph.sink(sink, filter, topic, key, value, partitioner)
     graph.source(source, topic, key=key, value=value)
     return source
+
+
+def names_of(graph: Graph, prefix: str) -> tuple[str, tuple[str, str, str]]:
+    """The topic, and the nodes around it. Their numbers are counted even where they have other names."""
+    topic = prefix if prefix.endswith(REPARTITION) else prefix + REPARTITION
+    sink, filter, source = (graph.generated(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
+    if not GENERATED.fullmatch(prefix):
+        sink, filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+    return topic, (filter, sink, source)

@@ -146,7 +146,7 @@ class KStream(Generic[K, V]):
         """Through a topic of the application's own, with a chosen number of partitions if it is given."""
         if partitions is not None and partitions < 1:
             raise TopologyError(f"partitions= of repartition() must be at least 1, not {partitions}")
-        prefix = self.graph.named(name, "KSTREAM-REPARTITION-")
+        prefix = self.graph.only_if_needed(name, "KSTREAM-REPARTITION-")
         key, value = key or self.key, value or self.value
         source = repartitioned(
             self.graph, self.name, prefix, key, value, partitions=partitions, partitioner=partitioner
@@ -234,7 +234,7 @@ class KStream(Generic[K, V]):
         raise TopologyError(f"a stream is joined with a table, a global table or a stream, not with {other!r}")
 
     def _process(self, processor: Any, stores: Iterable[str], name: str | None, fixed_key: bool) -> KStream[Any, Any]:
-        node = self.graph.named(name, "KSTREAM-PROCESSVALUES-" if fixed_key else "KSTREAM-PROCESSOR-")
+        node = self.graph.only_if_needed(name, "KSTREAM-PROCESSVALUES-" if fixed_key else "KSTREAM-PROCESSOR-")
         operator, brought = user_operator(processor, node, fixed_key)
         self.graph.processor(node, [self.name], operator, (*stores, *brought))
         serdes = (self.key, None) if fixed_key else (None, None)
