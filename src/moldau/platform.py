@@ -2,21 +2,27 @@
 
 A part is a command of `moldau` that prints `ready ADDRESS` when it serves, and ends when its stdin does: so all parts
 go with this process, however it ends. The broker comes first, because the others talk to it; what crashes is started
-again on its port, and the others wait for it as they would for any Kafka.
+again on its port, and the others wait for it as they would for any Kafka. What a part writes to stderr is a file of its
+own in the data directory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
+
+from moldau.cli import ports
 
 HOST = "127.0.0.1"
 START_S = 30.0
@@ -24,6 +30,10 @@ STOP_S = 20.0
 LOOK_EVERY_S = 0.2
 QUICK_CRASH_S = 10.0  # a part that lived longer than this starts again at once
 CRASHES = 5  # quick ones in a row, before the platform gives up
+DATA_DIR = "moldau-data"
+LOGS = ".moldau/logs"  # in the data directory; no name of a partition
+LOG_BYTES = 32 << 20  # a file of logs; what was before is kept once
+LOG_LINES = 20  # of a part that does not start
 PAUSE_S = 0.5  # before a second start in a row; each further one waits twice as long
 
 
@@ -41,6 +51,17 @@ class Options:
     only: tuple[str, ...] = ()
     bootstrap_servers: str | None = None
     overrides: tuple[str, ...] = ()
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of parts, by name
+
+    @property
+    def home(self) -> Path:
+        """Where data and logs are; absolute."""
+        return Path(self.data_dir or DATA_DIR).absolute()
+
+    def set(self, name: str) -> list[str]:
+        """The settings of a part as its command takes them; those of the command line win."""
+        more = self.overrides if name == "broker" else ()
+        return [text for setting in (*self.settings.get(name, ()), *more) for text in ("--set", setting)]
 
     def brokers(self) -> str:
         return self.bootstrap_servers or self.address("broker")
@@ -58,8 +79,7 @@ class Part(NamedTuple):
 
 
 def _broker(options: Options) -> list[str]:
-    kept = ["--data-dir", options.data_dir] if options.data_dir else []
-    return [*kept, *(text for override in options.overrides for text in ("--set", override))]
+    return ["--data-dir", str(options.home)]
 
 
 def _registry(options: Options) -> list[str]:
@@ -94,6 +114,7 @@ class Running:
 
     name: str
     command: Sequence[str]
+    log: Path
     process: subprocess.Popen[bytes]
     since: float
     address: str = ""
@@ -101,22 +122,32 @@ class Running:
     again_at: float | None = None
 
     def start_again(self) -> None:
-        self.process = _spawn(self.command)
+        self.process = _spawn(self.command, self.log)
         self.since, self.again_at = time.monotonic(), None
 
 
-def _spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Ctrl-C is for the parent alone, which stops the parts in their order."""
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    with log.open("ab") as errors:
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        )
 
 
 class Platform:
-    """All parts. `tell` gets a line for whatever happens after the start."""
+    """All parts. `tell` gets a line for whatever happens after the start, `changed` is called when processes did."""
 
-    def __init__(self, options: Options, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, options: Options, tell: Callable[[str], None], changed: Callable[[Platform], None] = lambda _: None
+    ) -> None:
         self.options = options
         self.tell = tell
+        self.changed = changed
         self.parts: list[Running] = []
+
+    @property
+    def logs(self) -> Path:
+        return self.options.home / LOGS
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Platform]:
@@ -128,17 +159,33 @@ class Platform:
                     tempfile.TemporaryDirectory(prefix="moldau-", ignore_cleanup_errors=True)
                 )
                 self.options = replace(self.options, data_dir=home)
+            self.make_room(names)
             open_parts.callback(self.stop)
             for group in (names[:1], names[1:]) if "broker" in names else (names,):
                 started = [self.start(name) for name in group]
                 for part in started:
                     self.await_ready(part)
+            self.changed(self)
             yield self
+
+    def make_room(self, names: Sequence[str]) -> None:
+        """A directory for logs, and ports that are free; PlatformError says who has them."""
+        for name in names:
+            check_port(name, self.options)
+        try:
+            self.logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PlatformError(
+                f"{self.logs} cannot be made: {error.strerror}. --data-dir names another place, --ephemeral needs none."
+            ) from None
 
     def start(self, name: str) -> Running:
         where = ["--listen", self.options.address(name), "--stop-with-stdin"]
-        command = [sys.executable, "-m", "moldau", name, *where, *PARTS[name].arguments(self.options)]
-        part = Running(name, command, _spawn(command), time.monotonic())
+        more = [*PARTS[name].arguments(self.options), *self.options.set(name)]
+        command = [sys.executable, "-m", "moldau", name, *where, *more]
+        log = self.logs / f"{name}.log"
+        keep_small(log)
+        part = Running(name, command, log, _spawn(command, log), time.monotonic())
         self.parts.append(part)
         return part
 
@@ -147,10 +194,8 @@ class Platform:
         readable, _, _ = select.select([part.process.stdout], [], [], START_S)
         line = part.process.stdout.readline().decode() if readable else ""
         if not line.startswith("ready "):
-            raise PlatformError(
-                f"The {part.name} did not start on {self.options.address(part.name)}; its own words stand above. "
-                "If a port is taken, --port-offset moves all of them."
-            )
+            where = self.options.address(part.name)
+            raise PlatformError(f"The {part.name} did not start on {where}. Its own words:\n{last_lines(part.log)}")
         part.address = line.split()[1]
 
     def look_after(self, until: Callable[[], bool]) -> None:
@@ -158,6 +203,7 @@ class Platform:
         while not until():
             for part in self.parts:
                 self.look_at(part, time.monotonic())
+                keep_small(part.log)
             time.sleep(LOOK_EVERY_S)
 
     def look_at(self, part: Running, now: float) -> None:
@@ -166,10 +212,14 @@ class Platform:
                 part.start_again()
                 self.await_ready(part)
                 self.tell(f"The {part.name} serves again.")
+                self.changed(self)
         elif (code := part.process.poll()) is not None:
             part.crashes = part.crashes + 1 if now - part.since < QUICK_CRASH_S else 1
             if part.crashes > CRASHES:
-                raise PlatformError(f"The {part.name} ended {part.crashes} times in a row, the last time with {code}.")
+                words = last_lines(part.log)
+                raise PlatformError(
+                    f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{words}"
+                )
             part.again_at = now + (PAUSE_S * 2 ** (part.crashes - 2) if part.crashes > 1 else 0)
             self.tell(f"The {part.name} ended ({_how(code)}); it is started again.")
 
@@ -186,6 +236,34 @@ class Platform:
                 assert pipe is not None
                 pipe.close()
         self.parts.clear()
+
+
+def check_port(name: str, options: Options) -> None:
+    """PlatformError if somebody else has the port: who, and how to move."""
+    host, _, port = options.address(name).rpartition(":")
+    if ports.is_free(host, int(port)):
+        return
+    owner = ports.owner(int(port))
+    offset = options.port_offset + 10_000 if options.port_offset < 30_000 else 0
+    raise PlatformError(
+        f"Port {port}, for the {name}, is taken by {owner or 'a process that is not yours'}. "
+        f"Stop that, or move all ports: --port-offset {offset}."
+    )
+
+
+def keep_small(log: Path) -> None:
+    """What a file of logs had is kept once. Its part goes on writing at the end of what is then an empty file."""
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size > LOG_BYTES:
+            shutil.copyfile(log, log.with_suffix(".log.1"))
+            os.truncate(log, 0)
+
+
+def last_lines(log: Path) -> str:
+    """The end of what a part wrote."""
+    with contextlib.suppress(OSError):
+        return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+    return ""
 
 
 def _how(code: int) -> str:

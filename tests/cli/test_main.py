@@ -37,7 +37,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_row_has_what_it_names(command: object) -> None:
-    name, module, text, quick = command  # pyright: ignore
+    name, module, text, _, quick = command  # pyright: ignore
     cli = import_module(module).cli
     assert callable(cli) or isinstance(cli, typer.Typer)
     assert text.endswith(".") and name == module.rpartition(".")[2]

@@ -13,21 +13,44 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A noun. Its module has `cli`: a function with typer's annotations, or a typer.Typer with verbs."""
+    """A noun. Its module has `cli`: a function with typer's annotations, or a typer.Typer with verbs. `panel` is where
+    it stands in the list of `moldau --help`.
+    """
 
     name: str
     module: str
     help: str
+    panel: str = "Others"
     quick: str | None = None
 
 
+RUN, DATA, CLUSTER, SERVE = "The platform", "Data", "The cluster", "Parts of the platform, one by one"
+
 COMMANDS = (
-    Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry and REST Proxy."),
-    Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", quick="moldau.cli.quick_broker"),
-    Command("registry", "moldau.cli.registry", "Run a Schema Registry."),
-    Command("rest", "moldau.cli.rest", "Run a REST Proxy."),
-    Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas."),
-    Command("settings", "moldau.cli.settings", "Show the settings of brokers, topics and groups."),
+    Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry and REST Proxy.", RUN),
+    Command("status", "moldau.cli.status", "Show platforms that run on this machine.", RUN),
+    Command("logs", "moldau.cli.logs", "Show what the parts of a platform write.", RUN),
+    Command("down", "moldau.cli.down", "Stop a platform.", RUN),
+    Command("doctor", "moldau.cli.doctor", "Look for what is wrong, and say what to do.", RUN),
+    Command("profile", "moldau.cli.profile", "Clusters by name, for all commands.", RUN),
+    Command("topic", "moldau.cli.topic", "Create, list, describe, alter, trim, analyze and delete topics.", DATA),
+    Command("produce", "moldau.cli.produce", "Write records from stdin or files to a topic.", DATA),
+    Command("consume", "moldau.cli.consume", "Read records of topics, and wait for more.", DATA),
+    Command("group", "moldau.cli.group", "Consumer groups: their members, their lag, their offsets.", DATA),
+    Command("share", "moldau.cli.share", "Share groups, the queues of Kafka.", DATA),
+    Command("txn", "moldau.cli.txn", "Transactions, and an end for those that hang.", DATA),
+    Command("perf", "moldau.cli.perf", "Measure a cluster: produce, consume, latency.", DATA),
+    Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas.", DATA),
+    Command("config", "moldau.cli.config", "Settings of topics, brokers and groups in a running cluster.", CLUSTER),
+    Command("cluster", "moldau.cli.cluster", "Brokers, health, features and the quorum.", CLUSTER),
+    Command("acl", "moldau.cli.acl", "Who may do what.", CLUSTER),
+    Command("user", "moldau.cli.user", "Users with SCRAM credentials.", CLUSTER),
+    Command("quota", "moldau.cli.quota", "Limits of users, clients and addresses.", CLUSTER),
+    Command("log", "moldau.cli.log", "Files of logs on disk: print and check them.", CLUSTER),
+    Command("settings", "moldau.cli.settings", "What settings there are, and what they mean.", CLUSTER),
+    Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", SERVE, quick="moldau.cli.quick_broker"),
+    Command("registry", "moldau.cli.registry", "Run a Schema Registry.", SERVE),
+    Command("rest", "moldau.cli.rest", "Run a REST Proxy.", SERVE),
 )
 
 

@@ -23,9 +23,14 @@ def application(arguments: list[str]) -> typer.Typer:
         module = import_module(command.module) if asked else None
         cli = module.cli if module else _unasked
         if isinstance(cli, typer.Typer):
-            app.add_typer(cli, name=command.name, help=command.help)
+            app.add_typer(cli, name=command.name, help=command.help, rich_help_panel=command.panel)
         else:
-            app.command(command.name, help=command.help, epilog=getattr(module, "EPILOG", None))(cli)
+            app.command(
+                command.name,
+                help=command.help if module is None else None,  # its own says more
+                epilog=getattr(module, "EPILOG", None),
+                rich_help_panel=command.panel,
+            )(cli)
     return app
 
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from moldau.cli import runs, up_file
+from moldau.cli.mistakes import FAILED, Mistake
 from moldau.platform import PARTS, Options, Platform, PlatformError
 
 EPILOG = """\
 Examples:
 
-moldau up  (broker, registry and REST Proxy; data in ./moldau-data)
+$ moldau up  (broker, registry and REST Proxy; data in ./moldau-data)
 
-moldau up --ephemeral --port-offset 10000  (nothing is kept; 19092, 18081, 18082)
+$ moldau up --ephemeral --port-offset 10000  (nothing is kept; 19092, 18081, 18082)
 
-moldau up --only broker,registry
+$ moldau up --only broker,registry
 
-moldau up --bootstrap-servers kafka.example:9092  (registry and REST Proxy of another Kafka)
+$ moldau up --config moldau.toml
+
+$ moldau up --bootstrap-servers kafka.example:9092  (registry and REST Proxy of another Kafka)
 """
 
 
 def cli(
     data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="Where topics are kept: ./moldau-data.")] = None,
     ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep nothing.")] = False,
-    port_offset: Annotated[int, typer.Option(min=-8000, max=56000, help="Added to every port.")] = 0,
+    port_offset: Annotated[int | None, typer.Option(min=-8000, max=56000, help="Added to every port.")] = None,
     only: Annotated[str, typer.Option(metavar="PART,...", help=f"Start these alone: {', '.join(PARTS)}.")] = "",
     bootstrap_servers: Annotated[
         str | None, typer.Option(metavar="HOST:PORT,...", help="Use this Kafka, and start no broker.")
@@ -36,26 +44,64 @@ def cli(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the broker; repeatable.")
     ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="These options and settings of parts, in TOML.")
+    ] = None,
 ) -> None:
     """Run the platform on the usual ports of this machine.
 
-    When everything serves it prints a table of addresses, and `ready`. Logs go to stderr. Ctrl-C and SIGTERM stop all
-    parts in order; a part that crashes is started again.
+    When everything serves it prints a table of addresses, and `ready`. `moldau logs` shows what the parts write,
+    `moldau status` how they are. Ctrl-C, SIGTERM and `moldau down` stop all parts in order; a part that crashes is
+    started again.
     """
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     asked = tuple(name.strip() for name in only.split(",") if name.strip())
-    options = Options(data_dir, ephemeral, port_offset, asked, bootstrap_servers, tuple(overrides or ()))
+    try:
+        told = up_file.read(config) if config else Options()
+        options = replace(
+            told,
+            data_dir=data_dir or told.data_dir,
+            ephemeral=ephemeral or told.ephemeral,
+            port_offset=told.port_offset if port_offset is None else port_offset,
+            only=asked or told.only,
+            bootstrap_servers=bootstrap_servers or told.bootstrap_servers,
+            overrides=tuple(overrides or ()),
+        )
+        run(options, console, errors)
+    except (PlatformError, Mistake) as error:
+        errors.print(f"moldau up: {error}", markup=False)
+        raise typer.Exit(FAILED) from None
+
+
+def run(options: Options, console: Console, errors: Console) -> None:
+    """Until a signal; PlatformError where a part cannot run, or a platform runs there already."""
+    refuse_second(options)
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
-    try:
-        with Platform(options, errors.print).running() as platform:
-            console.print(_table(platform))
-            console.print("ready")
-            platform.look_after(told.is_set)
-    except PlatformError as error:
-        errors.print(f"moldau up: {error}")
-        raise typer.Exit(1) from None
+    started = time.time()
+
+    def note(now: Platform) -> None:
+        parts = tuple(runs.RunningPart(part.name, part.address, part.process.pid) for part in now.parts)
+        record.write(runs.Run(os.getpid(), str(now.options.home), str(now.logs), started, parts))
+
+    with runs.Record() as record, Platform(options, errors.print, note).running() as platform:
+        console.print(_table(platform))
+        console.print("ready")
+        platform.look_after(told.is_set)
+
+
+def refuse_second(options: Options) -> None:
+    """PlatformError if a platform runs on the same directory."""
+    if options.ephemeral:
+        return
+    there = runs.find(str(options.home))
+    if there is not None:
+        where = ", ".join(f"{part.name} {part.address}" for part in there.parts)
+        raise PlatformError(
+            f"A platform runs on {options.home} already, as process {there.pid} ({where}). `moldau status` shows it, "
+            "`moldau down` stops it, --data-dir takes another directory."
+        )
 
 
 def _table(platform: Platform) -> Table:

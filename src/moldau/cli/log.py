@@ -1,0 +1,186 @@
+"""`moldau log`: files of logs on disk, Moldau's or Apache Kafka's, without a broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from moldau.cli import segments
+from moldau.cli.mistakes import NO, Mistake, misused
+from moldau.cli.output import Column, Output, progress, size, time_of
+from moldau.cli.records.envelope import text_or_base64
+from moldau.cli.session import Session
+from moldau.cli.verbs import noun, verb
+from moldau.wire.compression import Compression
+from moldau.wire.errors import WireError
+from moldau.wire.records import Batch, ControlType, Record, control_type, records
+
+cli = noun()
+
+NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
+Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or directories with such.")]
+CODECS = {codec.value: codec.name.lower() for codec in Compression}
+
+
+@verb(
+    cli,
+    "dump",
+    (
+        "moldau log dump moldau-data/orders-0",
+        "moldau log dump moldau-data/orders-0/00000000000000000000.log --records --from-offset 10 --limit 5",
+        "moldau log dump moldau-data/orders-0/00000000000000000000.timeindex -o json",
+    ),
+    without=NEITHER,
+)
+def dump(
+    session: Session,
+    paths: Paths,
+    with_records: Annotated[bool, typer.Option("--records", "-r", help="Records too, not only batches.")] = False,
+    from_offset: Annotated[int, typer.Option("--from-offset", min=0, help="Begin here.")] = 0,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many rows.")] = None,
+) -> None:
+    """Print batches, records or entries of indexes."""
+    kinds = (segments.LOG,)
+    rows: list[dict[str, Any]] = []
+    for file in (file for path in paths for file in segments.found_in(path, *kinds)):
+        for row in _rows(file, with_records, from_offset):
+            if limit is not None and len(rows) >= limit:
+                break
+            rows.append(row)
+    session.show(rows, _columns(rows, session.output), "Nothing in it.")
+
+
+def _rows(file: Path, with_records: bool, from_offset: int) -> Any:
+    match file.suffix:
+        case segments.LOG:
+            return _batch_rows(file, with_records, from_offset)
+        case segments.INDEX:
+            return ({"offset": o, "position": p} for o, p in segments.offset_index(file) if o >= from_offset)
+        case segments.TIME_INDEX:
+            return (
+                {"timestamp": t, "time": time_of(t), "offset": o}
+                for t, o in segments.time_index(file)
+                if o >= from_offset
+            )
+    raise misused(f"{file} is none of .log, .index and .timeindex.")
+
+
+def _batch_rows(file: Path, with_records: bool, from_offset: int) -> Any:
+    try:
+        for placed in segments.batches(file):
+            if placed.batch.last_offset < from_offset:
+                continue
+            if not with_records:
+                yield _batch(file, placed)
+                continue
+            for record in records(placed.batch):
+                if record.offset >= from_offset:
+                    yield _record(placed.batch, record)
+    except WireError as error:
+        raise Mistake(f"{file}: {error}. `moldau log verify` looks at all of it.") from None
+
+
+BATCH_COLUMNS = (
+    "first",
+    "last",
+    "records",
+    "position",
+    Column("size", "size", size),
+    "compression",
+    "time",
+    "producer",
+)
+RECORD_COLUMNS = ("offset", "time", "key", "value", "headers")
+
+
+def _columns(rows: list[dict[str, Any]], output: Output) -> Any:
+    if not rows or output is not Output.table or ("first" not in rows[0] and "value" not in rows[0]):
+        return ()
+    return BATCH_COLUMNS if "first" in rows[0] else RECORD_COLUMNS
+
+
+def _batch(file: Path, placed: segments.Placed) -> dict[str, Any]:
+    batch = placed.batch
+    return {
+        "file": file.name,
+        "first": batch.base_offset,
+        "last": batch.last_offset,
+        "records": batch.count,
+        "position": placed.position,
+        "size": batch.size,
+        "compression": CODECS.get(batch.compression, str(batch.compression)),
+        "time": time_of(batch.max_timestamp),
+        "timestamp": batch.max_timestamp,
+        "log_append_time": bool(batch.timestamp_type),
+        "producer": batch.producer_id if batch.has_producer_id else None,
+        "producer_epoch": batch.producer_epoch,
+        "sequence": batch.base_sequence,
+        "leader_epoch": batch.partition_leader_epoch,
+        "transactional": batch.is_transactional,
+        "control": batch.is_control,
+        "crc": batch.crc,
+        "valid": batch.is_valid(),
+    }
+
+
+def _record(batch: Batch, record: Record) -> dict[str, Any]:
+    if batch.is_control:
+        kind = control_type(record.key)
+        key, value = ControlType(kind).name if kind in list(ControlType) else str(kind), "(marker)"
+    else:
+        key, value = text_or_base64(record.key)[0], text_or_base64(record.value)[0]
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "time": time_of(record.timestamp),
+        "key": key,
+        "value": value,
+        "headers": {json.dumps(name)[1:-1]: text_or_base64(data)[0] for name, data in record.headers},
+    }
+
+
+@verb(
+    cli,
+    "verify",
+    ("moldau log verify moldau-data", "moldau log verify moldau-data/orders-0 --shallow -o json"),
+    without=NEITHER,
+)
+def verify(
+    session: Session,
+    paths: Paths,
+    shallow: Annotated[bool, typer.Option("--shallow", help="Do not look at records behind a right CRC.")] = False,
+) -> None:
+    """Check every batch and index; the exit code is 3 if something is wrong."""
+    files = [file for path in paths for file in segments.found_in(path, segments.LOG)]
+    if not files:
+        raise Mistake(f"There are no segments in {', '.join(map(str, paths))}.")
+    checked = []
+    with progress("segments", sum(file.stat().st_size for file in files)) as shown:
+        for file in files:
+            checked.append(segments.check(file, deep=not shallow))
+            shown.advance(checked[-1].size)
+    problems = [
+        {"file": str(one.file), "position": one.position, "problem": one.what}
+        for done in checked
+        for one in done.problems
+    ]
+    facts = {
+        "segments": len(checked),
+        "batches": sum(one.batches for one in checked),
+        "records": sum(one.records for one in checked),
+        "size": sum(one.size for one in checked),
+        "problems": problems,
+    }
+    if session.output is Output.table:
+        session.show(
+            {**facts, "problems": len(problems)},
+            ["segments", "batches", "records", Column("size", "", size), "problems"],
+        )
+        session.show(problems)
+    else:
+        session.show(facts)
+    if problems:
+        raise typer.Exit(NO)

@@ -1,0 +1,85 @@
+"""`moldau logs`: what the parts of a platform write."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moldau.cli import runs
+from moldau.cli.mistakes import INTERRUPTED, Mistake
+from moldau.cli.session import Session
+from moldau.cli.verbs import command, epilog
+from moldau.platform import DATA_DIR, LOGS, PARTS
+
+EPILOG = epilog(("moldau logs", "moldau logs -f broker", "moldau logs --lines 100"))
+LOOK_EVERY_S = 0.2
+NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings", "output")
+MOST_BYTES = 16 << 20
+
+
+def logs(
+    session: Session,
+    part: Annotated[str | None, typer.Argument(metavar="[PART]", help=f"One of {', '.join(PARTS)}.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="The last so many of each part.")] = 50,
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Of the platform on this directory, also if it has ended.")
+    ] = None,
+) -> None:
+    """Show what the parts have written, those of the platform that runs or ran in ./moldau-data."""
+    files = _files(data_dir, part)
+    wide = max(len(file.stem) for file in files)
+    ends = {file: _show(file, lines, wide) for file in files}
+    try:
+        while follow:
+            sys.stdout.flush()
+            time.sleep(LOOK_EVERY_S)
+            ends = {file: _follow(file, end, wide) for file, end in ends.items()}
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+cli = command(logs, without=NEITHER)
+
+
+def _files(data_dir: str | None, part: str | None) -> list[Path]:
+    run = runs.find(data_dir)
+    place = Path(run.logs) if run else Path(data_dir or DATA_DIR, LOGS)
+    found = sorted(place.glob("*.log")) if place.is_dir() else []
+    if not found:
+        raise Mistake(f"There are no logs in {place}. `moldau status` shows platforms that run.")
+    chosen = [file for file in found if part in (None, file.stem)]
+    if not chosen:
+        raise Mistake(f"There is no part {part!r}: there are {', '.join(file.stem for file in found)}.")
+    return chosen
+
+
+def _show(file: Path, lines: int, wide: int) -> int:
+    """The last lines; returns where the file ended."""
+    size = file.stat().st_size
+    with file.open("rb") as source:
+        source.seek(max(0, size - MOST_BYTES))
+        found = source.read().splitlines()
+    for line in found[-lines:] if lines else ():
+        _print(file, line, wide)
+    return size
+
+
+def _follow(file: Path, end: int, wide: int) -> int:
+    """What came behind `end`, whole lines only; a file that is shorter now was begun anew."""
+    size = file.stat().st_size
+    with file.open("rb") as source:
+        source.seek(end if size >= end else 0)
+        found = source.read(MOST_BYTES)
+    whole = found[: found.rfind(b"\n") + 1]
+    for line in whole.splitlines():
+        _print(file, line, wide)
+    return (end if size >= end else 0) + len(whole)
+
+
+def _print(file: Path, line: bytes, wide: int) -> None:
+    print(f"{file.stem:<{wide}} | {line.decode(errors='replace')}")

@@ -1,0 +1,146 @@
+"""Settings of topics, brokers, groups and metrics subscriptions: described and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from moldau.client import ANY, Client, Node, check
+from moldau.client import messages as m
+from moldau.client.targets import Target
+
+
+class Kind(IntEnum):
+    """What has settings, as the protocol numbers it."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+TYPES = ("unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password")
+
+
+class Operation(IntEnum):
+    """What becomes of a setting; the last two change lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something with settings. A broker's name is its number; the empty one stands for what all brokers have."""
+
+    kind: Kind
+    name: str
+
+    def target(self) -> Target:
+        """A broker alone knows what it was started with."""
+        one = self.kind in (Kind.BROKER, Kind.BROKER_LOGGER) and self.name.isdecimal()
+        return Node(int(self.name)) if one else ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """Where a value comes from, or would come from."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A setting with its value; a sensitive one has none."""
+
+    name: str
+    value: str | None
+    source: str
+    read_only: bool
+    sensitive: bool
+    type: str
+    synonyms: tuple[Synonym, ...]
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == "DEFAULT_CONFIG"
+
+    @property
+    def is_own(self) -> bool:
+        """Set on the resource itself, rather than inherited."""
+        return self.source.startswith("DYNAMIC_") and self.source != "DYNAMIC_DEFAULT_BROKER_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What shall become of a setting."""
+
+    name: str
+    value: str | None
+    operation: Operation = Operation.SET
+
+
+def described(
+    client: Client,
+    resource: Resource,
+    names: Iterable[str] | None = None,
+    *,
+    documentation: bool = False,
+) -> list[Entry]:
+    """All settings by name, or these."""
+    keys = None if names is None else list(names)
+    row = m.DescribeConfigsRequest_DescribeConfigsResource(resource.kind, resource.name, keys)
+    request = m.DescribeConfigsRequest([row], True, documentation)
+    answer = check(client.send(request, resource.target()))
+    return sorted(map(_entry, answer.results[0].configs), key=lambda entry: entry.name)
+
+
+def alter(client: Client, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:
+    """Change settings, all or none; ClientError with the broker's words if it refuses."""
+    rows = [
+        m.IncrementalAlterConfigsRequest_AlterableConfig(change.name, change.operation, change.value)
+        for change in changes
+    ]
+    one = m.IncrementalAlterConfigsRequest_AlterConfigsResource(resource.kind, resource.name, rows)
+    check(client.send(m.IncrementalAlterConfigsRequest([one], validate_only), resource.target()))
+
+
+def changes(given: Mapping[str, str], removed: Iterable[str] = ()) -> list[Change]:
+    """Set these, and take those back."""
+    kept = [Change(name, value) for name, value in given.items()]
+    return kept + [Change(name, None, Operation.DELETE) for name in removed]
+
+
+def listed(client: Client, kinds: Iterable[Kind]) -> list[Resource]:
+    """What has settings of its own, of these kinds (KIP-1142)."""
+    answer = check(client.send(m.ListConfigResourcesRequest([int(kind) for kind in kinds])))
+    return [Resource(Kind(row.resource_type), row.resource_name) for row in answer.config_resources]
+
+
+def _entry(row: Any) -> Entry:
+    synonyms = tuple(Synonym(one.name, one.value, _source(one.source)) for one in row.synonyms)
+    kind = TYPES[row.config_type] if 0 <= row.config_type < len(TYPES) else "unknown"
+    source = _source(row.config_source)
+    return Entry(row.name, row.value, source, row.read_only, row.is_sensitive, kind, synonyms, row.documentation)
+
+
+def _source(number: int) -> str:
+    return SOURCES.get(number, "UNKNOWN")

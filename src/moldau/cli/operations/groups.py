@@ -1,0 +1,359 @@
+"""Groups of all kinds: who there is, what members have, what is committed, and changes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.cli.operations import TopicPartition, by_topic, offsets
+from moldau.client import Client, ClientError, Error, check, group
+from moldau.client import messages as m
+from moldau.wire import codec
+from moldau.wire.errors import WireError
+
+CONSUMER = "consumer"  # the protocol type of consumers, whichever protocol they speak
+NAMES_UNTIL = 9  # the last version of OffsetFetch and OffsetCommit that names topics rather than their ids
+NO_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group as its coordinator lists it. Old brokers tell no state and no type."""
+
+    id: str
+    type: str
+    protocol: str
+    state: str
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member and what it has; `epoch` is -1 in classic groups. A streams member has tasks instead of partitions."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...] = ()
+    epoch: int = -1
+    rack: str | None = None
+    subscribed: tuple[str, ...] = ()
+    is_classic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """A group with its members; epochs are -1 in classic groups."""
+
+    id: str
+    type: str
+    state: str
+    protocol: str
+    assignor: str
+    members: tuple[GroupMember, ...]
+    coordinator: int = -1
+    coordinator_address: str = ""
+    epoch: int = -1
+    target_epoch: int = -1
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state in ("Empty", "Dead")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a group is in a partition: `offset` is None where nothing is committed, `lag` where that or the end of
+    the partition is unknown. `member` reads it, if somebody does.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    start: int | None
+    end: int | None
+    member: GroupMember | None
+    leader_epoch: int = -1
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.offset is None or self.end is None else max(0, self.end - self.offset)
+
+
+def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
+    """All groups by name, of all brokers."""
+    request = m.ListGroupsRequest(list(states), list(types))
+    found = [
+        ListedGroup(row.group_id, row.group_type, row.protocol_type, row.group_state, broker)
+        for broker, answer in client.send_to_each(request).items()
+        for row in check(answer).groups
+    ]
+    return sorted(found, key=lambda one: one.id)
+
+
+def described(client: Client, name: str, kind: str = "") -> DescribedGroup:
+    """A group of any kind. ClientError with GROUP_ID_NOT_FOUND where there is none.
+
+    `kind` is the type as it is listed, if it is known: then it need not be found out.
+    """
+    found = _kinds(client, kind or _kind_of(client, name))(client, name)
+    if found is None:
+        raise ClientError(Error.GROUP_ID_NOT_FOUND, f"There is no group {name}.", retriable=False)
+    return found
+
+
+def committed(client: Client, name: str, *, stable: bool = False) -> dict[TopicPartition, Committed]:
+    """All that a group has committed."""
+    row = m.OffsetFetchRequest_OffsetFetchRequestGroup(name, topics=None)
+    request = m.OffsetFetchRequest(groups=[row], require_stable=stable)
+    answer = check(client.send(request, group(name), at_most=NAMES_UNTIL))
+    return {
+        (topic.name, part.partition_index): Committed(
+            part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+        )
+        for topic in answer.groups[0].topics
+        for part in topic.partitions
+        if part.committed_offset != NO_OFFSET
+    }
+
+
+def lags(client: Client, of: DescribedGroup) -> list[Lag]:
+    """Every partition that the group has committed or that a member has, by topic and partition."""
+    done = committed(client, of.id)
+    held = {place: member for member in of.members for place in member.partitions}
+    places = sorted({*done, *held})
+    first = offsets.at(client, dict.fromkeys(places, offsets.EARLIEST))
+    last = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
+    return [
+        Lag(
+            *place,
+            done[place].offset if place in done else None,
+            None if first[place].error else first[place].offset,
+            None if last[place].error else last[place].offset,
+            held.get(place),
+            done[place].leader_epoch if place in done else -1,
+        )
+        for place in places
+    ]
+
+
+def commit(client: Client, name: str, wanted: Mapping[TopicPartition, int]) -> None:
+    """Set what a group without members has committed; ClientError where a partition is refused."""
+    topics = [
+        m.OffsetCommitRequest_OffsetCommitRequestTopic(
+            name=topic,
+            partitions=[
+                m.OffsetCommitRequest_OffsetCommitRequestPartition(part, wanted[topic, part], -1, "") for part in parts
+            ],
+        )
+        for topic, parts in by_topic(wanted).items()
+    ]
+    check(client.send(m.OffsetCommitRequest(group_id=name, topics=topics), group(name), at_most=NAMES_UNTIL))
+
+
+def delete(client: Client, names: Iterable[str]) -> dict[str, Error]:
+    """Delete groups without members; what became of each."""
+    found: dict[str, Error] = {}
+    for name in names:
+        answer = client.send(m.DeleteGroupsRequest([name]), group(name))
+        found[name] = Error(answer.results[0].error_code)
+    return found
+
+
+def delete_offsets(client: Client, name: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Error]:
+    """Forget what a group has committed in these partitions; what became of each."""
+    topics = [
+        m.OffsetDeleteRequest_OffsetDeleteRequestTopic(
+            topic, [m.OffsetDeleteRequest_OffsetDeleteRequestPartition(part) for part in parts]
+        )
+        for topic, parts in by_topic(places).items()
+    ]
+    answer = client.send(m.OffsetDeleteRequest(name, topics), group(name))
+    if answer.error_code:
+        check(answer)
+    return {
+        (topic.name, part.partition_index): Error(part.error_code)
+        for topic in answer.topics
+        for part in topic.partitions
+    }
+
+
+def _kind_of(client: Client, name: str) -> str:
+    """The type as it is listed; a broker that lists none has classic groups alone."""
+    return next((row.type for row in listed(client) if row.id == name), "")
+
+
+Describe = Callable[[Client, str], DescribedGroup | None]
+
+
+def _kinds(client: Client, kind: str) -> Describe:
+    kinds: dict[str, Describe] = {"consumer": _consumer, "share": _share, "streams": _streams}
+    return kinds.get(kind.lower(), _classic)
+
+
+def _classic(client: Client, name: str) -> DescribedGroup | None:
+    answer = client.send(m.DescribeGroupsRequest([name]), group(name))
+    row = answer.groups[0]
+    if row.error_code == Error.GROUP_ID_NOT_FOUND or row.group_state == "Dead":
+        return None
+    check(answer)
+    members = tuple(_classic_member(one, row.protocol_type) for one in row.members)
+    broker, address = _coordinator(client, name)
+    return DescribedGroup(
+        name, "Classic", row.group_state, row.protocol_type, row.protocol_data, members, broker, address
+    )
+
+
+def _classic_member(row: Any, protocol: str) -> GroupMember:
+    of_consumers = protocol == CONSUMER
+    return GroupMember(
+        row.member_id,
+        row.group_instance_id,
+        row.client_id,
+        row.client_host,
+        _assigned(bytes(row.member_assignment)) if of_consumers else (),
+        subscribed=_subscribed(bytes(row.member_metadata)) if of_consumers else (),
+        is_classic=True,
+    )
+
+
+def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
+    """What the leader of a classic group has told a member; a member may tell rubbish."""
+    found = _read(m.ConsumerProtocolAssignment, data)
+    rows = found.assigned_partitions if found else ()
+    return tuple(sorted((row.topic, part) for row in rows for part in row.partitions))
+
+
+def _subscribed(data: bytes) -> tuple[str, ...]:
+    found = _read(m.ConsumerProtocolSubscription, data)
+    return tuple(sorted(found.topics)) if found else ()
+
+
+def _read(kind: type[Any], data: bytes) -> Any:
+    if len(data) < 2:
+        return None
+    version = max(0, min(int.from_bytes(data[:2], signed=True), kind.SCHEMA.versions[1]))
+    try:
+        return codec.decode_from(kind, version, data, 2)[0]
+    except WireError:
+        return None
+
+
+def _consumer(client: Client, name: str) -> DescribedGroup | None:
+    row = _described_by(client, m.ConsumerGroupDescribeRequest([name]), name)
+    if row is None:
+        return _classic(client, name)
+    members = tuple(
+        GroupMember(
+            one.member_id,
+            one.instance_id,
+            one.client_id,
+            one.client_host,
+            _places(one.assignment),
+            _places(one.target_assignment),
+            one.member_epoch,
+            one.rack_id,
+            tuple(one.subscribed_topic_names),
+            one.member_type == 0,
+        )
+        for one in row.members
+    )
+    return _new_group(client, row, "Consumer", CONSUMER, row.assignor_name, members)
+
+
+def _share(client: Client, name: str) -> DescribedGroup | None:
+    row = _described_by(client, m.ShareGroupDescribeRequest([name]), name)
+    if row is None:
+        return None
+    members = tuple(
+        GroupMember(
+            one.member_id,
+            None,
+            one.client_id,
+            one.client_host,
+            _places(one.assignment),
+            epoch=one.member_epoch,
+            rack=one.rack_id,
+            subscribed=tuple(one.subscribed_topic_names),
+        )
+        for one in row.members
+    )
+    return _new_group(client, row, "Share", "share", row.assignor_name, members)
+
+
+def _streams(client: Client, name: str) -> DescribedGroup | None:
+    row = _described_by(client, m.StreamsGroupDescribeRequest([name]), name)
+    if row is None:
+        return None
+    sources = {
+        one.subtopology_id: (*one.source_topics, *(info.name for info in one.repartition_source_topics))
+        for one in (row.topology.subtopologies or () if row.topology else ())
+    }
+    members = tuple(
+        GroupMember(
+            one.member_id,
+            one.instance_id,
+            one.client_id,
+            one.client_host,
+            tuple(
+                sorted(
+                    (topic, part)
+                    for task in one.assignment.active_tasks
+                    for topic in sources.get(task.subtopology_id, ())
+                    for part in task.partitions
+                )
+            ),
+            epoch=one.member_epoch,
+            rack=one.rack_id,
+            is_classic=one.is_classic,
+        )
+        for one in row.members
+    )
+    return _new_group(client, row, "Streams", "streams", "", members)
+
+
+def _described_by(client: Client, request: Any, name: str) -> Any | None:
+    answer = client.send(request, group(name))
+    if answer.groups[0].error_code == Error.GROUP_ID_NOT_FOUND:
+        return None
+    return check(answer).groups[0]
+
+
+def _new_group(
+    client: Client, row: Any, kind: str, protocol: str, assignor: str, members: tuple[GroupMember, ...]
+) -> DescribedGroup:
+    broker, address = _coordinator(client, row.group_id)
+    return DescribedGroup(
+        row.group_id,
+        kind,
+        row.group_state,
+        protocol,
+        assignor,
+        members,
+        broker,
+        address,
+        row.group_epoch,
+        row.assignment_epoch,
+    )
+
+
+def _places(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(sorted((row.topic_name, part) for row in assignment.topic_partitions for part in row.partitions))
+
+
+def _coordinator(client: Client, name: str) -> tuple[int, str]:
+    address = client.locate(group(name), client.deadline())
+    brokers = (client.cluster if client.cluster.brokers else client.refresh()).brokers
+    return next((row.id for row in brokers.values() if row.address == address), -1), str(address)

@@ -1,0 +1,87 @@
+"""Offsets of partitions by time, asked of each leader for all of its partitions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.cli.operations import TopicPartition
+from moldau.client import Client, ClientError, Error, Node
+from moldau.client import messages as m
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
+TRIES = 5
+# The first version of ListOffsets that knows a sign; older ones would take it for a time.
+FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+PASSING = {Error.NOT_LEADER_OR_FOLLOWER, Error.LEADER_NOT_AVAILABLE, Error.FENCED_LEADER_EPOCH}
+PASSING |= {Error.UNKNOWN_LEADER_EPOCH, Error.OFFSET_NOT_AVAILABLE, Error.KAFKA_STORAGE_ERROR}
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Where a partition is at a time; offset -1 where no record is that late. `error` says why there is none."""
+
+    offset: int
+    timestamp: int = -1
+    leader_epoch: int = -1
+    error: Error = Error.NONE
+
+
+def at(client: Client, times: Mapping[TopicPartition, int], *, committed: bool = False) -> dict[TopicPartition, Offset]:
+    """The first offset at or after a time in ms, or at one of the signs above. With `committed` LATEST is the last
+    stable offset.
+    """
+    found: dict[TopicPartition, Offset] = {}
+    left = dict(times)
+    for _ in range(TRIES):
+        found |= _asked(client, left, committed)
+        left = {place: times[place] for place in left if found[place].error in PASSING}
+        if not left:
+            break
+        client.refresh({topic for topic, _ in left})
+    return found
+
+
+def one_time(
+    client: Client, partitions: Iterable[TopicPartition], time: int, *, committed: bool = False
+) -> dict[TopicPartition, int]:
+    """The same time for all; ClientError where a partition cannot tell."""
+    found = at(client, dict.fromkeys(partitions, time), committed=committed)
+    for (topic, partition), offset in found.items():
+        if offset.error:
+            words = f"{topic}-{partition}: {offset.error.message}"
+            raise ClientError(offset.error, words, retriable=False)
+    return {place: offset.offset for place, offset in found.items()}
+
+
+def ends(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    """First and next offset of partitions."""
+    wanted = list(partitions)
+    first, last = one_time(client, wanted, EARLIEST), one_time(client, wanted, LATEST)
+    return {place: (first[place], last[place]) for place in wanted}
+
+
+def _asked(client: Client, times: Mapping[TopicPartition, int], committed: bool) -> dict[TopicPartition, Offset]:
+    cluster = client.learn({topic for topic, _ in times}, client.deadline())
+    found: dict[TopicPartition, Offset] = {}
+    plan: dict[int, dict[str, list[Any]]] = {}
+    for (topic, partition), time in times.items():
+        known = cluster.topics.get(topic)
+        row = known.partitions.get(partition) if known else None
+        if row is None:
+            found[topic, partition] = Offset(-1, error=Error.UNKNOWN_TOPIC_OR_PARTITION)
+        elif row.leader < 0:
+            found[topic, partition] = Offset(-1, error=Error.LEADER_NOT_AVAILABLE)
+        else:
+            asked = m.ListOffsetsRequest_ListOffsetsPartition(partition, row.leader_epoch, time)
+            plan.setdefault(row.leader, {}).setdefault(topic, []).append(asked)
+    for leader, topics in plan.items():
+        rows = [m.ListOffsetsRequest_ListOffsetsTopic(name, parts) for name, parts in topics.items()]
+        request = m.ListOffsetsRequest(-1, int(committed), rows, client.config["socket.timeout.ms"])
+        for topic in client.send(request, Node(leader)).topics:
+            for row in topic.partitions:
+                error = Error(row.error_code)
+                found[topic.name, row.partition_index] = Offset(row.offset, row.timestamp, row.leader_epoch, error)
+    return found

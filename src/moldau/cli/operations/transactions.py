@@ -1,0 +1,117 @@
+"""Transactions: which there are, who writes them, which of them hang, and how one is aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from moldau.cli.operations import TopicPartition, by_topic
+from moldau.client import Client, ClientError, Error, Leader, check, transaction
+from moldau.client import messages as m
+
+NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTransaction:
+    """A transactional id as its coordinator lists it."""
+
+    id: str
+    coordinator: int
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTransaction:
+    """A transactional id; `start_ms` is -1 while no transaction is open."""
+
+    id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_ms: int
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A producer that a partition knows; `start_offset` is where its open transaction begins, -1 if it has none."""
+
+    id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    start_offset: int
+
+
+def listed(
+    client: Client,
+    states: Iterable[str] = (),
+    producer_ids: Iterable[int] = (),
+    duration_ms: int = NOTHING,
+    pattern: str | None = None,
+) -> list[ListedTransaction]:
+    """All transactional ids by name, of all coordinators."""
+    request = m.ListTransactionsRequest(list(states), list(producer_ids), duration_ms, pattern)
+    found = [
+        ListedTransaction(row.transactional_id, broker, row.producer_id, row.transaction_state)
+        for broker, answer in client.send_to_each(request).items()
+        for row in check(answer).transaction_states
+    ]
+    return sorted(found, key=lambda one: one.id)
+
+
+def described(client: Client, name: str) -> DescribedTransaction:
+    """A transactional id; ClientError where there is none."""
+    answer = client.send(m.DescribeTransactionsRequest([name]), transaction(name))
+    row = answer.transaction_states[0]
+    if row.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
+        raise ClientError(Error.TRANSACTIONAL_ID_NOT_FOUND, f"There is no transactional id {name}.", retriable=False)
+    check(answer)
+    places = tuple(sorted((topic.topic, part) for topic in row.topics for part in topic.partitions))
+    return DescribedTransaction(
+        row.transactional_id,
+        row.transaction_state,
+        row.producer_id,
+        row.producer_epoch,
+        row.transaction_timeout_ms,
+        row.transaction_start_time_ms,
+        places,
+    )
+
+
+def producers(client: Client, place: TopicPartition) -> list[Producer]:
+    """The producers that the leader of a partition knows."""
+    topic, partition = place
+    request = m.DescribeProducersRequest([m.DescribeProducersRequest_TopicRequest(topic, [partition])])
+    answer = check(client.send(request, Leader(topic, partition)))
+    return [
+        Producer(
+            row.producer_id,
+            row.producer_epoch,
+            row.last_sequence,
+            row.last_timestamp,
+            row.coordinator_epoch,
+            row.current_txn_start_offset,
+        )
+        for row in answer.topics[0].partitions[0].active_producers
+    ]
+
+
+def terminate(client: Client, name: str) -> None:
+    """Abort what is open under an id, and fence who writes it: whoever asks for an epoch next does that."""
+    answer = client.send(m.InitProducerIdRequest(name, described(client, name).timeout_ms), transaction(name))
+    check(answer)
+
+
+def abort(client: Client, place: TopicPartition, producer: Producer) -> None:
+    """Write the marker that ends a hanging transaction in one partition, which no coordinator knows of any more."""
+    topics = [
+        m.WriteTxnMarkersRequest_WritableTxnMarkerTopic(topic, parts) for topic, parts in by_topic([place]).items()
+    ]
+    epoch = max(0, producer.coordinator_epoch)
+    marker = m.WriteTxnMarkersRequest_WritableTxnMarker(producer.id, producer.epoch, False, topics, epoch)
+    check(client.send(m.WriteTxnMarkersRequest([marker]), Leader(*place)))

@@ -1,0 +1,86 @@
+"""Records as a member of a consumer group, by librdkafka: partitions come and go, and progress is committed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from moldau.cli.mistakes import Mistake
+from moldau.cli.records.reading import Chunk
+from moldau.client import Record
+
+AT_ONCE = 10_000
+WAIT_S = 0.2
+QUIET = {"log.connection.close": "false", "logger": logging.getLogger("moldau.cli.librdkafka")}
+
+
+def chunks(
+    settings: Mapping[str, Any],
+    topics: list[str],
+    *,
+    to_end: bool,
+    most: int | None,
+    tell: Callable[[str], None],
+) -> Iterator[list[Chunk]]:
+    """What the group gives us, until the end of it is reached if that was asked for. What was handed out before the
+    next one is asked for is committed.
+    """
+    given = {**settings, **QUIET, "enable.partition.eof": to_end, "enable.auto.offset.store": False}
+    try:
+        consumer = Consumer(given)
+    except KafkaException as error:
+        raise Mistake(f"The consumer cannot be made: {error.args[0].str()}.") from None
+    ended: set[tuple[str, int]] = set()
+
+    def on_assign(_: Any, partitions: list[TopicPartition]) -> None:
+        ended.clear()
+        tell(f"Assigned: {', '.join(f'{one.topic}-{one.partition}' for one in partitions) or 'nothing'}.")
+
+    try:
+        consumer.subscribe(topics, on_assign=on_assign)
+        left = most
+        while left is None or left > 0:
+            found = consumer.consume(AT_ONCE if left is None else min(left, AT_ONCE), WAIT_S)
+            made = _chunks(found, ended)
+            left = None if left is None else left - sum(len(chunk.records) for chunk in made)
+            yield made
+            _store(consumer, made)
+            if to_end and (mine := consumer.assignment()) and len(ended) >= len(mine):
+                return
+    finally:
+        consumer.close()
+
+
+def _chunks(found: list[Message], ended: set[tuple[str, int]]) -> list[Chunk]:
+    """Messages in a row of one partition together."""
+    made: list[Chunk] = []
+    for message in found:
+        error, topic, partition = message.error(), str(message.topic()), int(message.partition() or 0)
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                ended.add((topic, partition))
+            elif not error.retriable():
+                raise Mistake(f"{error.str()}.")
+            continue
+        ended.discard((topic, partition))
+        kind, timestamp = message.timestamp()
+        append_time = kind == TIMESTAMP_LOG_APPEND_TIME
+        if not made or made[-1][:2] != (topic, partition) or made[-1].append_time != append_time:
+            made.append(Chunk(topic, partition, [], append_time))
+        headers: Any = tuple(message.headers() or ())
+        made[-1].records.append(Record(message.offset() or 0, timestamp, message.key(), message.value(), headers))
+    return made
+
+
+def _store(consumer: Consumer, made: list[Chunk]) -> None:
+    """What has been laid out may be committed."""
+    behind = {(chunk.topic, chunk.partition): chunk.records[-1].offset + 1 for chunk in made if chunk.records}
+    if behind:
+        try:
+            consumer.store_offsets(offsets=[TopicPartition(*place, offset) for place, offset in behind.items()])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._STATE:  # the partition went to somebody else meanwhile
+                raise Mistake(f"Offsets cannot be kept: {error.args[0].str()}.") from None

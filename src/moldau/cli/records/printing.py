@@ -1,0 +1,77 @@
+"""Chunks of records to stdout, laid out as values, by a template or as envelopes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.cli.records import envelope, template
+from moldau.cli.records.formats import Codec
+from moldau.cli.records.reading import Chunk
+from moldau.serdes.context import Context, SerdeError
+
+
+@dataclass(slots=True)
+class Printer:
+    """Lays chunks out and writes them. `topic` is that of the chunk, for codecs."""
+
+    key: Codec
+    value: Codec
+    skip_bad: bool
+    null: bytes
+    topic: str = ""
+    count: int = 0
+    bad: int = 0
+    lay_out: Callable[[Chunk], bytes] = field(default=lambda _: b"")
+
+    def write(self, chunk: Chunk) -> None:
+        self.topic = chunk.topic
+        try:
+            laid = self.lay_out(chunk)
+        except SerdeError:
+            laid = self._one_by_one(chunk)
+        sys.stdout.buffer.write(laid)
+        self.count += len(chunk.records)
+
+    def _one_by_one(self, chunk: Chunk) -> bytes:
+        """What can be written before a record that cannot be read; the command ends there, or goes on without it."""
+        found = []
+        for record in chunk.records:
+            try:
+                found.append(self.lay_out(chunk._replace(records=[record])))
+            except SerdeError as error:
+                sentence = f"{chunk.topic}-{chunk.partition} offset {record.offset}: {error}"
+                if not self.skip_bad:
+                    sys.stdout.buffer.write(b"".join(found))
+                    raise SerdeError(f"{sentence}. --skip-bad goes on without such records.") from None
+                self.bad += 1
+                print(f"skipped {sentence}", file=sys.stderr)
+        return b"".join(found)
+
+    def by_template(self, made: template.Layout) -> None:
+        self.lay_out = lambda chunk: made(chunk.topic, chunk.partition, chunk.records)
+
+    def by_envelope(self) -> None:
+        self.lay_out = self._envelopes
+
+    def values_alone(self, delimiter: bytes) -> None:
+        """The commonest output, without a call a record."""
+        null = self.null
+
+        def lay_out(chunk: Chunk) -> bytes:
+            found = [null if (value := record[3]) is None else value for record in chunk.records]
+            return delimiter.join((*found, b"")) if found else b""
+
+        self.lay_out = lay_out
+
+    def _envelopes(self, chunk: Chunk) -> bytes:
+        def shown(coder: Codec, index: int, name: Any) -> Callable[[Any], envelope.Shown]:
+            return lambda record: coder.shown(record[index], Context(chunk.topic, name, list(record.headers)))
+
+        key, value = shown(self.key, 2, "key"), shown(self.value, 3, "value")
+        return envelope.lines(
+            envelope.written(chunk.topic, chunk.partition, record, append_time=chunk.append_time, key=key, value=value)
+            for record in chunk.records
+        )

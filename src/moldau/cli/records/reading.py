@@ -1,0 +1,100 @@
+"""Batches of partitions from where they begin, without a group: the next fetch is under way while one is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moldau.cli.operations import TopicPartition
+from moldau.client import Batch, Client, ClientError, Error, Fetched, Fetcher, Record
+from moldau.client import records as records_of
+
+PARTITION_BYTES = 4 << 20
+WAIT_MS = 500
+COMMITTED = "read_committed"
+
+
+class Chunk(NamedTuple):
+    """Records of a partition, in order."""
+
+    topic: str
+    partition: int
+    records: list[Record]
+    append_time: bool = False
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads partitions. `positions` are the next offsets; `stops` the first ones not to read, if there are any. With
+    `to_end` a partition is done when its end is reached. Iterating gives chunks, and an empty list of them after a
+    fetch that brought nothing.
+    """
+
+    client: Client
+    positions: dict[TopicPartition, int]
+    stops: Mapping[TopicPartition, int] | None = None
+    to_end: bool = False
+    isolation: str = "read_uncommitted"
+
+    def __iter__(self) -> Iterator[list[Chunk]]:
+        fetcher = Fetcher(self.client, isolation_level=self.isolation)
+        self._drop_done({})
+        threads = ThreadPoolExecutor(1, "fetch")
+        try:
+            coming = self._fetch(fetcher, threads)
+            while coming is not None:
+                found = coming.result()
+                before = dict(self.positions)
+                for place, fetched in found.items():
+                    self._advance(place, fetched)
+                self._drop_done(found)
+                coming = self._fetch(fetcher, threads)
+                yield [chunk for place, fetched in found.items() for chunk in self._chunks(place, fetched, before)]
+        finally:  # a fetch that is under way ends when the client is closed
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _fetch(self, fetcher: Fetcher, threads: ThreadPoolExecutor) -> Future[dict[TopicPartition, Fetched]] | None:
+        if not self.positions:
+            return None
+        most = max(PARTITION_BYTES, self.client.config["max.partition.fetch.bytes"])
+        wanted = dict(self.positions)
+        return threads.submit(fetcher.fetch, wanted, max_wait_ms=WAIT_MS, max_partition_bytes=most)
+
+    def _advance(self, place: TopicPartition, fetched: Fetched) -> None:
+        """Behind the last whole batch. What was deleted meanwhile is passed over."""
+        if fetched.error is Error.OFFSET_OUT_OF_RANGE and self.positions[place] < fetched.log_start_offset:
+            self.positions[place] = fetched.log_start_offset
+            return
+        if fetched.error and not fetched.error.retriable:
+            raise ClientError(fetched.error, f"{place[0]}-{place[1]}: {fetched.error.message}", retriable=False)
+        for batch in fetched.batches():
+            self.positions[place] = max(self.positions[place], batch.next_offset)
+
+    def _drop_done(self, found: Mapping[TopicPartition, Fetched]) -> None:
+        for place, position in list(self.positions.items()):
+            fetched = found.get(place)
+            at_end = (
+                self.to_end
+                and fetched is not None
+                and not fetched.error
+                and position >= (fetched.last_stable_offset if self.isolation == COMMITTED else fetched.high_watermark)
+            )
+            if at_end or (self.stops is not None and position >= self.stops[place]):
+                del self.positions[place]
+
+    def _chunks(self, place: TopicPartition, fetched: Fetched, before: Mapping[TopicPartition, int]) -> Iterator[Chunk]:
+        first, stop = before[place], None if self.stops is None else self.stops[place]
+        for batch in self._batches(fetched):
+            if batch.next_offset <= first or (stop is not None and batch.base_offset >= stop):
+                continue
+            found = list(records_of(batch))
+            if batch.base_offset < first or (stop is not None and batch.next_offset > stop):
+                found = [one for one in found if one.offset >= first and (stop is None or one.offset < stop)]
+            yield Chunk(*place, found, bool(batch.timestamp_type))
+
+    def _batches(self, fetched: Fetched) -> Iterator[Batch]:
+        if self.isolation == COMMITTED:
+            return fetched.committed()
+        return (batch for batch in fetched.batches() if not batch.is_control)

@@ -1,0 +1,117 @@
+r"""Templates as kcat has them: `%t [%p] at offset %o: key %k: %s\n`, compiled to a function over a batch's records.
+
+A token is a row: how it is formatted, and the expression over a record's fields. `key` and `value` are bytes already,
+decoded as the formats say.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from moldau.cli.mistakes import misused
+from moldau.wire.records import Headers, Record
+
+
+class Token(NamedTuple):
+    """A token of a template: a conversion of bytes formatting, the expression for it, and what it means."""
+
+    conversion: bytes
+    expression: str
+    meaning: str
+
+
+TOKENS = {
+    "s": Token(b"%b", "value(r)", "the value"),
+    "S": Token(b"%d", "-1 if r[3] is None else len(r[3])", "its length in bytes, -1 for null"),
+    "R": Token(b"%b", "length(-1 if r[3] is None else len(r[3]))", "the same as four bytes, big end first"),
+    "k": Token(b"%b", "key(r)", "the key"),
+    "K": Token(b"%d", "-1 if r[2] is None else len(r[2])", "its length in bytes, -1 for null"),
+    "T": Token(b"%d", "r[1]", "the timestamp in ms"),
+    "h": Token(b"%b", "headers(r[4])", "the headers, name=value,..."),
+    "t": Token(b"%b", "topic", "the topic"),
+    "p": Token(b"%d", "partition", "the partition"),
+    "o": Token(b"%d", "r[0]", "the offset"),
+}
+ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+# Lays out the records of a partition's batch.
+Layout = Callable[[str, int, Iterable[Record]], bytes]
+Part = Callable[[Record], bytes]
+
+_pieces = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)|([^%\\]+)", re.DOTALL)
+_length = struct.Struct(">i").pack
+
+
+def compiled(text: str, key: Part, value: Part) -> Layout:
+    """The layout of a template; `key` and `value` give their bytes of a record."""
+    conversion, expressions = b"", []
+    for piece in _pieces.finditer(_whole(text)):
+        token, code, escape, literal = piece.groups()
+        if token == "%":
+            conversion += b"%%"
+        elif token is not None:
+            row = TOKENS.get(token)
+            if row is None:
+                raise misused(f"-f has no %{token}: there are {', '.join('%' + name for name in TOKENS)} and %%.")
+            conversion += row.conversion
+            expressions.append(row.expression)
+        elif code is not None:
+            conversion += _literal(bytes.fromhex(code))
+        else:
+            plain = ESCAPES.get(escape, f"\\{escape}".encode()) if escape is not None else literal.encode()
+            conversion += _literal(plain)
+    return _function(conversion, expressions, key, value)
+
+
+def delimited(delimiter: bytes, between: bytes | None, key: Part, value: Part) -> Layout:
+    """Values one after the other, with keys in front if there is something to put between."""
+    if between is None:
+        return _function(b"%b" + _literal(delimiter), ["value(r)"], key, value)
+    return _function(b"%b" + _literal(between) + b"%b" + _literal(delimiter), ["key(r)", "value(r)"], key, value)
+
+
+def _whole(text: str) -> str:
+    if re.search(r"(?<!%)(?:%%)*%$", text):
+        raise misused("-f ends with a single %; write %% for one.")
+    return text
+
+
+def _literal(data: bytes) -> bytes:
+    return data.replace(b"%", b"%%")
+
+
+def _function(conversion: bytes, expressions: list[str], key: Part, value: Part) -> Layout:
+    """All text in the source comes from the table above; the template itself is a constant."""
+    fields = f"({', '.join(expressions)},)" if expressions else "()"
+    source = (
+        "def lay_out(topic, partition, records):\n"
+        "    topic = topic.encode()\n"
+        f"    return b''.join([line % {fields} for r in records])\n"
+    )
+    names: dict[str, Any] = {"line": conversion, "key": key, "value": value, "headers": headers, "length": _length}
+    exec(source, names)
+    return names["lay_out"]
+
+
+def headers(found: Headers) -> bytes:
+    """name=value,..., and NULL for a value that is none, as kcat writes them."""
+    return b",".join(
+        name.encode(errors="surrogateescape") + b"=" + (b"NULL" if value is None else value) for name, value in found
+    )
+
+
+def delimiter(text: str, option: str) -> bytes:
+    r"""A delimiter from the command line, where `\n`, `\t` and `\x00` are written as such."""
+    found = b""
+    for piece in re.finditer(r"\\x([0-9a-fA-F]{2})|\\(.)|([^\\]+|\\$)", text, re.DOTALL):
+        code, escape, literal = piece.groups()
+        if code is not None:
+            found += bytes.fromhex(code)
+        else:
+            found += ESCAPES.get(escape, f"\\{escape}".encode()) if escape is not None else literal.encode()
+    if not found:
+        raise misused(f"{option} must not be empty.")
+    return found

@@ -1,0 +1,134 @@
+"""Platforms that run on this machine: a file each, in a directory of the user's, locked while it runs.
+
+So `moldau status`, `down` and `logs` find them, and a second `moldau up` on the same data directory is told. The lock
+goes with the process, however that ends: a file that nobody has locked is of a platform that is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from moldau.cli.mistakes import Mistake
+
+WAIT_S = 60.0
+LOOK_EVERY_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPart:
+    """A part, where it serves, and its process."""
+
+    name: str
+    address: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A platform that runs."""
+
+    pid: int
+    data_dir: str
+    logs: str
+    started: float
+    parts: tuple[RunningPart, ...]
+
+
+def directory() -> Path:
+    """Where the files are: of this user alone."""
+    home = os.environ.get("XDG_RUNTIME_DIR")
+    place = Path(home, "moldau") if home else Path(tempfile.gettempdir(), f"moldau-{os.getuid()}")
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if place.stat().st_uid != os.getuid():
+        raise Mistake(f"{place} belongs to somebody else: set XDG_RUNTIME_DIR to a directory of your own.")
+    return place
+
+
+class Record:
+    """The file of a platform of this process, for the length of a `with`."""
+
+    def __enter__(self) -> Record:
+        self.path = directory() / f"{os.getpid()}.json"
+        self.file = open(self.path, "w", encoding="utf-8")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.path.unlink(missing_ok=True)
+        self.file.close()
+
+    def write(self, run: Run) -> None:
+        """What is true now."""
+        self.file.seek(0)
+        self.file.truncate()
+        json.dump(asdict(run), self.file)
+        self.file.flush()
+
+
+def listed() -> list[Run]:
+    """All that run, the oldest first; files of those that are gone are removed."""
+    found = [run for path in directory().glob("*.json") if (run := _read(path)) is not None]
+    return sorted(found, key=lambda run: run.started)
+
+
+def _read(path: Path) -> Run | None:
+    with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError), open(path, encoding="utf-8") as file:
+        if not _is_locked(file):
+            path.unlink(missing_ok=True)
+            return None
+        told = json.load(file)
+        parts = tuple(RunningPart(**part) for part in told.pop("parts"))
+        return Run(**told, parts=parts)
+    return None
+
+
+def _is_locked(file: Any) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def find(data_dir: str | None) -> Run | None:
+    """The platform on a directory; or the only one that runs, if none is named."""
+    running = listed()
+    if data_dir is not None:
+        wanted = os.path.realpath(data_dir)
+        return next((run for run in running if os.path.realpath(run.data_dir) == wanted), None)
+    if len(running) > 1:
+        places = ", ".join(run.data_dir for run in running)
+        raise Mistake(f"{len(running)} platforms run: say with --data-dir which one, {places}.")
+    return running[0] if running else None
+
+
+def wait_for_end(run: Run) -> bool:
+    """Whether it ended in time."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        if all(other.pid != run.pid for other in listed()):
+            return True
+        time.sleep(LOOK_EVERY_S)
+    return False
+
+
+def memory(pid: int) -> int | None:
+    """Bytes of a process in memory."""
+    for line in _status(pid):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _status(pid: int) -> Iterator[str]:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        yield from file

@@ -1,0 +1,63 @@
+"""`moldau status`: platforms that run on this machine."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+import typer
+
+from moldau.cli import runs
+from moldau.cli.mistakes import NO
+from moldau.cli.output import Column, size
+from moldau.cli.session import Session
+from moldau.cli.verbs import command, epilog
+
+EPILOG = epilog(("moldau status", "moldau status -o json"))
+TIMEOUT_S = 1.0
+COLUMNS = ("part", "address", "state", "process", Column("memory", "memory", size), "up", "data")
+NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
+
+
+def status(session: Session) -> None:
+    """Show the parts of platforms that run on this machine; the exit code is 3 if none does."""
+    rows = [_row(run, part) for run in runs.listed() for part in run.parts]
+    session.show(rows, COLUMNS, "No platform runs. `moldau up` starts one.")
+    if not rows:
+        raise typer.Exit(NO)
+
+
+cli = command(status, without=NEITHER)
+
+
+def _row(run: runs.Run, part: runs.RunningPart) -> dict[str, Any]:
+    return {
+        "part": part.name,
+        "address": part.address,
+        "state": "serves" if answers(part.address) else "does not answer",
+        "process": part.pid,
+        "memory": runs.memory(part.pid),
+        "up": _since(run.started),
+        "data": run.data_dir,
+    }
+
+
+def answers(address: str) -> bool:
+    """Whether somebody accepts connections."""
+    host, _, port = address.removeprefix("http://").removeprefix("https://").rstrip("/").rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _since(started: float) -> str:
+    seconds = max(0, int(time.time() - started))
+    days, rest = divmod(seconds, 86_400)
+    hours, rest = divmod(rest, 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s"))
+    shown = [f"{number}{unit}" for number, unit in parts if number]
+    return " ".join(shown[:2]) or "0s"

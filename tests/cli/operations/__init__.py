@@ -1,0 +1,1 @@
+"""Tests of what commands do to a cluster."""

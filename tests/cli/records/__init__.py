@@ -1,0 +1,1 @@
+"""Tests of records between a terminal and topics."""
