@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner
 
 from moldau.cli.application import application
 
 _numbers = itertools.count()
+# Nothing is said about time: other tests run beside.
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SMALL = {
     "offsets.topic.num.partitions": 2,
     "transaction.state.log.num.partitions": 2,

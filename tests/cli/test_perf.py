@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moldau.cli import ports
 from moldau.cli.meter import Meter, histogram, percentile, spark
-from tests.cli.running import Moldau
+from tests.cli.running import QUICK, Moldau
 
 
 def test_what_is_measured_is_what_was_done(moldau: Moldau) -> None:
@@ -32,6 +32,7 @@ def test_latency_counts_every_record_and_leaves_no_topic(moldau: Moldau) -> None
     assert empty.code == 1 and "perf produce" in empty.err
 
 
+@QUICK
 @given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=50), st.floats(0, 100))
 def test_percentiles_are_among_the_values_and_rise(values: list[float], percent: float) -> None:
     ordered = sorted(values)
@@ -39,6 +40,7 @@ def test_percentiles_are_among_the_values_and_rise(values: list[float], percent:
     assert found in ordered and ordered[0] <= found <= percentile(ordered, 100) == ordered[-1]
 
 
+@QUICK
 @given(st.lists(st.floats(0, 1e6), max_size=50))
 def test_a_histogram_has_every_value(values: list[float]) -> None:
     lines = list(histogram(values))

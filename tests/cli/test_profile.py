@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from moldau.cli import profiles
 from moldau.cli.profiles import Profile, Profiles
 from moldau.cli.session import opened
-from tests.cli.running import Moldau
+from tests.cli.running import QUICK, Moldau
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 PROFILE = st.builds(Profile, st.none() | TEXT, st.none() | TEXT, st.dictionaries(TEXT, TEXT, max_size=3))
 
 
+@QUICK
 @given(st.builds(Profiles, st.none() | TEXT, st.dictionaries(TEXT, PROFILE, max_size=3)))
 def test_a_file_is_read_as_it_was_written(known: Profiles) -> None:
     assert profiles.parse(profiles.text_of(known)) == known

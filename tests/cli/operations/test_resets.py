@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from moldau.cli.operations import resets
 from moldau.cli.operations.resets import ResetError
 from moldau.client import Client
-from tests.cli.running import Moldau
+from tests.cli.running import QUICK, Moldau
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -52,9 +52,11 @@ def test_times_are_iso_in_utc_milliseconds_or_ago() -> None:
         resets.moment_ms("yesterday")
 
 
-PLACES = st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True), st.integers(0, 2**31 - 1))
+NAMES = st.text("abcXYZ019._-", min_size=1, max_size=20)
+PLACES = st.tuples(NAMES, st.integers(0, 2**31 - 1))
 
 
+@QUICK
 @given(st.dictionaries(PLACES, st.integers(0, 2**63 - 1)), st.sampled_from([None, "g,1", 'a"b']))
 def test_a_file_of_offsets_is_read_as_it_was_written(offsets: dict[tuple[str, int], int], group: str | None) -> None:
     assert resets.from_csv(resets.to_csv(group, offsets), group or "any") == offsets

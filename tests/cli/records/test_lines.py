@@ -18,10 +18,12 @@ from moldau.cli.records.partitioners import murmur2
 from moldau.cli.records.writing import body
 from moldau.client import Record, build
 from moldau.wire.records import HEADER_SIZE
+from tests.cli.running import QUICK
 
 RULES = Rules("orders", Raw(), Raw())
 
 
+@QUICK
 @given(
     st.lists(st.binary(max_size=20).filter(lambda data: b"|" not in data and b"~" not in data)),
     st.sampled_from([b"|", b"|~", b"|~|"]),
@@ -61,6 +63,7 @@ HEADERS = st.lists(st.tuples(NAMES, st.none() | NAMES.map(str.encode)), max_size
 DATA = st.none() | st.binary(max_size=30)
 
 
+@QUICK
 @given(DATA, DATA, HEADERS, st.integers(0, 2**40), st.integers(0, 99))
 def test_an_envelope_brings_back_what_it_was_made_of(
     key: bytes | None, value: bytes | None, headers: tuple, timestamp: int, partition: int
@@ -98,6 +101,7 @@ def test_whole_files_are_records(tmp_path: Path) -> None:
         list(whole([tmp_path / "none"]))
 
 
+@QUICK
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([b"", b"x" * 5000]), min_size=1, max_size=200))
 def test_the_quick_way_encodes_as_the_long_one(values: list[bytes]) -> None:
     made = build([Record(0, 1234, None, value) for value in values])
@@ -109,6 +113,7 @@ def test_many_records_have_long_offsets() -> None:
     assert body(values) == bytes(build([Record(0, 1, None, value) for value in values])[HEADER_SIZE:])
 
 
+@QUICK
 @given(st.binary(max_size=40))
 def test_keys_go_where_java_sends_them(key: bytes) -> None:
     assert murmur2(key) == murmur2_of_kafka_python(key) & 0x7FFFFFFF

@@ -10,6 +10,7 @@ from moldau.cli.mistakes import Mistake
 from moldau.cli.records.formats import Raw, part
 from moldau.cli.records.template import TOKENS, compiled, delimited, delimiter
 from moldau.client import Record
+from tests.cli.running import QUICK
 
 RECORDS = [
     Record(7, 1000, b"k", b"value", (("h", b"1"), ("n", None))),
@@ -36,11 +37,13 @@ def test_what_is_no_token_is_told(text: str) -> None:
         laid(text)
 
 
+@QUICK
 @given(st.text(st.characters(exclude_characters="%\\", exclude_categories=("Cs",))))
 def test_other_text_stands_as_it_is(text: str) -> None:
     assert laid(text) == text.encode() * 2
 
 
+@QUICK
 @given(st.lists(st.sampled_from([*TOKENS, "%"])))
 def test_tokens_in_any_order_make_a_layout(tokens: list[str]) -> None:
     alone = [compiled(f"%{token}", KEY, VALUE)("orders", 3, RECORDS[:1]) for token in tokens]
