@@ -1,0 +1,28 @@
+"""Small numbers that a store keeps beside its data: observed times, sequence numbers, sizes.
+
+They are written through, so that whoever opens the same bytes again goes on where the last one stopped. Keys of a store
+that keeps numbers begin with a byte that says what they are: 0 for a number, anything else for its data.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from .ordered import OrderedBytes
+
+NUMBER = b"\x00"
+INT64 = Struct(">q")
+
+
+class Scalars:
+    __slots__ = ("content",)
+
+    def __init__(self, content: OrderedBytes) -> None:
+        self.content = content
+
+    def get(self, name: str, default: int) -> int:
+        found = self.content.get(NUMBER + name.encode())
+        return default if found is None else INT64.unpack(found)[0]
+
+    def put(self, name: str, value: int) -> None:
+        self.content.put(NUMBER + name.encode(), INT64.pack(value))

@@ -1,0 +1,71 @@
+"""Time segments: how windows and sessions are kept by time, and when they go.
+
+A store observes time by the windows that are put into it. What is older than its retention is no longer seen, and goes
+when its segment goes: a segment is half the retention, a minute at least, and lives while a part of it may still be
+within the retention. Dropped puts are those whose segment lives no more.
+
+Rules that can be seen from outside (Kafka 4.3), for a store that has observed time T and keeps R:
+| store                 | a look-up sees        | a put is dropped      |
+|---|---|---|
+| persistent            | times > T - R         | if its segment is gone |
+| ordered by time       | times >= T - R        | if its segment is gone |
+| in memory             | times > T - R         | times <= T - R |
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from .ordered import OrderedBytes
+from .scalars import Scalars
+
+DATA = b"\x01"
+INDEX = b"\x02"
+INT64 = Struct(">q")
+NO_TIME = -1
+SHORTEST_SEGMENT_MS = 60_000
+
+
+def divide(time: int, interval: int) -> int:
+    """As Java divides: towards zero."""
+    return time // interval if time >= 0 else -(-time // interval)
+
+
+def time_key(time: int) -> bytes:
+    return INT64.pack(max(0, time))
+
+
+class Segments:
+    """Observed time of a store, and which of its data have expired."""
+
+    __slots__ = ("content", "interval", "lowest", "observed", "retention", "scalars")
+
+    def __init__(self, content: OrderedBytes, retention: int) -> None:
+        self.content = content
+        self.scalars = Scalars(content)
+        self.retention = retention
+        self.interval = max(retention // 2, SHORTEST_SEGMENT_MS)
+        self.observed = self.scalars.get("observed", NO_TIME)
+        self.lowest = self.lowest_live()
+
+    def observe(self, time: int) -> bool:
+        """Takes note of a time; True if segments have expired by it."""
+        if time <= self.observed:
+            return False
+        self.observed = time
+        self.scalars.put("observed", time)
+        before, self.lowest = self.lowest, self.lowest_live()
+        return self.lowest > before
+
+    def of(self, time: int) -> int:
+        return divide(time, self.interval)
+
+    def lowest_live(self) -> int:
+        return divide(self.observed - self.retention, self.interval)
+
+    def lives(self, time: int) -> bool:
+        return self.of(time) >= self.lowest
+
+    def between(self, start: int, end: int) -> range:
+        """Segments that may hold these times; nothing is later than the observed time."""
+        return range(max(self.of(start), self.lowest), self.of(min(end, self.observed)) + 1)

@@ -1,0 +1,212 @@
+"""Window stores, plain and with the time of each value, and with duplicates for joins.
+
+A window is known by its key and start; all windows of a store have one size. What can be seen goes by the time that the
+store has observed (`segments.py`), and the order by where its windows stand (`window_bytes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from moldau.serdes.context import Serde
+
+from ..record import Record, Stamped
+from ..windowed import LAST_TIME, Windowed
+from .key_value import coders
+from .layers import STAMP, STAMP_SIZE
+from .pending import Pending
+from .segments import Segments
+from .spec import Opening, StoreSpec
+from .window_bytes import SUFFIX, ByKey, ByTime
+
+Listener = Callable[[bytes, int, bytes | None, bytes | None, Record], None]  # key, start, new, old, cause
+Order = Literal["key", "time", "memory"]  # of a store on disk, of one that emits closed windows, of one in memory
+
+
+class WindowBytes:
+    """The part of a window store that knows only bytes."""
+
+    __slots__ = (
+        "_shard", "_stamped", "_tell", "duplicates", "layout", "listener", "order", "pending", "segments", "sequence",
+        "slack", "window_size",
+    )  # fmt: skip
+
+    def __init__(self, spec: StoreSpec, opening: Opening) -> None:
+        assert spec.retention_ms is not None
+        self.window_size: int = spec.part("window_size_ms")
+        self.duplicates: bool = spec.part("duplicates")
+        self.order: Order = spec.part("order")
+        self.segments = Segments(opening.bytes, spec.retention_ms)
+        indexed = self.order == "memory" or spec.part("indexed")
+        by_key = self.order == "key"
+        self.layout = ByKey(opening.bytes, self.segments) if by_key else ByTime(opening.bytes, self.segments, indexed)
+        self.slack = 0 if self.order == "time" else 1
+        self.sequence = self.segments.scalars.get("sequence", 0)
+        self._tell, self._shard, self._stamped = opening.on_change, opening.shard, spec.part("stamped")
+        self.listener: Listener | None = None
+        cached = opening.cache_bytes and not self.duplicates
+        self.pending = Pending(opening.cache_bytes, opening.shard, self.release) if cached else None
+
+    def put(self, key: bytes, value: bytes | None, start: int) -> None:
+        if self.duplicates:
+            if value is None:
+                if self.order == "memory":  # which has observed the time before it looks at the value
+                    self.observe(start)
+                return
+            self.sequence = (self.sequence + 1) & 0x7FFFFFFF
+            self.segments.scalars.put("sequence", self.sequence)
+        self.observe(start)
+        if self.pending is not None:
+            self.pending.add(key + SUFFIX.pack(start, self.sequence), self.get(key, start), value)
+        elif self._tell is not None:
+            self.log(key + SUFFIX.pack(start, self.sequence), value)
+        if self.is_kept(start):
+            self.layout.put(key, start, self.sequence, value)
+
+    def observe(self, start: int) -> None:
+        if self.segments.observe(start):
+            self.layout.expire()
+
+    def release(self, place: bytes, new: bytes | None, old: bytes | None, cause: Record) -> None:
+        """A change that was held back is told."""
+        if self._tell is not None:
+            self.log(place, new)
+        if self.listener is not None:
+            self.listener(place[:-12], SUFFIX.unpack_from(place, len(place) - 12)[0], new, old, cause)
+
+    def log(self, place: bytes, value: bytes | None) -> None:
+        assert self._tell is not None
+        if value is None or not self._stamped:
+            self._tell(place, value, self._shard.record.timestamp)
+        else:
+            self._tell(place, value[STAMP_SIZE:], STAMP.unpack_from(value)[0])
+
+    def is_kept(self, start: int) -> bool:
+        if self.order == "memory":
+            return start > self.segments.observed - self.segments.retention
+        return self.segments.lives(start)
+
+    def visible_from(self, time: int) -> int:
+        return max(0, time, self.segments.observed - self.segments.retention + self.slack)
+
+    def get(self, key: bytes, start: int) -> bytes | None:
+        if start < self.segments.observed - self.segments.retention + self.slack:
+            return None
+        return self.layout.content.get(self.layout.place(key, start, self.sequence))
+
+    def of_key(self, key: bytes, first: int, last: int, reverse: bool) -> Iterator[tuple[int, bytes]]:
+        first = self.visible_from(first)
+        return self.layout.of_key(key, first, last, reverse) if first <= last else iter(())
+
+    def of_keys(
+        self, lowest: bytes | None, highest: bytes | None, first: int, last: int, reverse: bool
+    ) -> Iterator[tuple[bytes, int, bytes]]:
+        first = self.visible_from(first)
+        return self.layout.of_keys(lowest, highest, first, last, reverse) if first <= last else iter(())
+
+
+class WindowStore:
+    """Values by key and start of window. A stamped one, as windowed tables have it, takes and gives `Stamped` values:
+    with the time of the latest record in them, eight bytes before the value.
+    """
+
+    versioned = False
+
+    def __init__(self, spec: StoreSpec, opening: Opening) -> None:
+        self.name = spec.name
+        self.bytes = WindowBytes(spec, opening)
+        self.scalars = self.bytes.segments.scalars
+        self.stamped: bool = spec.part("stamped")
+        self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
+        self.unpack = self.unstamp if self.stamped else self._read
+
+    def put(self, key: Any, value: Any, start: int) -> None:
+        """None deletes; in a store with duplicates it does nothing."""
+        if self.stamped and value is not None:
+            raw = self._write(value.value)
+            self.bytes.put(self.raw_key(key), None if raw is None else STAMP.pack(value.timestamp) + raw, start)
+        else:
+            self.bytes.put(self.raw_key(key), self._write(value), start)
+
+    def fetch(self, key: Any, start: int) -> Any:
+        """The value of the window that starts then."""
+        return self.unpack(self.bytes.get(self.raw_key(key), start))
+
+    def get(self, key: Windowed) -> Any:
+        """The value of a windowed key, as those who look it up in the table have it."""
+        return self.fetch(key.key, key.start)
+
+    def fetch_range(
+        self, key: Any, first: int, last: int = LAST_TIME, reverse: bool = False
+    ) -> Iterator[tuple[int, Any]]:
+        """Windows of a key that start from one time to another, both inclusive, with their starts."""
+        for start, value in self.bytes.of_key(self.raw_key(key), first, last, reverse):
+            yield start, self.unpack(value)
+
+    def fetch_keys(
+        self, low: Any, high: Any, first: int, last: int = LAST_TIME, reverse: bool = False
+    ) -> Iterator[tuple[Windowed, Any]]:
+        """Windows of the keys between two, both inclusive, None is open."""
+        size = self.bytes.window_size
+        for key, start, value in self.bytes.of_keys(self.write_key(low), self.write_key(high), first, last, reverse):
+            yield Windowed(self.read_key(key), start, min(start + size, LAST_TIME)), self.unpack(value)
+
+    def fetch_all(self, first: int, last: int = LAST_TIME, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
+        return self.fetch_keys(None, None, first, last, reverse)
+
+    def all(self, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
+        return self.fetch_keys(None, None, 0, LAST_TIME, reverse)
+
+    def approximate_count(self) -> int:
+        return self.bytes.layout.content.approximate_count()
+
+    @property
+    def cached(self) -> bool:
+        return self.bytes.pending is not None
+
+    def listen(self, listener: Callable[[Windowed, Any, Any, Record], None]) -> None:
+        """With a cache: who learns of windows' new and old values when they are let go."""
+        size = self.bytes.window_size
+
+        def released(key: bytes, start: int, new: bytes | None, old: bytes | None, cause: Record) -> None:
+            place = Windowed(self.read_key(key), start, min(start + size, LAST_TIME))
+            listener(place, self.unpack(new), self.unpack(old), cause)
+
+        self.bytes.listener = released
+
+    def flush(self) -> None:
+        if self.bytes.pending is not None:
+            self.bytes.pending.flush()
+
+    def unstamp(self, raw: bytes | None) -> Stamped | None:
+        return None if raw is None else Stamped(self._read(raw[STAMP_SIZE:]), STAMP.unpack_from(raw)[0])
+
+    def raw_key(self, key: Any) -> bytes:
+        raw = self.write_key(key)
+        if raw is None:
+            raise ValueError(f"the key of an entry of the store {self.name} must not be None")
+        return raw
+
+
+def window(
+    name: str,
+    window_size_ms: int,
+    retention_ms: int,
+    key: Serde | None = None,
+    value: Serde | None = None,
+    *,
+    duplicates: bool = False,
+    stamped: bool = False,
+    final: bool = False,
+    indexed: bool = False,
+    persistent: bool = True,
+    **options: Any,
+) -> StoreSpec:
+    """`final` for one that emits windows as they close, `indexed` if its windows are looked for by key as well."""
+    order: Order = ("time" if final else "key") if persistent else "memory"
+    parts = {"window_size_ms": window_size_ms, "duplicates": duplicates, "order": order, "indexed": indexed}
+    parts["stamped"] = stamped
+    kind = "timestamped-window" if stamped else "window"
+    options |= {"persistent": persistent, "retention_ms": retention_ms, "parts": tuple(parts.items())}
+    return StoreSpec(name, kind, WindowStore, key, value, **options)

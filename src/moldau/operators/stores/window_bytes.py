@@ -1,0 +1,121 @@
+"""Windows as bytes: where a window's value stands, in which order windows are read, and how long they are there.
+
+Two orders, each Kafka's for the stores that have it:
+- by key: `segment, key, start, sequence`. The order of a persistent store: all windows of a key together, within a time
+  segment. This is what one sees when windows of many keys are read: segment after segment, key after key.
+- by time: `start, key, sequence`, with an index `key, start, sequence` where windows of one key are looked for. The
+  order of stores in memory, and of those from which windows are emitted as they close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from .ordered import OrderedBytes
+from .segments import DATA, INDEX, Segments, time_key
+
+SUFFIX = Struct(">qi")  # start, sequence
+SEQUENCE = Struct(">i")
+LAST_SEQUENCE = 2**31 - 1  # of which -1 has the bytes that come last of all
+
+Entry = tuple[bytes, int, bytes]  # key, start of the window, value
+
+
+class ByKey:
+    """Windows of a persistent store."""
+
+    __slots__ = ("content", "segments")
+
+    def __init__(self, content: OrderedBytes, segments: Segments) -> None:
+        self.content = content
+        self.segments = segments
+
+    def place(self, key: bytes, start: int, sequence: int) -> bytes:
+        return DATA + time_key(self.segments.of(start)) + key + SUFFIX.pack(start, sequence)
+
+    def put(self, key: bytes, start: int, sequence: int, value: bytes | None) -> None:
+        self.content.put(self.place(key, start, sequence), value)
+
+    def of_key(self, key: bytes, first: int, last: int, reverse: bool) -> Iterator[tuple[int, bytes]]:
+        """Windows of one key. Keys that begin with this one may stand among them: theirs are longer or shorter."""
+        low, high = key + SUFFIX.pack(first, 0), key + SUFFIX.pack(last, LAST_SEQUENCE)
+        length = len(key) + 21
+        spans = self.segments.between(first, last)
+        for segment in reversed(spans) if reverse else spans:
+            prefix = DATA + time_key(segment)
+            for place, value in self.content.range(prefix + low, prefix + high, reverse):
+                if len(place) == length:
+                    yield SUFFIX.unpack_from(place, length - 12)[0], value
+
+    def of_keys(
+        self, lowest: bytes | None, highest: bytes | None, first: int, last: int, reverse: bool
+    ) -> Iterator[Entry]:
+        spans = self.segments.between(first, last)
+        for segment in reversed(spans) if reverse else spans:
+            prefix = DATA + time_key(segment)
+            end = DATA + time_key(segment + 1) if highest is None else prefix + above(highest, SUFFIX.pack(last, -1))
+            for place, value in self.content.range(prefix + (lowest or b""), end, reverse):
+                key, start = place[9:-12], SUFFIX.unpack_from(place, len(place) - 12)[0]
+                if within(key, lowest, highest) and first <= start <= last:
+                    yield key, start, value
+
+    def expire(self) -> None:
+        for place, _ in self.content.range(DATA, DATA + time_key(self.segments.lowest)):
+            self.content.put(place, None)
+
+
+class ByTime:
+    """Windows of a store in memory, or of one that emits them as they close."""
+
+    __slots__ = ("content", "indexed", "segments")
+
+    def __init__(self, content: OrderedBytes, segments: Segments, indexed: bool) -> None:
+        self.content = content
+        self.segments = segments
+        self.indexed = indexed
+
+    def place(self, key: bytes, start: int, sequence: int) -> bytes:
+        return DATA + time_key(start) + key + SEQUENCE.pack(sequence)
+
+    def put(self, key: bytes, start: int, sequence: int, value: bytes | None) -> None:
+        self.content.put(self.place(key, start, sequence), value)
+        if self.indexed:
+            self.content.put(INDEX + key + SUFFIX.pack(start, sequence), None if value is None else b"")
+
+    def of_key(self, key: bytes, first: int, last: int, reverse: bool) -> Iterator[tuple[int, bytes]]:
+        if not self.indexed:
+            yield from ((start, value) for _, start, value in self.of_keys(key, key, first, last, reverse))
+            return
+        low, high = INDEX + key + SUFFIX.pack(first, 0), INDEX + key + SUFFIX.pack(last, LAST_SEQUENCE)
+        for place, _ in self.content.range(low, high, reverse):
+            if len(place) == len(low):
+                start, sequence = SUFFIX.unpack_from(place, len(place) - 12)
+                value = self.content.get(self.place(key, start, sequence))
+                if value is not None:
+                    yield start, value
+
+    def of_keys(
+        self, lowest: bytes | None, highest: bytes | None, first: int, last: int, reverse: bool
+    ) -> Iterator[Entry]:
+        end = DATA + time_key(min(last, self.segments.observed) + 1)
+        for place, value in self.content.range(DATA + time_key(first), end, reverse):
+            key = place[9:-4]
+            if within(key, lowest, highest):
+                yield key, int.from_bytes(place[1:9], "big"), value
+
+    def expire(self) -> None:
+        end = DATA + time_key(self.segments.lowest * self.segments.interval)
+        for place, _ in self.content.range(DATA, end):
+            self.content.put(place, None)
+            if self.indexed:
+                self.content.put(INDEX + place[9:-4] + place[1:9] + place[-4:], None)
+
+
+def above(highest: bytes, suffix: bytes) -> bytes:
+    """Where the last key that is not above this one may stand: a shorter key's suffix stands beside its last bytes."""
+    return max(highest[:length] + suffix for length in range(len(highest) + 1))
+
+
+def within(key: bytes, lowest: bytes | None, highest: bytes | None) -> bool:
+    return (lowest is None or key >= lowest) and (highest is None or key <= highest)
