@@ -7,7 +7,8 @@ clock and no input of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -92,6 +93,20 @@ class Context:
     def metadata(self) -> Metadata | None:
         source = self._shard.source
         return None if source is None else Metadata(source.topic, source.partition, source.offset)
+
+    @property
+    def source(self) -> Raw | None:
+        """The record from which all that happens now comes; None in punctuators."""
+        return self._shard.source
+
+    @contextmanager
+    def standing_at(self, source: Raw | None) -> Iterator[None]:
+        """While a record that was held back is forwarded, it comes from where it came from then."""
+        before, self._shard.source = self._shard.source, source
+        try:
+            yield
+        finally:
+            self._shard.source = before
 
     @property
     def application_id(self) -> str:

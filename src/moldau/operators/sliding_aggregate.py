@@ -1,0 +1,164 @@
+"""Aggregates by sliding window: KStreamSlidingWindowAggregate.
+
+A sliding window exists for each set of records that lie within the time difference of each other: the one that ends at
+a record (its left window), and the one that begins just behind it (its right window), if any record stands in that.
+Both ends belong to a window. A new record is added to the windows that it falls into, and makes those that come into
+being by it: the right window of the record before it, its own left window, its own right window.
+
+The store's timestamp of a window is that of its latest record, which is how these are told apart. Windows that would
+begin before time 0 are one, from 0: records earlier than the time difference are added to that.
+
+Kafka walks the windows of the key downwards in time, and forwards in that order; for the early ones upwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .context import Context
+from .emit_final import EmitFinal
+from .record import Change, Record, Stamped
+from .stores.window import WindowStore
+from .window_aggregate import Aggregator, Initializer, teller
+from .windowed import Windowed
+
+
+class Sliding(Protocol):
+    @property
+    def difference_ms(self) -> int: ...
+
+    @property
+    def grace_ms(self) -> int: ...
+
+
+class SlidingAggregate:
+    def __init__(
+        self,
+        store: str,
+        windows: Sliding,
+        initializer: Initializer,
+        aggregator: Aggregator,
+        *,
+        final: bool = False,
+        send_old: bool = False,
+    ) -> None:
+        self.store_name = store
+        self.difference = windows.difference_ms
+        self.grace = windows.grace_ms
+        self.initializer = initializer
+        self.aggregator = aggregator
+        self.final = EmitFinal(windows.difference_ms, inclusive=True) if final else None
+        self.send_old = send_old
+
+    def init(self, context: Context) -> None:
+        self.context = context
+        self.store: WindowStore = context.store(self.store_name)
+        self.observed_name = f"{context.name} observed"
+        self.observed = self.store.scalars.get(self.observed_name, -1)
+        if self.final is not None:
+            self.final.init(self.store, context.name)
+        self.tell = teller(context, self.store, self.final is not None, self.send_old)
+
+    def process(self, record: Record) -> None:
+        if record.key is None or record.value is None:
+            self.context.dropped("null key or value")
+            return
+        timestamp = record.timestamp
+        if timestamp > self.observed:
+            self.observed = timestamp
+            self.store.scalars.put(self.observed_name, timestamp)
+        close = self.observed - self.grace
+        if timestamp + self.difference < close:
+            self.context.dropped("late")
+        elif timestamp < self.difference:
+            self.add_early(record, close)
+        else:
+            self.add(record, close)
+            if self.final is not None:
+                for key, found in self.final.closed(close):
+                    self.context.emit(Record(key, Change(found.value, None), found.timestamp, record.headers))
+
+    def add(self, record: Record, close: int) -> None:
+        """Adds to the windows that are there, the latest first, and notes what is needed to make the others."""
+        key, at = record.key, record.timestamp
+        starts: list[int] = []
+        left: Stamped | None = None  # the aggregate of the last window that ended before
+        right: Stamped | None = None  # that of the latest window around the record
+        has_left = has_right = False
+        previous: int | None = None  # the time of the record before
+        for start, found in self.store.fetch_range(key, max(0, at - 2 * self.difference), at + 1, reverse=True):
+            starts.append(start)
+            end = start + self.difference
+            if start == at + 1:
+                has_right = True
+            elif end > at:
+                right = right or found
+                self.update(record, start, found, close)
+            elif end == at:
+                has_left = True
+                self.update(record, start, found, close)
+                if found.timestamp >= at:
+                    return
+                previous = found.timestamp
+            else:
+                left, previous = found, found.timestamp
+                break
+        if previous is not None and previous + 1 not in starts and previous + 1 + self.difference >= at:
+            self.update(record, previous + 1, self.fresh(at), close)
+        if not has_left:
+            reaches = left is not None and previous is not None and at - self.difference <= previous
+            found = Stamped(left.value, at) if reaches and left is not None else self.fresh(at)
+            self.update(record, at - self.difference, found, close)
+        if not has_right and right is not None and right.timestamp > at:
+            self.begin_right(record, right)
+
+    def add_early(self, record: Record, close: int) -> None:
+        key, at = record.key, record.timestamp
+        starts: list[int] = []
+        combined: Stamped | None = None  # the window from 0, with all early records
+        right: Stamped | None = None
+        has_right = False
+        previous: int | None = None
+        for start, found in self.store.fetch_range(key, 0, at + 1):
+            starts.append(start)
+            if start == 0:
+                combined = found
+                if found.timestamp < at:
+                    previous = found.timestamp
+            elif start <= at:
+                right = found
+                self.update(record, start, found, close)
+            else:
+                has_right = True
+        if right is None and combined is not None and combined.timestamp > at:
+            right = combined
+        if not has_right and right is not None and right.timestamp > at:
+            self.begin_right(record, right)
+        if previous is not None and previous + 1 not in starts:
+            self.update(record, previous + 1, self.fresh(at), close)
+        self.update(record, 0, combined or self.fresh(at), close)
+
+    def fresh(self, timestamp: int) -> Stamped | None:
+        """The beginning of an aggregate; None where the initial one is None, as in a reduction."""
+        initial = self.initializer()
+        return None if initial is None else Stamped(initial, timestamp)
+
+    def update(self, record: Record, start: int, found: Stamped | None, close: int) -> None:
+        end = start + self.difference
+        if end < close:
+            self.context.dropped("late")
+            return
+        old, timestamp = (None, record.timestamp) if found is None else found
+        new = self.aggregator(record.key, record.value, old)
+        timestamp = max(record.timestamp, timestamp)
+        self.store.put(record.key, None if new is None else Stamped(new, timestamp), start)
+        self.forward(record, start, old, new, timestamp)
+
+    def begin_right(self, record: Record, found: Stamped) -> None:
+        """The window just behind a record holds what the windows around it held of later records."""
+        start = record.timestamp + 1
+        self.store.put(record.key, found, start)
+        self.forward(record, start, None, found.value, found.timestamp)
+
+    def forward(self, record: Record, start: int, old: Any, new: Any, timestamp: int) -> None:
+        self.tell(Windowed(record.key, start, start + self.difference), new, old, timestamp, record.headers)

@@ -1,0 +1,107 @@
+"""Changes of a table that are held back: KTableSuppress.
+
+A change waits in the buffer from its time on (its own, or the end of its window), and takes the place of one that its
+key has there. It is let through when the observed time has moved on by the time to wait, oldest first, equal ones by
+key. If the buffer is then over its bounds, the oldest are let through early, or the application ends. Sizes are
+reckoned as Kafka does. A record that is let through comes from where it once came from, with its timestamp and
+headers.
+
+With `drop_tombstones` (final results only) a change to None ends here: nothing was forwarded that it would take back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .context import Context
+from .record import Record, Stamped
+from .stores.buffers import Held, Origin
+from .stores.suppressed import SuppressStore
+from .views import Lookup
+from .windowed import LAST_TIME
+
+
+class BufferFull(RuntimeError):
+    """A buffer of suppress() is over its bounds, and the application asked to end then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    max_records: int = LAST_TIME
+    max_bytes: int = LAST_TIME
+    emit_early: bool = True  # else the application ends
+
+
+class Suppress:
+    def __init__(
+        self,
+        store: str,
+        wait_ms: int,
+        bounds: Bounds,
+        *,
+        by_window_end: bool = False,
+        drop_tombstones: bool = False,
+    ) -> None:
+        self.store_name = store
+        self.wait_ms = wait_ms
+        self.bounds = bounds
+        self.by_window_end = by_window_end
+        self.drop_tombstones = drop_tombstones
+
+    def init(self, context: Context) -> None:
+        self.context = context
+        self.store: SuppressStore = context.store(self.store_name)
+        self.observed = self.store.scalars.get("observed", -1)
+
+    def process(self, record: Record) -> None:
+        if record.timestamp > self.observed:
+            self.observed = record.timestamp
+            self.store.scalars.put("observed", record.timestamp)
+        time = record.key.end if self.by_window_end else record.timestamp
+        self.store.put(time, record.key, record.value, Origin.of(self.context.source, record))
+        for held in self.store.due(self.observed - self.wait_ms):
+            self.let_through(held)
+        if self.is_over():
+            self.relieve()
+
+    def is_over(self) -> bool:
+        return self.store.count > self.bounds.max_records or self.store.size > self.bounds.max_bytes
+
+    def relieve(self) -> None:
+        store, bounds = self.store, self.bounds
+        if not bounds.emit_early:
+            raise BufferFull(
+                f"{self.context.name} buffer exceeded its max capacity. Currently [{store.count}/{bounds.max_records}] "
+                f"records and [{store.size}/{bounds.max_bytes}] bytes."
+            )
+        while self.is_over():
+            self.let_through(self.store.oldest())
+
+    def let_through(self, held: Held) -> None:
+        """Forwards first and forgets then: who looks at the table meanwhile still sees the value before."""
+        key, change = self.store.read(held)
+        if change.new is not None or not self.drop_tombstones:
+            with self.context.standing_at(held.origin.source()):
+                self.context.emit(Record(key, change, held.origin.timestamp, held.origin.headers))
+        self.store.remove(held)
+
+
+class SuppressedView:
+    """The table as those below see it: what was last let through, for a key that is held back."""
+
+    versioned = False
+
+    def __init__(self, store: SuppressStore, above: Lookup) -> None:
+        self.store = store
+        self.above = above
+
+    def get(self, key: Any) -> Stamped | None:
+        is_held, value = self.store.prior(key)
+        if is_held:
+            return None if value is None else Stamped(value, -1)
+        return self.above.get(key)
+
+    def as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        """Tables that are held back are not versioned: there is one value."""
+        return self.get(key)
