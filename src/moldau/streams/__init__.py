@@ -3,6 +3,9 @@
 from moldau.operators.context import TopologyError
 from moldau.operators.errors import Failure, Response, StreamsError
 from moldau.operators.record import Change, Record, Stamped
+from moldau.operators.stores.versioned import VersionedRecord
+from moldau.operators.windowed import Window, Windowed
+from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 
 from .branched import BranchedKStream
 from .builder import StreamsBuilder
@@ -30,20 +33,34 @@ from .serdes import (
 from .stream import KStream
 from .table import KTable
 from .topology import Topology
+from .windowed import SessionWindowedKStream, TimeWindowedKStream
+from .windows import (
+    BufferConfig,
+    EmitStrategy,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    Suppressed,
+    TimeWindows,
+    UnlimitedWindows,
+)
 
 __all__ = [
     "UUID",
     "Avro",
     "Boolean",
     "BranchedKStream",
+    "BufferConfig",
     "Bytes",
     "Change",
     "CogroupedKStream",
     "Double",
+    "EmitStrategy",
     "Failure",
     "Float",
     "GlobalKTable",
     "Integer",
+    "JoinWindows",
     "Json",
     "JsonSchema",
     "KGroupedStream",
@@ -54,13 +71,25 @@ __all__ = [
     "Protobuf",
     "Record",
     "Response",
+    "SessionWindowedKStream",
+    "SessionWindowedSerde",
+    "SessionWindows",
     "Short",
+    "SlidingWindows",
     "Stamped",
     "StreamsBuilder",
     "StreamsError",
     "String",
+    "Suppressed",
+    "TimeWindowedKStream",
+    "TimeWindowedSerde",
+    "TimeWindows",
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
+    "UnlimitedWindows",
+    "VersionedRecord",
     "Void",
+    "Window",
+    "Windowed",
 ]

@@ -72,6 +72,12 @@ class CogroupedKStream(Generic[K, A]):
         parts = [Aggregation(store.spec, partial(aggregation, start, adder)) for _, adder in self.groups]
         return cogrouped(self.graph, self.groups, parts, store.spec, name, store.spec.key, store.given)
 
+    def windowed_by(self, windows: Any) -> Any:
+        """By window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""
+        from .windowed_cogroup import windowed_by
+
+        return windowed_by(self, windows)
+
 
 def cogrouped(
     graph: Graph,

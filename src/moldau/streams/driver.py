@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -86,12 +87,13 @@ class TopologyTestDriver:
         self._ready: PriorityQueue[Inbox] = PriorityQueue(lambda inbox: inbox.head_time)
         self._patterns = [node for node in self.plan.nodes if isinstance(node, SourceNode) and node.pattern]
         run = execution(self.settings)
-        world = World(lambda spec: MemoryBytes(), self._written.append, self._log)
+        self.content: dict[str, MemoryBytes] = {}
+        world = World(self._bytes, self._written.append, self._log)
         identity = self.plan.application_id or APPLICATION
         self.global_task = Task(self.plan, self.plan.global_nodes, self._shard(identity), world, run)
         self.task = Task(self.plan, self.plan.local_nodes, self._shard(identity), world, run, self.global_task.stores)
         for topic in self.task.readers:
-            self._inboxes[topic] = Inbox(self.task.read)
+            self._inboxes[topic] = Inbox(self._read)
 
     def create_input_topic(
         self,
@@ -156,6 +158,13 @@ class TopologyTestDriver:
         """How many records which node dropped, and why."""
         return {**self.task.shard.dropped, **self.global_task.shard.dropped}
 
+    def restart(self) -> None:
+        """As if the application was stopped and started again: all operators are made anew, over what stores hold."""
+        before = self.task
+        before.close()
+        shard = replace(self._shard(before.shard.application_id), stream_time=before.shard.stream_time)
+        self.task = Task(self.plan, before.nodes, shard, before.world, before.execution, self.global_task.stores)
+
     def close(self) -> None:
         self.task.close()
         self.global_task.close()
@@ -167,6 +176,12 @@ class TopologyTestDriver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _bytes(self, spec: StoreSpec) -> MemoryBytes:
+        return self.content.setdefault(spec.name, MemoryBytes())
+
+    def _read(self, raw: Raw, partition_time: int) -> Record | None:
+        return self.task.read(raw, partition_time)
 
     def _shard(self, identity: str) -> Shard:
         return Shard(identity, "0_0", self.wall_clock)
@@ -198,7 +213,7 @@ class TopologyTestDriver:
         for node in self._patterns:
             if re.fullmatch(node.pattern or "", topic):
                 self.task.read_topic(node, topic)
-                shared = self._inboxes.setdefault(node.name, Inbox(self.task.read))
+                shared = self._inboxes.setdefault(node.name, Inbox(self._read))
                 self._inboxes[topic] = shared
                 return shared
         return None

@@ -71,6 +71,13 @@ def aggregator(function: Any, node: str) -> Function:
     return lambda key, value, aggregate: function(value, aggregate)
 
 
+def merger(function: Any, node: str) -> Function:
+    """(key, one, other)"""
+    if checked(function, node, {3: "key, one aggregate, the other", 2: "one aggregate, the other"}) == 3:
+        return function
+    return lambda key, one, other: function(one, other)
+
+
 def reducer(function: Any, node: str) -> Function:
     checked(function, node, {2: "aggregate, value"})
     return function

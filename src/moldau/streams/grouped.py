@@ -91,6 +91,12 @@ class KGroupedStream(Generic[K, V]):
 
         return CogroupedKStream(((self, functions.aggregator(adder, "cogroup")),))
 
+    def windowed_by(self, windows: Any) -> Any:
+        """By window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""
+        from .windowed import windowed_by
+
+        return windowed_by(self, windows)
+
     def table(self, prefix: str, name: str | None, recipe: Recipe, store: str | None, kind: str) -> KTable[K, Any]:
         """Adds the node that keeps the aggregate; before it a repartition topic, where the key was changed."""
         node = self.graph.named(name, prefix)

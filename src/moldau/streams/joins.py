@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from moldau.operators.context import TopologyError
+from moldau.operators.grace_join import GraceJoin
+from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.stores.waiting import grace as waiting_store
 from moldau.operators.stream_table_join import StreamTableJoin
 from moldau.operators.table_join import JoinedTable, Joiner, Side, TableJoin, join_view
 from moldau.operators.views import View, store_view
+from moldau.serdes.context import Serde
 
 from . import functions
+from .durations import Duration, milliseconds
 from .materialized import Materialized, StoreOptions, optional
 from .recipes import Factory, Recipe, Uses
 from .repartitioning import repartitioned
@@ -50,15 +55,31 @@ def join_table(
     name: str | None,
     key: SerdeLike,
     value: SerdeLike,
+    grace: Duration | None = None,
 ) -> KStream[Any, Any]:
+    """With a grace, records wait for a versioned table before they are joined."""
     together(stream, table)
     stream = keyed_stream(stream, name, key, value, left)
     graph = stream.graph
     graph.copartition(stream.sources | table.sources)
     node = graph.named(name, LEFT_JOIN if left else JOIN)
     chosen, view = functions.joiner(joiner, node), table.recipe.view()
-    graph.processor(node, [stream.name], lambda: StreamTableJoin(view, chosen, left), view.stores, "join")
+    if grace is None:
+        graph.processor(node, [stream.name], lambda: StreamTableJoin(view, chosen, left), view.stores, "join")
+    else:
+        waiting = grace_store(node, table, grace, cast(Any, key or stream.key), cast(Any, value or stream.value))
+        make = partial(GraceJoin, waiting.name, view, chosen, left)
+        graph.processor(node, [stream.name], make, (waiting, *view.stores), "join")
     return type(stream)(graph, node, stream.sources | table.sources, key or stream.key)
+
+
+def grace_store(node: str, table: KTable[Any, Any], grace: Duration, key: Serde, value: Serde) -> StoreSpec:
+    if not table.recipe.versioned():
+        raise TopologyError(
+            f"{node} has a grace=, for which the table must be versioned: "
+            "store=persistent_versioned_key_value_store(name, history_retention)"
+        )
+    return waiting_store(f"{node}-Buffer", milliseconds(grace, f"grace= of {node}"), key, value)
 
 
 def join_global(

@@ -128,6 +128,7 @@ class Filtered(Derived):
     ) -> None:
         super().__init__(parent, spec)
         self.predicate, self.negated = predicate, negated
+        self.send_old = parent.send_old_values(False)  # where they come anyway, nothing is not deleted twice
 
     def factory(self) -> Factory:
         versioned = self.parent.versioned()

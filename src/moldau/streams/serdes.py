@@ -160,7 +160,11 @@ def settled(given: SerdeLike, field: str, settings: Mapping[str, Any], where: st
 
 
 def inner_settled(found: Any, field: str, settings: Mapping[str, Any], where: str) -> Serde:
-    """A serde made of others (of lists, of windowed keys, of changes) settles them by `with_inner`."""
+    """A serde made of others (of lists, of windowed keys, of changes) settles them by `with_inner`, or `with_each`
+    where there are several.
+    """
+    if hasattr(found, "with_each"):
+        return found.with_each(lambda inner: settled(inner, field, settings, where))
     if not hasattr(found, "with_inner"):
         return found
     return found.with_inner(settled(found.inner, field, settings, where))

@@ -20,6 +20,7 @@ from .processors import user_operator
 from .recipes import Source
 from .repartitioning import repartitioned
 from .serdes import SerdeLike
+from .stream_joins import Kind, StreamJoined, join_streams, joined_by, of_table
 from .table import KTable
 
 K = TypeVar("K")
@@ -167,30 +168,45 @@ class KStream(Generic[K, V]):
 
     def join(
         self,
-        other: KTable[Any, Any] | GlobalKTable[Any, Any],
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., W],
         *,
         key: Any = None,
         value: SerdeLike = None,
         name: str | None = None,
+        **joined: Unpack[StreamJoined],
     ) -> KStream[K, W]:
         """With a table: what it has for the record's key. With a global table: what it has for the key that the
-        function `key` of (key, value) gives. Records for which there is nothing are dropped. The joiner gets
-        (value, other) or (key, value, other).
+        function `key` of (key, value) gives. With a stream: all of its records with that key within `window`. Records
+        for which there is nothing are dropped. The joiner gets (value, other) or (key, value, other).
         """
-        return self._join(other, joiner, False, key, value, name)
+        return self._join(other, joiner, "inner", key, value, name, joined)
 
     def left_join(
         self,
-        other: KTable[Any, Any] | GlobalKTable[Any, Any],
+        other: KStream[Any, Any] | KTable[Any, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., W],
         *,
         key: Any = None,
         value: SerdeLike = None,
         name: str | None = None,
+        **joined: Unpack[StreamJoined],
     ) -> KStream[K, W]:
-        """As join; where there is nothing, the joiner gets None."""
-        return self._join(other, joiner, True, key, value, name)
+        """As join; where there is nothing, the joiner gets None: of a stream, as soon as nothing can come any more."""
+        return self._join(other, joiner, "left", key, value, name, joined)
+
+    def outer_join(
+        self,
+        other: KStream[Any, Any],
+        joiner: Callable[..., W],
+        *,
+        key: SerdeLike = None,
+        value: SerdeLike = None,
+        name: str | None = None,
+        **joined: Unpack[StreamJoined],
+    ) -> KStream[K, W]:
+        """With a stream, as left_join; its records without a partner come too, with None for the left value."""
+        return join_streams(self, other, joiner, "outer", joined_by(key, value, name, joined))
 
     def process(self, processor: Any, *, stores: Iterable[str] = (), name: str | None = None) -> KStream[Any, Any]:
         """A processor of your own: a class, or a function that makes one, with `process(record)`, and `init(context)`
@@ -225,12 +241,22 @@ class KStream(Generic[K, V]):
         return KGroupedStream(self.graph, node, self.sources, key, value or self.value, True, name)
 
     def _join(
-        self, other: Any, joiner: Callable[..., Any], left: bool, key: Any, value: SerdeLike, name: str | None
+        self,
+        other: Any,
+        joiner: Callable[..., Any],
+        kind: Kind,
+        key: Any,
+        value: SerdeLike,
+        name: str | None,
+        joined: StreamJoined,
     ) -> KStream[K, Any]:
-        if isinstance(other, GlobalKTable):
+        if isinstance(other, KStream):
+            return join_streams(self, other, joiner, kind, joined_by(key, value, name, joined))
+        left, grace = kind == "left", of_table(joined)
+        if isinstance(other, GlobalKTable) and grace is None:
             return join_global(self, other, joiner, left, name, key)
         if isinstance(other, KTable):
-            return join_table(self, other, joiner, left, name, key, value)
+            return join_table(self, other, joiner, left, name, key, value, grace)
         raise TopologyError(f"a stream is joined with a table, a global table or a stream, not with {other!r}")
 
     def _process(self, processor: Any, stores: Iterable[str], name: str | None, fixed_key: bool) -> KStream[Any, Any]:

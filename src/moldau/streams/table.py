@@ -9,11 +9,14 @@ from moldau.operators.stateless import MapValues
 from moldau.operators.table import newest
 
 from . import functions
+from .foreign_joins import ForeignOptions, Partitioners, join_on_foreign_key
 from .graph import Graph
 from .joins import join_tables
 from .materialized import StoreOptions, optional
 from .recipes import Filtered, Mapped, Recipe, Regrouped, Transformed
 from .serdes import SerdeLike
+from .suppressing import suppress as held_back
+from .windows import Suppressed
 
 if TYPE_CHECKING:
     from .grouped_table import KGroupedTable
@@ -69,6 +72,11 @@ class KTable(Generic[K, V]):
         self.graph.table(node, [self.name], recipe, "map_values")
         return KTable(self.graph, node, self.sources, *serdes_of(store, self.key, None), recipe, store and store.given)
 
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Holds changes back: until windows close, or until a time limit."""
+        recipe = held_back(self, suppressed)
+        return KTable(self.graph, recipe.node, self.sources, self.key, self.value, recipe)
+
     def to_stream(self, mapper: Callable[[K, V], Any] | None = None, *, name: str | None = None) -> KStream[Any, V]:
         """Its changes as a stream, deletes as None; with a mapper, under a new key."""
         from .stream import KStream
@@ -115,24 +123,37 @@ class KTable(Generic[K, V]):
 
     def join(
         self,
-        other: KTable[K, W],
+        other: KTable[Any, W],
         joiner: Callable[..., Any],
         *,
+        foreign_key: Callable[..., Any] | None = None,
+        partitioners: Partitioners = (None, None),
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, Any]:
-        """Keys that both tables have. The joiner gets (value, other) or (key, value, other)."""
+        """Keys that both tables have. The joiner gets (value, other) or (key, value, other). With a foreign key, a
+        function of (value) or (key, value), that is the key of the other table; `partitioners` are those of the keys
+        of both, where they were not partitioned as usual.
+        """
+        if foreign_key is not None:
+            chosen = ForeignOptions(name, *partitioners, options)
+            return join_on_foreign_key(self, other, foreign_key, joiner, False, chosen)
         return join_tables(self, other, joiner, "inner", name, options)
 
     def left_join(
         self,
-        other: KTable[K, W],
+        other: KTable[Any, W],
         joiner: Callable[..., Any],
         *,
+        foreign_key: Callable[..., Any] | None = None,
+        partitioners: Partitioners = (None, None),
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, Any]:
         """Keys of this table; the other's value may be None."""
+        if foreign_key is not None:
+            chosen = ForeignOptions(name, *partitioners, options)
+            return join_on_foreign_key(self, other, foreign_key, joiner, True, chosen)
         return join_tables(self, other, joiner, "left", name, options)
 
     def outer_join(

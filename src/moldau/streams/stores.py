@@ -1,0 +1,109 @@
+"""Stores by name, for processors (`add_state_store`) and in place of a store's name (`store=`): Kafka's Stores.
+
+Serdes are given here, or come from where the store is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
+
+from moldau.operators.context import TopologyError
+from moldau.operators.stores import key_value, session, versioned, window
+from moldau.operators.stores.spec import StoreSpec
+
+from .durations import Duration, milliseconds
+from .materialized import logging
+from .serdes import SerdeLike
+
+
+class StoreDetails(TypedDict, total=False):
+    key: SerdeLike
+    value: SerdeLike
+    logging: bool | Mapping[str, str]
+
+
+def persistent_key_value_store(name: str, **details: Unpack[StoreDetails]) -> StoreSpec:
+    return key_value.key_value(name, **options(details))
+
+
+def in_memory_key_value_store(name: str, **details: Unpack[StoreDetails]) -> StoreSpec:
+    return key_value.key_value(name, **options(details), persistent=False)
+
+
+def persistent_timestamped_key_value_store(name: str, **details: Unpack[StoreDetails]) -> StoreSpec:
+    return key_value.timestamped_key_value(name, **options(details))
+
+
+def persistent_versioned_key_value_store(
+    name: str,
+    history_retention: Duration,
+    segment_interval: Duration | None = None,
+    **details: Unpack[StoreDetails],
+) -> StoreSpec:
+    """Values with the times from which they are valid; `history_retention` is how far back one can look."""
+    retention = milliseconds(history_retention, f"history_retention of {name}")
+    interval = None if segment_interval is None else milliseconds(segment_interval, f"segment_interval of {name}")
+    if interval is not None and interval < 1:
+        raise TopologyError(f"segment_interval of {name} cannot be zero or negative")
+    return versioned.versioned(name, retention, segment_interval_ms=interval, **options(details))
+
+
+def persistent_window_store(
+    name: str,
+    retention: Duration,
+    window_size: Duration,
+    *,
+    retain_duplicates: bool = False,
+    **details: Unpack[StoreDetails],
+) -> StoreSpec:
+    size, kept = spans(name, window_size, retention)
+    return window.window(name, size, kept, duplicates=retain_duplicates, **options(details))
+
+
+def persistent_timestamped_window_store(
+    name: str,
+    retention: Duration,
+    window_size: Duration,
+    *,
+    retain_duplicates: bool = False,
+    **details: Unpack[StoreDetails],
+) -> StoreSpec:
+    size, kept = spans(name, window_size, retention)
+    return window.window(name, size, kept, duplicates=retain_duplicates, stamped=True, **options(details))
+
+
+def in_memory_window_store(
+    name: str,
+    retention: Duration,
+    window_size: Duration,
+    *,
+    retain_duplicates: bool = False,
+    **details: Unpack[StoreDetails],
+) -> StoreSpec:
+    size, kept = spans(name, window_size, retention)
+    return window.window(name, size, kept, duplicates=retain_duplicates, persistent=False, **options(details))
+
+
+def persistent_session_store(name: str, retention: Duration, **details: Unpack[StoreDetails]) -> StoreSpec:
+    return session.session(name, milliseconds(retention, f"retention of {name}"), **options(details))
+
+
+def in_memory_session_store(name: str, retention: Duration, **details: Unpack[StoreDetails]) -> StoreSpec:
+    kept = milliseconds(retention, f"retention of {name}")
+    return session.session(name, kept, persistent=False, **options(details))
+
+
+def spans(name: str, window_size: Duration, retention: Duration) -> tuple[int, int]:
+    size = milliseconds(window_size, f"window_size of {name}")
+    kept = milliseconds(retention, f"retention of {name}")
+    if kept < size:
+        raise TopologyError(
+            f"the retention of the window store {name}, {kept} ms, is less than its window size, {size} ms"
+        )
+    return size, kept
+
+
+def options(details: StoreDetails) -> dict[str, Any]:
+    """Serdes and what becomes of the changelog, in the words of a store's spec."""
+    return {"key": details.get("key"), "value": details.get("value"), **logging(details.get("logging", True))}

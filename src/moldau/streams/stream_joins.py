@@ -1,0 +1,169 @@
+"""Joins of two streams: which nodes and stores they are made of, under Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+from moldau.operators.context import TopologyError
+from moldau.operators.stateless import PassThrough
+from moldau.operators.stores.outer import outer
+from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.stores.window import window
+from moldau.operators.stream_join import StreamJoin, StreamWindow
+
+from . import functions
+from .durations import Duration
+from .joins import keyed_stream
+from .materialized import logging, persistent
+from .names import checked_name
+from .serdes import SerdeLike
+from .windows import JoinWindows
+
+if TYPE_CHECKING:
+    from .stream import KStream
+
+Kind = Literal["inner", "left", "outer"]
+
+
+class StreamJoined(TypedDict, total=False):
+    """Of joins with a stream: the window, the serde of the other side's values, and how the records of both sides are
+    kept. Of joins with a versioned table: the grace for which records wait.
+    """
+
+    window: JoinWindows
+    grace: Duration
+    other_value: SerdeLike
+    store: str
+    store_type: str
+    logging: bool | Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOptions:
+    window: JoinWindows
+    name: str | None = None
+    store: str | None = None
+    key: SerdeLike = None
+    value: SerdeLike = None
+    other_value: SerdeLike = None
+    store_type: str = "persistent"
+    logging: bool | Mapping[str, str] = True
+
+
+def joined_by(key: SerdeLike, value: SerdeLike, name: str | None, joined: StreamJoined) -> JoinOptions:
+    if "grace" in joined:
+        raise TopologyError("the grace of a join of two streams is that of its window: JoinWindows.of(..., grace=...)")
+    if not isinstance(joined.get("window"), JoinWindows):
+        raise TopologyError("a join of two streams needs window=JoinWindows.of('5 minutes')")
+    given: Any = joined
+    return JoinOptions(key=key, value=value, name=name, **given)
+
+
+def of_table(joined: StreamJoined) -> Duration | None:
+    """The grace of a join with a table, which has none of the other options."""
+    strange = sorted(set(joined) - {"grace"})
+    if strange:
+        raise TopologyError(f"{strange[0]}= is for joins with a stream, not with a table")
+    return joined.get("grace")
+
+
+def join_streams(
+    left: KStream[Any, Any],
+    right: KStream[Any, Any],
+    joiner: Callable[..., Any],
+    kind: Kind,
+    options: JoinOptions,
+) -> KStream[Any, Any]:
+    if getattr(right, "graph", None) is not left.graph:
+        raise TopologyError(f"a stream is joined with one of the same StreamsBuilder, not with {right!r}")
+    key, given = options.key or left.key, options.name
+    relaxed = kind != "inner"
+    left = keyed_stream(left, given and f"{given}-left", key, options.value, relaxed)
+    right = keyed_stream(right, given and f"{given}-right", key, options.other_value, relaxed)
+    left.graph.copartition(left.sources | right.sources)
+    return Join(left, right, kind, options, key).add(joiner)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a join: the nodes that keep its records and join them, and its store."""
+
+    stream: KStream[Any, Any]
+    window: str
+    node: str
+    store: StoreSpec
+    outer: bool
+
+
+class Join:
+    def __init__(
+        self, left: KStream[Any, Any], right: KStream[Any, Any], kind: Kind, options: JoinOptions, key: SerdeLike
+    ) -> None:
+        self.left, self.right, self.kind, self.options, self.key = left, right, kind, options, key
+        self.graph, self.windows = left.graph, options.window
+
+    def add(self, joiner: Callable[..., Any]) -> KStream[Any, Any]:
+        graph, given = self.graph, self.options.name
+        windows = (
+            graph.suffixed(given, "-this-windowed", "KSTREAM-WINDOWED-"),
+            graph.suffixed(given, "-other-windowed", "KSTREAM-WINDOWED-"),
+        )
+        this_name = graph.generated("KSTREAM-OUTERTHIS-" if self.kind == "outer" else "KSTREAM-JOINTHIS-")
+        other_name = graph.generated("KSTREAM-JOINOTHER-" if self.kind == "inner" else "KSTREAM-OUTEROTHER-")
+        merge = graph.suffixed(given, "-merge", "KSTREAM-MERGE-")
+        this_suffix = "-outer-this-join" if self.kind == "outer" else "-this-join"
+        other_suffix = "-other-join" if self.kind == "inner" else "-outer-other-join"
+        value, other_value = self.options.value or self.left.value, self.options.other_value or self.right.value
+        this = self.side(self.left, windows[0], this_name, this_suffix, value, self.kind != "inner")
+        other = self.side(self.right, windows[1], other_name, other_suffix, other_value, self.kind == "outer")
+        waiting = self.waiting_store(this_name, value, other_value)
+        chosen = functions.joiner(joiner, merge)
+        for side in (this, other):
+            self.keep(side)
+        for side, partner, left in ((this, other, True), (other, this, False)):
+            self.join(side, partner, left, waiting, chosen)
+        graph.processor(merge, [this.node, other.node], PassThrough, kind="merge")
+        return type(self.left)(graph, merge, self.left.sources | self.right.sources, self.key, None)
+
+    def side(
+        self, stream: KStream[Any, Any], window: str, made: str, suffix: str, value: SerdeLike, outer: bool
+    ) -> Side:
+        given, base = self.options.name, self.options.store
+        node = made if given is None else checked_name(given + suffix, "name=")
+        store = (made if base is None else checked_name(base + suffix, "store=")) + "-store"
+        return Side(stream, window, node, self.kept(store, value), outer)
+
+    def keep(self, side: Side) -> None:
+        name = side.store.name
+        self.graph.processor(side.window, [side.stream.name], lambda: StreamWindow(name), [side.store], "join")
+
+    def join(
+        self, side: Side, partner: Side, left: bool, waiting: StoreSpec | None, joiner: Callable[[Any, Any, Any], Any]
+    ) -> None:
+        other, windows, shared = partner.store.name, self.windows, None if waiting is None else waiting.name
+        stores = [other] if waiting is None else [other, waiting]
+        self.graph.processor(
+            side.node,
+            [side.window],
+            lambda: StreamJoin(other, windows, joiner, left=left, outer=side.outer, waiting=shared),
+            stores,
+            "join",
+        )
+
+    def kept(self, name: str, value: SerdeLike) -> StoreSpec:
+        """The store of one side: all records of the window and the grace, also those with the same key and time."""
+        size, options = self.windows.size_ms, self.options
+        key, written = cast(Any, self.key), cast(Any, value)
+        kept: Any = {"persistent": persistent(options.store_type, name), **logging(options.logging)}
+        return window(name, size, size + self.windows.grace_ms, key, written, duplicates=True, **kept)
+
+    def waiting_store(self, this_name: str, value: SerdeLike, other_value: SerdeLike) -> StoreSpec | None:
+        if self.kind == "inner":
+            return None
+        options = self.options
+        suffix = "-outer-shared-join" if self.kind == "outer" else "-left-shared-join"
+        name = f"KSTREAM-OUTERSHARED-{this_name[-10:]}" if options.store is None else options.store + suffix
+        kept: Any = {"persistent": persistent(options.store_type, name), **logging(options.logging)}
+        return outer(f"{name}-store", cast(Any, self.key), cast(Any, value), cast(Any, other_value), **kept)

@@ -1,0 +1,25 @@
+"""What Kafka Streams 4.3 made of records (noted from its TopologyTestDriver, cache off), and what we make of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.streams.scenario_run import run, scenarios
+from tests.streams.windowed_topologies import TOPOLOGIES
+
+SCENARIOS = scenarios(Path(__file__).with_name("windowed_scenarios.txt"))
+
+
+@pytest.mark.parametrize("name", sorted(TOPOLOGIES))
+def test_outputs_are_those_of_kafka_streams(name: str) -> None:
+    assert SCENARIOS[name]
+    for scenario in SCENARIOS[name]:
+        assert run(name, scenario) == scenario.outputs, scenario
+
+
+@pytest.mark.parametrize("name", sorted(TOPOLOGIES))
+def test_a_restart_between_any_two_records_changes_nothing(name: str) -> None:
+    for scenario in SCENARIOS[name][:1]:
+        assert run(name, scenario, restart=True) == scenario.outputs, scenario
