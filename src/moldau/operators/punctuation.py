@@ -16,6 +16,7 @@ class Cancellable:
     interval: int
     node: str
     callback: Callable[[int], None]
+    serial: int = 0  # how many were scheduled before it
     cancelled: bool = False
 
     def cancel(self) -> None:
@@ -25,9 +26,11 @@ class Cancellable:
 @dataclass(slots=True)
 class Punctuators:
     queue: PriorityQueue[Cancellable] = field(default_factory=lambda: PriorityQueue(lambda scheduled: scheduled.at))
+    count: int = 0
 
     def add(self, at: int, interval: int, node: str, callback: Callable[[int], None]) -> Cancellable:
-        scheduled = Cancellable(at, interval, node, callback)
+        scheduled = Cancellable(at, interval, node, callback, self.count)
+        self.count += 1
         self.queue.add(scheduled)
         return scheduled
 

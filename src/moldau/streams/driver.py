@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ from moldau.operators.priority import PriorityQueue
 from moldau.operators.record import Produced, Raw, Record
 from moldau.operators.stores.ordered import MemoryBytes
 from moldau.operators.stores.spec import OnChange, StoreSpec
+from moldau.plan.feeding import Inbox
 from moldau.plan.nodes import SourceNode
 from moldau.plan.task import Task, World
 
@@ -31,41 +32,6 @@ from .topology import Topology
 
 APPLICATION = "test-driver"
 MAX_ROUNDS = 1_000_000  # of records that one input may set off: a topology that feeds itself does not end
-
-
-class Inbox:
-    """The records of a topic that wait; the first one is read already, for its time decides whose turn it is."""
-
-    __slots__ = ("head", "head_time", "partition_time", "raw", "read", "waiting")
-
-    def __init__(self, read: Callable[[Raw, int], Record | None]) -> None:
-        self.read = read
-        self.waiting: deque[Raw] = deque()
-        self.raw: Raw | None = None
-        self.head: Record | None = None
-        self.head_time = UNKNOWN_TIME
-        self.partition_time = UNKNOWN_TIME
-
-    def add(self, raw: Raw) -> bool:
-        """Whether it was empty and is no more."""
-        self.waiting.append(raw)
-        return self.head is None and self.advance()
-
-    def advance(self) -> bool:
-        self.head = None
-        while self.head is None and self.waiting:
-            self.raw = self.waiting.popleft()
-            self.head = self.read(self.raw, self.partition_time)
-        if self.head is None:
-            return False
-        self.head_time = self.head.timestamp
-        return True
-
-    def take(self) -> tuple[Raw, Record]:
-        assert self.raw is not None and self.head is not None
-        taken = self.raw, self.head
-        self.partition_time = max(self.partition_time, self.head_time)
-        return taken
 
 
 class TopologyTestDriver:

@@ -1,0 +1,261 @@
+"""Ordered bytes in pages: how a store is kept where only whole values can be read and written.
+
+A store is an index page, a page with its count, and many leaf pages. A leaf holds the entries from its first key up to
+the next leaf's; the index says which leaf begins where. What is read stays decoded until `write`, which puts back the
+leaves that changed, so the work of a batch grows with the keys it touches, not with the keys there are. A leaf that
+has grown beyond `LEAF_BYTES` is split; one that is empty is taken out.
+
+Which page an entry is in depends on nothing but what was put and when it was written: never on the process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from struct import Struct
+from sys import byteorder
+from typing import Protocol
+
+FORMAT = 1
+LEAF_BYTES = 32 * 1024
+ENTRY_BYTES = 8  # of lengths, besides key and value
+HEAD = Struct("<BQI")  # format; in an index: the next leaf's number; how many entries
+INDEX = 0  # the number of the index page,
+COUNT = 1  # of the page that counts the entries,
+LEAVES = 2  # and of the first leaf
+
+
+class PageError(ValueError):
+    """A page that this version cannot read."""
+
+
+class Pages(Protocol):
+    """Where pages are kept: each by its number."""
+
+    def get(self, number: int, /) -> bytes | None: ...
+
+    def put(self, number: int, page: bytes, /) -> None: ...
+
+    def remove(self, number: int, /) -> None:
+        """It may never have been put."""
+        ...
+
+
+def encode(serial: int, keys: list[bytes], values: list[bytes]) -> bytes:
+    lengths = array("I", [*map(len, keys), *map(len, values)])
+    if byteorder == "big":
+        lengths.byteswap()
+    return b"".join([HEAD.pack(FORMAT, serial, len(keys)), lengths.tobytes(), *keys, *values])
+
+
+def decode(page: bytes) -> tuple[int, list[bytes], list[bytes]]:
+    """The serial, the keys and the values."""
+    if len(page) < HEAD.size or page[0] != FORMAT:
+        raise PageError(f"a page of state has the format {page[0] if page else None}, and this version reads {FORMAT}")
+    _, serial, count = HEAD.unpack_from(page)
+    lengths = array("I")
+    end = HEAD.size + 8 * count
+    lengths.frombytes(page[HEAD.size : end])
+    if byteorder == "big":
+        lengths.byteswap()
+    parts = [page[start:stop] for start, stop in pairwise(accumulate(lengths, initial=end))]
+    return serial, parts[:count], parts[count:]
+
+
+class Leaf:
+    """The entries of a leaf page; `order` is the sorted keys, None after one came or went."""
+
+    __slots__ = ("entries", "first", "number", "order", "size")
+
+    def __init__(self, number: int, first: bytes, entries: dict[bytes, bytes], order: list[bytes] | None) -> None:
+        self.number, self.first, self.entries, self.order = number, first, entries, order
+        self.size = HEAD.size + sum(map(entry_size, entries, entries.values()))
+
+    def sorted(self) -> list[bytes]:
+        if self.order is None:
+            self.order = sorted(self.entries)
+        return self.order
+
+    def between(self, low: bytes | None, high: bytes | None) -> list[bytes]:
+        keys = self.sorted()
+        first = 0 if low is None else bisect_left(keys, low)
+        end = len(keys) if high is None else bisect_right(keys, high)
+        return keys[first:end]
+
+
+class Walk:
+    """A range that is being walked: it does not see keys that came after it began."""
+
+    __slots__ = ("came", "went")
+
+    def __init__(self) -> None:
+        self.came: dict[bytes, None] = {}
+        self.went: dict[bytes, None] = {}
+
+    def notice(self, key: bytes, came: bool) -> None:
+        if not came:
+            self.went[key] = None
+        elif key not in self.went:
+            self.came[key] = None
+
+
+class PagedBytes:
+    """OrderedBytes over pages. Nothing is written before `write`."""
+
+    __slots__ = ("_changed", "_count", "_firsts", "_index_changed", "_leaves", "_next", "_numbers", "_pages", "_walks")
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._leaves: dict[int, Leaf] = {}  # those that were read or made
+        self._changed: dict[int, Leaf] = {}
+        self._walks: list[Walk] = []
+        self._index_changed = False
+        self._next, self._firsts, self._numbers = LEAVES, list[bytes](), list[int]()
+        index, count = pages.get(INDEX), pages.get(COUNT)
+        if index is not None:
+            self._next, self._firsts, numbers = decode(index)
+            self._numbers = [int.from_bytes(number, "little") for number in numbers]
+        self._count = 0 if count is None else decode(count)[0]
+
+    def get(self, key: bytes, /) -> bytes | None:
+        if not self._firsts:
+            return None
+        return self._leaf(bisect_right(self._firsts, key) - 1).entries.get(key)
+
+    def put(self, key: bytes, value: bytes | None, /) -> None:
+        """None deletes."""
+        if not self._firsts:
+            if value is None:
+                return
+            self._add(0, Leaf(self._next, b"", {}, []))
+        leaf = self._leaf(bisect_right(self._firsts, key) - 1)
+        before = leaf.entries.get(key)
+        if value is None:
+            if before is None:
+                return
+            del leaf.entries[key]
+            self._came_or_went(leaf, key, -1)
+            leaf.size -= entry_size(key, before)
+        else:
+            leaf.entries[key] = value
+            if before is None:
+                self._came_or_went(leaf, key, 1)
+                leaf.size += entry_size(key, value)
+            else:
+                leaf.size += len(value) - len(before)
+        self._changed[leaf.number] = leaf
+
+    def range(
+        self, low: bytes | None = None, high: bytes | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Leaf by leaf, as they are needed."""
+        if not self._firsts:
+            return
+        first = 0 if low is None else bisect_right(self._firsts, low) - 1
+        end = len(self._firsts) if high is None else bisect_right(self._firsts, high)
+        numbers = self._numbers[first:end]
+        walk = Walk()
+        self._walks.append(walk)
+        try:
+            for number in reversed(numbers) if reverse else numbers:
+                leaf = self._read(number)
+                keys = leaf.between(low, high)
+                for key in reversed(keys) if reverse else keys:
+                    value = leaf.entries.get(key)
+                    if value is not None and key not in walk.came:
+                        yield key, value
+        finally:
+            self._walks.remove(walk)
+
+    def approximate_count(self) -> int:
+        return self._count
+
+    def write(self) -> None:
+        """Puts back what changed. The decoded leaves stay."""
+        if not self._changed:
+            return
+        for leaf in sorted(self._changed.values(), key=lambda leaf: leaf.first):
+            self._write_leaf(bisect_left(self._firsts, leaf.first), leaf)
+        self._changed.clear()
+        self._pages.put(COUNT, encode(self._count, [], []))
+        if self._index_changed:
+            numbers = [number.to_bytes(8, "little") for number in self._numbers]
+            self._pages.put(INDEX, encode(self._next, self._firsts, numbers))
+            self._index_changed = False
+
+    def _leaf(self, place: int) -> Leaf:
+        return self._read(self._numbers[place], self._firsts[place])
+
+    def _read(self, number: int, first: bytes | None = None) -> Leaf:
+        leaf = self._leaves.get(number)
+        if leaf is None:
+            page = self._pages.get(number)
+            if page is None:
+                raise PageError(f"the state has lost page {number}, which its index names")
+            _, keys, values = decode(page)
+            if first is None:
+                first = self._firsts[self._numbers.index(number)]
+            leaf = self._leaves[number] = Leaf(number, first, dict(zip(keys, values, strict=True)), keys)
+        return leaf
+
+    def _came_or_went(self, leaf: Leaf, key: bytes, by: int) -> None:
+        leaf.order = None
+        self._count += by
+        for walk in self._walks:
+            walk.notice(key, by > 0)
+
+    def _add(self, place: int, leaf: Leaf) -> None:
+        self._firsts.insert(place, leaf.first)
+        self._numbers.insert(place, leaf.number)
+        self._leaves[leaf.number] = leaf
+        self._next = leaf.number + 1
+        self._index_changed = True
+
+    def _write_leaf(self, place: int, leaf: Leaf) -> None:
+        if not leaf.entries:
+            self._take_out(place, leaf)
+            return
+        kept, *split_off = split(leaf)
+        for offset, keys in enumerate(split_off, 1):
+            part = Leaf(self._next, keys[0], {key: leaf.entries.pop(key) for key in keys}, keys)
+            leaf.size -= part.size - HEAD.size
+            self._add(place + offset, part)
+            self._put_leaf(part)
+        leaf.order = kept
+        self._put_leaf(leaf)
+
+    def _put_leaf(self, leaf: Leaf) -> None:
+        keys = leaf.sorted()
+        self._pages.put(leaf.number, encode(0, keys, [leaf.entries[key] for key in keys]))
+
+    def _take_out(self, place: int, leaf: Leaf) -> None:
+        """Its neighbour before it takes over its range; the first one always begins at the beginning."""
+        del self._firsts[place], self._numbers[place], self._leaves[leaf.number]
+        if place == 0 and self._firsts:
+            after = self._leaf(0)
+            self._firsts[0] = after.first = b""
+        self._pages.remove(leaf.number)
+        self._index_changed = True
+
+
+def entry_size(key: bytes, value: bytes) -> int:
+    return ENTRY_BYTES + len(key) + len(value)
+
+
+def split(leaf: Leaf) -> list[list[bytes]]:
+    """The keys of a leaf, in parts of about equal size that have room to grow if it is too large."""
+    keys = leaf.sorted()
+    if leaf.size <= LEAF_BYTES or len(keys) == 1:
+        return [keys]
+    wanted = min(-(-2 * leaf.size // LEAF_BYTES), len(keys))
+    parts: list[list[bytes]] = [[]]
+    room = full = leaf.size / wanted
+    for key in keys:
+        if room <= 0:
+            parts.append([])
+            room += full
+        parts[-1].append(key)
+        room -= entry_size(key, leaf.entries[key])
+    return parts

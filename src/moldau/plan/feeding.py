@@ -1,0 +1,83 @@
+"""In which order a shard takes the records of its input partitions: as Kafka Streams feeds a task.
+
+Offset order within a partition; across partitions the one whose first record has the smallest time. While a partition
+is known to have more that was not read yet, nothing newer than its last record is taken from the others: it is held
+back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from moldau.operators.context import UNKNOWN_TIME
+from moldau.operators.priority import PriorityQueue
+from moldau.operators.record import Raw, Record
+
+
+class Inbox:
+    """The records of a partition that wait; the first one is read already, for its time decides whose turn it is."""
+
+    __slots__ = ("head", "head_time", "partition_time", "raw", "read", "waiting")
+
+    def __init__(self, read: Callable[[Raw, int], Record | None], partition_time: int = UNKNOWN_TIME) -> None:
+        self.read = read
+        self.waiting: deque[Raw] = deque()
+        self.raw: Raw | None = None
+        self.head: Record | None = None
+        self.head_time = UNKNOWN_TIME
+        self.partition_time = partition_time
+
+    def add(self, raw: Raw) -> bool:
+        """Whether it was empty and is no more."""
+        self.waiting.append(raw)
+        return self.head is None and self.advance()
+
+    def advance(self) -> bool:
+        self.head = None
+        while self.head is None and self.waiting:
+            self.raw = self.waiting.popleft()
+            self.head = self.read(self.raw, self.partition_time)
+        if self.head is None:
+            return False
+        self.head_time = self.head.timestamp
+        return True
+
+    def take(self) -> tuple[Raw, Record]:
+        assert self.raw is not None and self.head is not None
+        taken = self.raw, self.head
+        self.partition_time = max(self.partition_time, self.head_time)
+        return taken
+
+    def left(self) -> list[Raw]:
+        """What was not taken."""
+        first = [self.raw] if self.head is not None and self.raw is not None else []
+        return [*first, *self.waiting]
+
+
+def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tuple[Raw, Record]]:
+    """The records that may be taken; the rest stays in the inboxes. `unread` are those that have more to come."""
+    ready: PriorityQueue[Inbox] = PriorityQueue(lambda inbox: inbox.head_time)
+    for inbox in inboxes.values():
+        if inbox.advance():
+            ready.add(inbox)
+    limit = newest(inboxes, unread)
+    while ready.items:
+        inbox = ready.items[0]
+        if limit is not None and inbox.head_time > limit:
+            return
+        ready.poll()
+        taken = inbox.take()
+        if inbox.advance():
+            ready.add(inbox)
+        elif unread:
+            limit = newest(inboxes, unread)
+        yield taken
+
+
+def newest(inboxes: dict[str, Inbox], unread: frozenset[str]) -> int | None:
+    """How new a record may be; None: as new as it likes. A partition that has nothing here but more to come decides."""
+    if len(inboxes) < 2:
+        return None
+    times = [inbox.partition_time for name, inbox in inboxes.items() if name in unread and inbox.head is None]
+    return min(times, default=None)

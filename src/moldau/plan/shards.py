@@ -1,0 +1,208 @@
+"""One micro-batch of one shard: its blobs in, its operators at work on its stores, blobs out.
+
+Nothing of a shard outlives a batch but its pages: those of its stores, and one book of its own, in which stand its
+times, the offsets of the internal topics that it reads, its punctuators and what it holds back. So a batch that is
+replayed, in whatever process, does the same to the same pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.operators.context import UNKNOWN_TIME, Shard, TopologyError
+from moldau.operators.punctuation import Cancellable, Punctuators
+from moldau.operators.record import Produced, Raw
+from moldau.operators.stores.ordered import OrderedBytes
+from moldau.operators.stores.pages import PagedBytes, Pages
+from moldau.operators.stores.spec import OnChange, StoreSpec
+
+from . import blobs
+from .blobs import EMPTY, KEY_DECIDES, Blob
+from .feeding import Inbox, in_order
+from .hashing import murmur2
+from .levels import Schedule, ShardId
+from .task import Execution, Task, World
+
+BOOK = ""  # the name under which a shard's own pages are kept: no store has it
+BOOK_FORMAT = 1
+GOING_ON = 0  # the page of the book; those behind it are blobs that are held back
+
+PagesOf = Callable[[str], Pages]
+
+
+@dataclass(slots=True)
+class Book:
+    """What a shard remembers besides its stores."""
+
+    stream_time: int = UNKNOWN_TIME
+    system_time: int = 0
+    sequence: int = 0  # of the next blob
+    times: dict[str, int] = field(default_factory=dict[str, int])  # topic -> the newest time that was taken
+    offsets: dict[str, int] = field(default_factory=dict[str, int])  # internal topic -> the next offset
+    punctuators: list[list[list[int]]] = field(default_factory=list[list[list[int]]])  # [at, cancelled]; two kinds
+    held: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])  # topic, page of a blob
+
+    def to_bytes(self) -> bytes:
+        return json.dumps([BOOK_FORMAT, *(getattr(self, name) for name in self.__slots__)]).encode()
+
+    @classmethod
+    def of_bytes(cls, data: bytes | None) -> Book:
+        if data is None:
+            return cls()
+        version, *rest = json.loads(data)
+        if version != BOOK_FORMAT:
+            raise TopologyError(f"the state has the format {version}, and this version reads {BOOK_FORMAT}")
+        return cls(*rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Conveyed:
+    """A plan as it is sent to workers."""
+
+    schedule: Schedule
+    execution: Execution
+    sinks: Mapping[str, int] = field(default_factory=dict[str, int])  # partition counts of topics that are written
+
+
+class ShardBatch:
+    """A shard for the time of a batch."""
+
+    def __init__(
+        self, conveyed: Conveyed, shard_id: ShardId, pages: PagesOf, shared: Mapping[str, Any] | None = None
+    ) -> None:
+        self.conveyed, self.schedule, self.id, self.pages = conveyed, conveyed.schedule, shard_id, pages
+        self.book = Book.of_bytes(pages(BOOK).get(GOING_ON))
+        self.stores: dict[str, PagedBytes] = {}
+        self.written: list[Produced] = []
+        plan = self.schedule.plan
+        names = set(plan.groups[shard_id.group])
+        state = Shard(plan.application_id or "", str(shard_id), self.book.system_time, self.book.stream_time)
+        world = World(self._bytes, self.written.append, self._log, self._partitions)
+        nodes = [node for node in plan.nodes if node.name in names]
+        self.task = Task(plan, nodes, state, world, conveyed.execution, shared)
+        self.scheduled = [restored(queue, at) for queue, at in zip(self._queues(), self._remembered(), strict=True)]
+
+    def run(self, arrived: Iterable[Blob], now: int = 0) -> list[Blob]:
+        """Everything that may be taken is; what is to be written comes back. `now` is the time of the tick."""
+        arrived = sorted(arrived, key=lambda blob: blob.origin)
+        unread = frozenset(blob.topic for blob in arrived if blob.more)
+        inboxes = self._inboxes(arrived)
+        task = self.task
+        if now > task.shard.system_time:
+            task.tick(now)
+        for raw, record in in_order(inboxes, unread):
+            task.feed(raw, record)
+            task.punctuate()
+        task.commit()
+        task.close()
+        held = {topic: left for topic, inbox in inboxes.items() if (left := inbox.left())}
+        self._remember(inboxes, held)
+        return list(self._out(incomplete=bool(held or unread)))
+
+    def _inboxes(self, arrived: list[Blob]) -> dict[str, Inbox]:
+        book, own = self.book, self.pages(BOOK)
+        inboxes = {topic: Inbox(self.task.read, book.times.get(topic, UNKNOWN_TIME)) for topic in self.task.readers}
+        for topic, number in book.held:
+            data = own.get(number)
+            assert data is not None, f"the shard {self.id} has lost what it held back"
+            inboxes[topic].waiting.extend(blobs.raw_records(Blob(topic, self.id.partition, 0, 0, data)))
+        for blob in arrived:
+            inboxes[blob.topic].waiting.extend(self._numbered(blob))
+        return inboxes
+
+    def _numbered(self, blob: Blob) -> Iterable[Raw]:
+        """Records of an internal topic get their offsets where they arrive."""
+        records = blobs.raw_records(blob)
+        if blob.topic not in self.schedule.internal:
+            return records
+        numbered = list(records)
+        offset = self.book.offsets.get(blob.topic, 0)
+        for raw in numbered:
+            raw.offset = offset
+            offset += 1
+        self.book.offsets[blob.topic] = offset
+        return numbered
+
+    def _remember(self, inboxes: dict[str, Inbox], held: dict[str, list[Raw]]) -> None:
+        book, own, shard = self.book, self.pages(BOOK), self.task.shard
+        for store in self.stores.values():
+            store.write()
+        for _, number in book.held:
+            own.remove(number)
+        packed = [(topic, data) for topic, left in held.items() for data in blobs.of_raw(left)]
+        book.held = [(topic, number) for number, (topic, _) in enumerate(packed, GOING_ON + 1)]
+        for number, (_, data) in enumerate(packed, GOING_ON + 1):
+            own.put(number, data)
+        book.times = {topic: inbox.partition_time for topic, inbox in inboxes.items()}
+        book.stream_time, book.system_time = shard.stream_time, shard.system_time
+        book.punctuators = [remembered(kind, queue) for kind, queue in zip(self.scheduled, self._queues(), strict=True)]
+
+    def _out(self, incomplete: bool) -> Iterable[Blob]:
+        """What was written, by topic; what goes to another shard by its partition. Who reads from a shard that has more
+        to come is told so.
+        """
+        groups: dict[tuple[str, int], list[Produced]] = {}
+        schedule, book = self.schedule, self.book
+        if incomplete:
+            for topic in schedule.writes(self.id.group):
+                groups |= {(topic, partition): [] for partition in range(schedule.counts[topic])}
+        for record in self.written:
+            internal = record.topic in schedule.internal
+            partition = self._target(record) if internal else KEY_DECIDES
+            groups.setdefault((record.topic, partition), []).append(record)
+        number = schedule.numbers[self.id]
+        for (topic, partition), records in groups.items():
+            for data in list(blobs.of_produced(records)) or [EMPTY]:
+                yield Blob(topic, partition, number, book.sequence, data, incomplete)
+                book.sequence += 1
+        self.pages(BOOK).put(GOING_ON, book.to_bytes())
+
+    def _target(self, record: Produced) -> int:
+        """The partition of an internal topic. Records without a key stay where they are."""
+        count = self.schedule.counts[record.topic]
+        if record.partition is not None:
+            return record.partition
+        return self.id.partition % count if record.key is None else murmur2(record.key) % count
+
+    def _bytes(self, spec: StoreSpec) -> OrderedBytes:
+        store = self.stores[spec.name] = PagedBytes(self.pages(spec.name))
+        return store
+
+    def _log(self, spec: StoreSpec) -> OnChange:
+        topic, partition, write = self.schedule.plan.changelog(spec), self.id.partition, self.written.append
+        return lambda key, value, timestamp: write(Produced(topic, partition, key, value, timestamp))
+
+    def _partitions(self, topic: str) -> int:
+        return self.schedule.counts.get(topic) or self.conveyed.sinks.get(topic, 1)
+
+    def _queues(self) -> tuple[Punctuators, Punctuators]:
+        return self.task.shard.by_stream_time, self.task.shard.by_wall_clock
+
+    def _remembered(self) -> list[list[list[int]]]:
+        return self.book.punctuators or [[], []]
+
+
+def restored(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:
+    """Punctuators go on where they were; they are known by the order in which operators schedule them."""
+    made = sorted(punctuators.queue.items, key=lambda one: one.serial)
+    if remembered:
+        punctuators.queue.items.clear()
+        for one, (at, cancelled) in zip(made, remembered, strict=True):
+            one.at, one.cancelled = at, bool(cancelled)
+            if not cancelled:
+                punctuators.queue.add(one)
+    return made
+
+
+def remembered(made: list[Cancellable], punctuators: Punctuators) -> list[list[int]]:
+    known = {id(one) for one in made}
+    for one in punctuators.queue.items:
+        if id(one) not in known and not one.cancelled:
+            raise TopologyError(
+                f"{one.node} scheduled a punctuator while it processed a record: schedule it in init(), "
+                "where it is made again after a restart"
+            )
+    return [[one.at, int(one.cancelled)] for one in made]

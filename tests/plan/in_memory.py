@@ -1,0 +1,78 @@
+"""A conveyor without Spark: the levels of a plan, one micro-batch after another, with all shards made anew for each."""
+
+import random
+from collections.abc import Iterable, Mapping
+
+from moldau.operators.record import Produced, Raw
+from moldau.plan import blobs
+from moldau.plan.blobs import KEY_DECIDES, OUTSIDE, Blob
+from moldau.plan.levels import Schedule, ShardId, partition_counts
+from moldau.plan.shards import Conveyed, ShardBatch
+from moldau.streams import StreamsBuilder
+from moldau.streams.settings import execution
+
+
+class Kept:
+    """Pages of a store of a shard."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, bytes] = {}
+        self.get = self.pages.get
+        self.put = self.pages.__setitem__
+
+    def remove(self, number: int) -> None:
+        self.pages.pop(number, None)
+
+
+class Conveyor:
+    """`shuffle` stands for Spark's: it delivers blobs in any order."""
+
+    def __init__(
+        self, builder: StreamsBuilder, partitions: Mapping[str, int], settings: Mapping[str, object], seed: int = 0
+    ) -> None:
+        topology = builder.build()
+        chosen = {**topology.settings, **settings, "application.id": "app"}
+        plan = topology.plan(chosen)
+        self.conveyed = Conveyed(Schedule(plan, partition_counts(plan, partitions)), execution(chosen))
+        self.pages: dict[tuple[ShardId, str], Kept] = {}
+        self.shuffle = random.Random(seed).shuffle
+        self.outputs: dict[str, list[Produced]] = {}
+
+    def batch(self, records: Iterable[Raw], unread: Iterable[tuple[str, int]] = (), now: int = 0) -> None:
+        schedule = self.conveyed.schedule
+        waiting = list(self.packed(records, frozenset(unread)))
+        for level in schedule.levels:
+            self.shuffle(waiting)
+            rows: dict[ShardId, list[Blob]] = {}
+            later: list[Blob] = []
+            for blob in waiting:
+                mine = schedule.reader.get(blob.topic) in level
+                (rows.setdefault(schedule.shard_of(blob.topic, blob.partition), []) if mine else later).append(blob)
+            for shard, arrived in rows.items():
+                later += ShardBatch(self.conveyed, shard, lambda name, shard=shard: self.kept(shard, name)).run(
+                    arrived, now
+                )
+            waiting = later
+        for blob in sorted(waiting, key=lambda blob: blob.origin):
+            self.deliver(blob)
+
+    def kept(self, shard: ShardId, name: str) -> Kept:
+        return self.pages.setdefault((shard, name), Kept())
+
+    def packed(self, records: Iterable[Raw], unread: frozenset[tuple[str, int]]) -> Iterable[Blob]:
+        places: dict[tuple[str, int], list[Raw]] = {place: [] for place in unread}
+        for raw in records:
+            places.setdefault((raw.topic, raw.partition), []).append(raw)
+        for (topic, partition), some in places.items():
+            cuts = [some[at : at + 3] for at in range(0, len(some), 3)] or [[]]
+            for cut in cuts:
+                data = next(blobs.of_raw(cut), blobs.EMPTY)
+                first = cut[0].offset if cut else 0
+                yield Blob(topic, partition, OUTSIDE, first, data, (topic, partition) in unread)
+
+    def deliver(self, blob: Blob) -> None:
+        assert blob.partition == KEY_DECIDES
+        out = self.outputs.setdefault(blob.topic, [])
+        out += [
+            Produced(blob.topic, number, k, v, time, headers) for k, v, time, headers, number in blobs.rows(blob.data)
+        ]
