@@ -1,38 +1,45 @@
-"""Serdes as plain functions, made once for each edge: no context is made for serdes that do not look at it."""
+"""Serdes as plain functions, made once for each edge.
+
+Serdes without a schema do not look at where a value stands, so no context is made for them; and for text and numbers
+the function is the shortest there is: what it cannot do it leaves to the serde, which says why.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from struct import Struct
+from struct import error as StructError
 from typing import Any, Literal
 
 from moldau.serdes.context import Context, Serde
-from moldau.serdes.primitive import Plain
+from moldau.serdes.primitive import DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, Plain
 
 from .record import Headers
 
 Field = Literal["key", "value"]
 Write = Callable[[Any], bytes | None]
 Read = Callable[[bytes | None], Any]
+NUMBERS = {id(SHORT): ">h", id(INTEGER): ">i", id(LONG): ">q", id(FLOAT): ">f", id(DOUBLE): ">d"}
+ANYWHERE = Context("")
 
 
 def writer(serde: Serde, topic: str, field: Field) -> Write:
     """For stores, whose values have no headers."""
     if isinstance(serde, Plain):
-        return partial(serde.to_bytes, context=Context(topic, field))
+        return plain_writer(serde)
     return lambda value: serde.to_bytes(value, Context(topic, field))
 
 
 def reader(serde: Serde, topic: str, field: Field) -> Read:
     if isinstance(serde, Plain):
-        return partial(serde.from_bytes, context=Context(topic, field))
+        return plain_reader(serde)
     return lambda data: serde.from_bytes(data, Context(topic, field))
 
 
 def topic_writer(serde: Serde, topic: str, field: Field) -> Callable[[Any, Headers], tuple[bytes | None, Headers]]:
     """For topics: a serde may add headers to those of the record."""
     if isinstance(serde, Plain):
-        plain = partial(serde.to_bytes, context=Context(topic, field))
+        plain = plain_writer(serde)
         return lambda value, headers: (plain(value), headers)
 
     def write(value: Any, headers: Headers) -> tuple[bytes | None, Headers]:
@@ -44,6 +51,57 @@ def topic_writer(serde: Serde, topic: str, field: Field) -> Callable[[Any, Heade
 
 def topic_reader(serde: Serde, topic: str, field: Field) -> Callable[[bytes | None, Headers], Any]:
     if isinstance(serde, Plain):
-        plain = partial(serde.from_bytes, context=Context(topic, field))
+        plain = plain_reader(serde)
         return lambda data, headers: plain(data)
     return lambda data, headers: serde.from_bytes(data, Context(topic, field, list(headers)))
+
+
+def plain_writer(serde: Plain) -> Write:
+    slow = serde.to_bytes
+    if serde is STRING:
+
+        def write(value: Any) -> bytes | None:
+            return value.encode() if value.__class__ is str else slow(value, ANYWHERE)
+
+    elif id(serde) in NUMBERS:
+        pack = Struct(NUMBERS[id(serde)]).pack
+
+        def write(value: Any) -> bytes | None:
+            try:
+                return pack(value)
+            except StructError:
+                return slow(value, ANYWHERE)
+
+    else:
+
+        def write(value: Any) -> bytes | None:
+            return slow(value, ANYWHERE)
+
+    return write
+
+
+def plain_reader(serde: Plain) -> Read:
+    slow = serde.from_bytes
+    if serde is STRING:
+
+        def read(data: bytes | None) -> Any:
+            try:
+                return None if data is None else data.decode()
+            except ValueError:
+                return slow(data, ANYWHERE)
+
+    elif id(serde) in NUMBERS:
+        unpack = Struct(NUMBERS[id(serde)]).unpack
+
+        def read(data: bytes | None) -> Any:
+            try:
+                return None if data is None else unpack(data)[0]
+            except StructError:
+                return slow(data, ANYWHERE)
+
+    else:
+
+        def read(data: bytes | None) -> Any:
+            return slow(data, ANYWHERE)
+
+    return read

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from moldau.serdes.context import Serde
+from moldau.serdes.context import Serde, SerdeError
+from moldau.serdes.primitive import Plain
 
-from .coders import topic_reader, topic_writer
+from .coders import Read, Write, plain_reader, plain_writer, topic_reader, topic_writer
 from .context import Context, Shard
-from .errors import Failure, Handler, StreamsError
+from .errors import Handler, StreamsError
 from .record import Headers, Produced, Raw, Record
-from .timestamps import Extractor, wallclock_timestamp
+from .timestamps import Extractor, fail_on_invalid_timestamp, wallclock_timestamp
 
 Collect = Callable[[Produced], None]
 TopicOf = Callable[[Any, Any, Record], str]  # key, value, record
@@ -25,8 +26,11 @@ class TopicReader:
         self.node, self.extract, self.shard = node, extract, shard
         self.read_key = topic_reader(key, topic, "key")
         self.read_value = topic_reader(value, topic, "value")
+        self.read: Callable[[Raw, int], Record | None] = self._read
+        if isinstance(key, Plain) and isinstance(value, Plain) and extract is fail_on_invalid_timestamp:
+            self.read = self._short(plain_reader(key), plain_reader(value))
 
-    def read(self, raw: Raw, partition_time: int) -> Record | None:
+    def _read(self, raw: Raw, partition_time: int) -> Record | None:
         """None for a record without a valid time, which is dropped. What serdes raise reaches the caller."""
         headers = raw.headers
         record = Record(self.read_key(raw.key, headers), self.read_value(raw.value, headers), raw.timestamp, headers)
@@ -37,6 +41,18 @@ class TopicReader:
         if record.timestamp < 0:
             return None
         return record
+
+    def _short(self, read_key: Read, read_value: Read) -> Callable[[Raw, int], Record | None]:
+        """The common case, without detours."""
+
+        def read(raw: Raw, partition_time: int) -> Record | None:
+            timestamp = raw.timestamp
+            record = Record(read_key(raw.key), read_value(raw.value), timestamp, raw.headers)
+            if timestamp < 0:
+                fail_on_invalid_timestamp(record, partition_time)
+            return record
+
+        return read
 
 
 class Sink:
@@ -55,11 +71,14 @@ class Sink:
         self.topic, self.key, self.value, self.collect, self.handler = topic, key, value, collect, handler
         self.partitioner, self.partitions = partitioner, partitions
         self.known: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self.process: Callable[[Record], None] = self._process
+        if isinstance(topic, str) and isinstance(key, Plain) and isinstance(value, Plain) and partitioner is None:
+            self.process = self._short(topic, plain_writer(key), plain_writer(value))
 
     def init(self, context: Context) -> None:
         self.context = context
 
-    def process(self, record: Record) -> None:
+    def _process(self, record: Record) -> None:
         if record.timestamp < 0:
             raise StreamsError(f"{self.context.name}: a record with the timestamp {record.timestamp} cannot be written")
         topic = self.topic if isinstance(self.topic, str) else self.topic(record.key, record.value, record)
@@ -67,6 +86,22 @@ class Sink:
         if written is not None:
             key, value, headers = written
             self.collect(Produced(topic, self.partition(topic, record), key, value, record.timestamp, headers))
+
+    def _short(self, topic: str, write_key: Write, write_value: Write) -> Callable[[Record], None]:
+        """The common case, without detours: one topic, serdes without schemas. What fails goes the long way."""
+        collect, long = self.collect, self._process
+
+        def process(record: Record) -> None:
+            timestamp = record.timestamp
+            try:
+                key, value = write_key(record.key), write_value(record.value)
+            except SerdeError:
+                return long(record)
+            if timestamp < 0:
+                return long(record)
+            return collect(Produced(topic, None, key, value, timestamp, record.headers))
+
+        return process
 
     def written(self, topic: str, record: Record) -> tuple[bytes | None, bytes | None, Headers] | None:
         """None if the handler goes on without the record."""
@@ -99,6 +134,3 @@ class Sink:
         if self.partitioner is None:
             return None
         return self.partitioner(topic, record.key, record.value, self.partitions(topic))
-
-
-__all__ = ["Failure", "Sink", "TopicReader"]

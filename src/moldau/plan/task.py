@@ -68,6 +68,7 @@ class Task:
         self._shared = frozenset(shared or ())
         self.stores = self._opened()
         shard.stores |= {**(shared or {}), **self.stores}
+        self._flushes = [store.flush for store in self.stores.values() if store.cached]
         self.operators = {node.name: self._operator(node) for node in self.nodes if not isinstance(node, SourceNode)}
         self._owners = {id(operator): name for name, operator in self.operators.items()}
         self._contexts = {node.name: self._context(node) for node in self.nodes}
@@ -126,8 +127,8 @@ class Task:
 
     def commit(self) -> None:
         """Caches are flushed: what they held back is forwarded."""
-        for store in self.stores.values():
-            store.flush()
+        for flush in self._flushes:
+            flush()
         self.shard.commit_requested = False
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Kafka Streams for Python: the DSL of streams and tables, the Processor API, and the test driver."""
 
-from moldau.operators.context import TopologyError
+from moldau.operators.context import Context, Metadata, TopologyError
 from moldau.operators.errors import Failure, Response, StreamsError
 from moldau.operators.record import Change, Record, Stamped
 from moldau.operators.stores.versioned import VersionedRecord
@@ -54,6 +54,7 @@ __all__ = [
     "Bytes",
     "Change",
     "CogroupedKStream",
+    "Context",
     "Double",
     "EmitStrategy",
     "Failure",
@@ -68,6 +69,7 @@ __all__ = [
     "KStream",
     "KTable",
     "Long",
+    "Metadata",
     "Protobuf",
     "Record",
     "Response",

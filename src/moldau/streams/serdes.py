@@ -154,7 +154,7 @@ def settled(given: SerdeLike, field: str, settings: Mapping[str, Any], where: st
         found = named(found, what)
     if isinstance(found, Pending):
         return found.settled(settings, what)
-    if not hasattr(found, "to_bytes") or not hasattr(found, "from_bytes"):
+    if isinstance(found, int) or not hasattr(found, "to_bytes") or not hasattr(found, "from_bytes"):
         raise TopologyError(f"{what} is {found!r}, which is no serde: use String(), Json() or another with to_bytes")
     return inner_settled(found, field, settings, where)
 

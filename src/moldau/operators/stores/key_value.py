@@ -9,9 +9,12 @@ from moldau.serdes.context import Serde
 
 from ..coders import Read, Write, reader, writer
 from ..record import Record, Stamped
-from .layers import STAMP, STAMP_SIZE, CachedBytes, layered
+from .layers import STAMP, STAMP_SIZE, layered
 from .ordered import OrderedBytes
 from .spec import LATEST, Opening, StoreSpec
+
+pack_stamp, unpack_stamp = STAMP.pack, STAMP.unpack_from
+new_tuple = tuple.__new__  # a named tuple in a third of the time
 
 Listener = Callable[[Any, Stamped | None, Stamped | None, Record], None]
 
@@ -31,11 +34,11 @@ class KeyValueStore:
     """The plain store of processors."""
 
     versioned = False
-    cached = False
 
     def __init__(self, spec: StoreSpec, opening: Opening) -> None:
         self.name = spec.name
         self.bytes, self._cache = layered(opening, stamped=False)
+        self.cached = self._cache is not None
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
 
     def get(self, key: Any) -> Any:
@@ -102,23 +105,20 @@ class TimestampedKeyValueStore:
         self.bytes, self._cache = layered(opening, stamped=True)
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self._get, self._put = self.bytes.get, self.bytes.put
-
-    @property
-    def cached(self) -> bool:
-        return self._cache is not None
+        self.cached = self._cache is not None
 
     def get(self, key: Any) -> Stamped | None:
         raw = self._get(self.write_key(key))  # pyright: ignore[reportArgumentType]
         if raw is None:
             return None
-        return Stamped(self._read(raw[STAMP_SIZE:]), STAMP.unpack_from(raw)[0])
+        return new_tuple(Stamped, (self._read(raw[STAMP_SIZE:]), unpack_stamp(raw)[0]))
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
         """None deletes. The value is always the latest: this store does not look at times."""
         raw_key, raw = self.write_key(key), self._write(value)
         if raw_key is None:
             raise ValueError(f"the key of an entry of the store {self.name} must not be None")
-        self._put(raw_key, None if raw is None else STAMP.pack(timestamp) + raw)
+        self._put(raw_key, None if raw is None else pack_stamp(timestamp) + raw)
         return LATEST
 
     def delete(self, key: Any) -> Stamped | None:
@@ -174,6 +174,3 @@ def key_value(name: str, key: Serde | None = None, value: Serde | None = None, *
 
 def timestamped_key_value(name: str, key: Serde | None = None, value: Serde | None = None, **options: Any) -> StoreSpec:
     return StoreSpec(name, "timestamped-key-value", TimestampedKeyValueStore, key, value, **options)
-
-
-__all__ = ["CachedBytes", "KeyValueStore", "TimestampedKeyValueStore", "key_value", "timestamped_key_value"]
