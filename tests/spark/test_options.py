@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from moldau.serdes import formats
+from moldau.spark import typed_options
 from moldau.spark.client_settings import client_settings
 from moldau.spark.options import OptionError
 from moldau.spark.source_options import TABLE, Bound, SourceOptions
@@ -98,6 +100,10 @@ def test_the_group_of_progress_has_a_name_of_the_users() -> None:
     assert stream(**given).group == "a"
     given["kafka.group.id"] = "g"
     assert stream(**given).group == "g"
+
+
+def test_the_formats_are_those_of_the_serdes() -> None:
+    assert typed_options.FORMATS == formats.FORMATS
 
 
 def test_every_option_has_a_meaning() -> None:

@@ -196,7 +196,7 @@ def test_what_is_not_there_is_said_within_seconds(
 
 
 def test_wrong_options_are_said_when_the_stream_is_made(spark: SparkSession, cluster: Cluster) -> None:
-    with pytest.raises(Exception, match=r"There is no option includeHeader. Did you mean includeHeaders\?"):
+    with pytest.raises(Exception, match=r"There is no option includeheader. Did you mean includeHeaders\?"):
         cluster.stream(spark, "x", includeHeader="true")
     with pytest.raises(Exception, match="leave out schema"):
         reader = spark.read.format("moldau").schema("a int").option("kafka.bootstrap.servers", cluster.servers)

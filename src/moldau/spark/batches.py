@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from moldau.client import Batch, Fetched, Record
 from moldau.spark import decode
+from moldau.spark.columns import HEADERS
 from moldau.wire.compression import decompress
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_SIZE, MAX_DECOMPRESSED
@@ -18,7 +19,6 @@ from moldau.wire.records import HEADER_SIZE, MAX_DECOMPRESSED
 BATCH_COLUMNS = 7
 GROUP_BYTES = 32 << 20  # records that become columns at once are no larger, unless a single batch is
 MAX_BYTES = (1 << 31) - 1  # of a column: its offsets are 32 bits wide
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass(slots=True)

@@ -6,13 +6,13 @@ when the position behind the batches that came is there, whether or not a record
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moldau.client import Client, ClientError, Error, Fetched, Fetcher
 from moldau.spark.batches import Decoded, decoded
+from moldau.spark.loss import lost
 from moldau.spark.planning import Range, TopicPartition
 from moldau.spark.source_options import EARLIEST, LATEST
 from moldau.spark.topics import id_of, list_offsets
@@ -23,26 +23,10 @@ GUESSED_RECORD = 1024  # bytes, for how much to ask of a short range
 ATTEMPT_S = 30.0
 CERTAIN = 3  # empty answers: the first may be one that names a replica to ask instead
 GONE = {Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID}
-log = logging.getLogger("moldau.spark")
-
-
-class DataLoss(RuntimeError):
-    """Records that were to be read are not there any more; the text says which, and what to do."""
 
 
 class Unreadable(RuntimeError):
     """What stands in a partition cannot be read, or nobody answers; the text says why."""
-
-
-def lost(sentences: list[str], fail: bool) -> None:
-    """Fail, or go on and tell."""
-    if not sentences:
-        return
-    if fail:
-        more = f" ({len(sentences) - 1} more such.)" if len(sentences) > 1 else ""
-        raise DataLoss(f"{sentences[0]}{more} To go on without it, set failOnDataLoss to false.")
-    for sentence in sentences:
-        log.warning("%s Going on, as failOnDataLoss is false.", sentence)
 
 
 @dataclass(slots=True)

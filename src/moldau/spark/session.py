@@ -52,6 +52,7 @@ EVERYWHERE = (
     Setting("spark.ui.showConsoleProgress", "false", "bars of stages write over what a program prints"),
 )
 LOCAL = (
+    Setting("spark.python.daemon.module", "moldau.spark.daemon", "workers are forked with their modules loaded"),
     Setting("spark.driver.host", "127.0.0.1", "nobody else needs to reach it"),
     Setting("spark.driver.bindAddress", "127.0.0.1", "nobody else needs to reach it"),
     Setting(

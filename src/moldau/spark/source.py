@@ -25,12 +25,11 @@ from moldau.client import Client, ClientError
 from moldau.spark import planning
 from moldau.spark.columns import Columns
 from moldau.spark.connections import client_for
+from moldau.spark.loss import lost
 from moldau.spark.planning import Cut, Position, Range
 from moldau.spark.progress import GroupProgress
-from moldau.spark.reading import lost, read
 from moldau.spark.source_options import EARLIEST, LATEST, SourceOptions
 from moldau.spark.topics import Topics, list_offsets, located
-from moldau.spark.typed import pin
 from moldau.spark.worker import settle
 
 FIRST_CONTACT_S = 10.0  # a cluster that is not there is told of so soon
@@ -76,6 +75,9 @@ class Reading:
         settle()
         if not isinstance(task, Task):  # what Spark makes of no partitions at all
             return
+        from moldau.spark.filling import Filling
+        from moldau.spark.reading import read
+
         chunks = read(
             self.client,
             task.ranges,
@@ -83,7 +85,7 @@ class Reading:
             fail_on_data_loss=self.options.fail_on_data_loss,
             patience_ms=self.options.patience_ms,
         )
-        yield from self.columns.batches(self.client, chunks)
+        yield from Filling(self.columns, self.client).batches(chunks)
 
 
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -241,6 +243,8 @@ def columns_of(options: SourceOptions) -> Columns:
     """The columns that options ask for; where values are typed, schemas are looked up now and stay."""
     if not options.typed.fields:
         return Columns(options.headers, options.typed)
+    from moldau.spark.typed import pin
+
     topics = Topics(client_for(options.client), options.subscription)
     partitions, _ = topics.partitions(FIRST_CONTACT_S)
     topics.check()

@@ -19,12 +19,11 @@ from moldau.serdes.arrow.converters import ArrowColumns, columns
 from moldau.serdes.arrow.json import json_type, read_rows
 from moldau.serdes.arrow.typed import TypedColumns
 from moldau.serdes.context import Context, SerdeError
-from moldau.serdes.formats import TYPED as WITH_REGISTRY
 from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, Schema
 from moldau.spark.options import OptionError
 from moldau.spark.spark_types import for_spark
-from moldau.spark.typed_options import Field
+from moldau.spark.typed_options import WITH_REGISTRY, Field
 
 pc: Any = pyarrow.compute
 
@@ -94,24 +93,31 @@ def pin(field: Field, registry: Mapping[str, str], topics: Iterable[str]) -> Pin
 
 
 def _pinned(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> Pinned:
-    open_ended = Pinned(field, settings, None)
-    made = _converter(open_ended)
-    assert isinstance(made, TypedColumns)
-    return Pinned(field, settings, made.reader(Context(topic, field.name)))  # type: ignore[arg-type]
+    """With a registry that is asked anew: processes that plan are used again, and the latest is not what it was."""
+    registry = Registry.connect(dict(settings))
+    try:
+        made = _made(Pinned(field, settings, None), registry)
+        assert isinstance(made, TypedColumns)
+        return Pinned(field, settings, made.reader(Context(topic, field.name)))  # type: ignore[arg-type]
+    finally:
+        registry.close()
 
 
 @lru_cache(maxsize=64)
 def _converter(pinned: Pinned) -> ArrowColumns:
+    return _made(pinned, _registry(pinned.registry) if pinned.field.format in WITH_REGISTRY else None)
+
+
+def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
     field = pinned.field
     if field.format == "json" and pinned.schema is not None:
         return JsonText(pinned.schema)
-    if field.format not in WITH_REGISTRY:
+    if registry is None:
         return columns(field.format)
     settings: dict[str, Any] = {"auto.register.schemas": False}
     if field.strategy:
         settings["subject.name.strategy"] = field.strategy
-    schema = pinned.schema or field.schema
-    return columns(field.format, _registry(pinned.registry), schema, settings, field.message)
+    return columns(field.format, registry, pinned.schema or field.schema, settings, field.message)
 
 
 @lru_cache(maxsize=16)

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.serdes.formats import FORMATS
-from moldau.serdes.formats import TYPED as WITH_REGISTRY
+from moldau.serdes.primitive import PLAIN
 from moldau.spark.options import Option, OptionError, boolean, one_of, under, words
 
+WITH_REGISTRY = ("avro", "json-schema", "protobuf")  # serdes.formats says so too, and takes long to import
+FORMATS = (*PLAIN, *WITH_REGISTRY)
 REGISTRY = "schema.registry."
 FIELDS = ("key", "value")
 DEAD_LETTERS = "errors.deadletterqueue.topic.name"

@@ -1,0 +1,91 @@
+"""Columns filled with decoded records; records that do not decode are dealt with as the user said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from moldau.client import Client
+from moldau.spark import dead_letters
+from moldau.spark.batches import Decoded
+from moldau.spark.columns import Columns
+from moldau.spark.dead_letters import DeadLetter
+from moldau.spark.planning import Range
+from moldau.spark.reading import Unreadable
+from moldau.spark.typed_options import DEAD_LETTERS
+
+Wrong = dict[int, tuple[str, str]]  # row -> which part of it, and why
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Arrow batches of some columns."""
+
+    columns: Columns
+    client: Client
+
+    def batches(self, chunks: Iterable[tuple[Range, Decoded]]) -> Iterator[pa.RecordBatch]:
+        columns, schema = self.columns, self.columns.arrow_schema()
+        for wanted, chunk in chunks:
+            arrays, wrong = self._arrays(chunk, wanted)
+            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            if wrong:
+                self._tell(chunk, wanted, wrong)
+                if columns.typed.mode == "dropmalformed":
+                    kept = np.ones(chunk.rows, np.bool_)
+                    kept[list(wrong)] = False
+                    batch = batch.filter(pa.array(kept))
+            yield batch
+
+    def _arrays(self, chunk: Decoded, wanted: Range) -> tuple[list[pa.Array], Wrong]:
+        """The columns, and the rows that are wrong: which part of them, and why."""
+        columns = self.columns
+        raw = {"key": chunk.keys, "value": chunk.values}
+        headers = chunk.headers if columns.headers or (columns.pinned and chunk.has_headers) else None
+        shown, wrong = dict(raw), {}
+        for one in columns.pinned:
+            made = one.convert(raw[one.name], wanted.topic, headers)
+            shown[one.name] = made.values
+            wrong |= {row: (one.name, why) for row, why in made.errors.items()}
+        arrays = [
+            shown["key"],
+            shown["value"],
+            pa.repeat(wanted.topic, chunk.rows),
+            pa.array(np.full(chunk.rows, wanted.partition, np.int32)),
+            chunk.offsets,
+            chunk.timestamps,
+            chunk.timestamp_types,
+        ]
+        if columns.headers:
+            arrays.append(headers)
+        if columns.typed.corrupt_column:
+            bad = [row for row, (name, _) in wrong.items() if name == "value"]
+            arrays.append(_only(raw["value"], bad))
+        return arrays, wrong
+
+    def _tell(self, chunk: Decoded, wanted: Range, wrong: Wrong) -> None:
+        """Records that are wrong: fail, or send them where they are kept."""
+        columns, typed = self.columns, self.columns.typed
+        if typed.mode == "failfast":
+            row, (name, why) = min(wrong.items())
+            raise Unreadable(
+                f"The {name} of the record at offset {chunk.offsets[row]} of {wanted.name} does not decode: {why}. "
+                f"To go on without such records set mode to dropmalformed or permissive, or {DEAD_LETTERS}."
+            )
+        if typed.dead_letters:
+            rows = sorted(wrong)
+            letters = [
+                DeadLetter(wanted.topic, wanted.partition, record, f"{wrong[row][0].upper()}_CONVERTER", wrong[row][1])
+                for row, record in zip(rows, chunk.records(rows), strict=True)
+            ]
+            dead_letters.send(self.client, typed.dead_letters, letters, columns.query, typed.context_headers)
+
+
+def _only(values: pa.Array, rows: list[int]) -> pa.Array:
+    """The values of some rows, null elsewhere."""
+    kept = np.full(len(values), -1, np.int64)
+    kept[rows] = rows
+    return values.take(pa.array(kept, mask=kept < 0))
