@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
+from tests.services import Service, unique
+
+__all__ = ["BROKER", "Running", "body", "record", "running", "unique"]
 
 BROKER = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 500,
     "offsets.topic.num.partitions": 1,
 }
-COUNT = itertools.count()
-START_S = 60.0
 
 
 class Running:
     """A registry process and a client of it."""
 
-    def __init__(self, bootstrap_servers: str, *settings: str, listen: str = "127.0.0.1:0") -> None:
-        command = [sys.executable, "-m", "moldau", "registry", "--bootstrap-servers", bootstrap_servers]
-        command += ["--listen", listen, "--stop-with-stdin"]
-        for setting in settings:
-            command += ["--set", setting]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.url = self._first_line().removeprefix("ready ").strip()
-        assert self.url.startswith("http"), "the registry did not start"
-        self.http = httpx.Client(base_url=self.url, timeout=30.0)
-
-    def _first_line(self) -> str:
-        assert self.process.stdout is not None
-        timer = threading.Timer(START_S, self.process.kill)
-        timer.start()
-        try:
-            return self.process.stdout.readline().decode()
-        finally:
-            timer.cancel()
+    def __init__(self, bootstrap_servers: str, *settings: str, listen: str = "127.0.0.1:0", **client: Any) -> None:
+        where = ("--bootstrap-servers", bootstrap_servers, "--listen", listen)
+        self.service = Service("registry", *where, settings=settings, **client)
+        self.url, self.http = self.service.url, self.service.http
 
     def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
         """The answer's JSON; a refusal as (status, code)."""
@@ -76,25 +58,15 @@ class Running:
         return answer["id"]
 
     def stop(self) -> None:
-        if self.process.poll() is None:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-            try:
-                self.process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                raise
-        self.http.close()
+        self.service.stop()
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.http.close()
+        self.service.kill()
 
 
 @contextmanager
-def running(bootstrap_servers: str, *settings: str) -> Iterator[Running]:
-    started = Running(bootstrap_servers, *settings)
+def running(bootstrap_servers: str, *settings: str, **client: Any) -> Iterator[Running]:
+    started = Running(bootstrap_servers, *settings, **client)
     try:
         yield started
     finally:
@@ -117,8 +89,3 @@ def record(*fields: str, name: str = "Order", **defaults: Any) -> dict[str, Any]
 
 def _default(defaults: dict[str, Any], name: str) -> dict[str, Any]:
     return {"default": defaults[name]} if name in defaults else {}
-
-
-def unique(name: str = "s") -> str:
-    """A subject that no other test has."""
-    return f"{name}-{next(COUNT)}"

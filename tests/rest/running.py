@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 from jsonschema import Draft202012Validator
+
+from tests.services import Service, unique
+
+__all__ = ["BROKER", "V2", "Refused", "Running", "reports", "running", "unique", "v2"]
 
 BROKER = {
     "auto.create.topics.enable": "false",
@@ -23,8 +23,6 @@ BROKER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-COUNT = itertools.count()
-START_S = 60.0
 V2 = "application/vnd.kafka.v2+json"
 
 
@@ -44,28 +42,13 @@ class Refused(tuple):
 class Running:
     """A proxy process and a client of it."""
 
-    def __init__(self, bootstrap_servers: str, *settings: str, registry: str | None = None, auth: Any = None) -> None:
-        command = [sys.executable, "-m", "moldau", "rest", "--bootstrap-servers", bootstrap_servers]
-        command += ["--listen", "127.0.0.1:0", "--stop-with-stdin"]
-        command += ["--schema-registry-url", registry] if registry else []
-        for setting in settings:
-            command += ["--set", setting]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.url = self._first_line().removeprefix("ready ").strip()
-        assert self.url.startswith("http"), "the proxy did not start"
-        self.http = httpx.Client(base_url=self.url, timeout=60.0, auth=auth)
+    def __init__(self, bootstrap_servers: str, *settings: str, registry: str | None = None, **client: Any) -> None:
+        where = ["--bootstrap-servers", bootstrap_servers, "--listen", "127.0.0.1:0"]
+        where += ["--schema-registry-url", registry] if registry else []
+        self.service = Service("rest", *where, settings=settings, **client)
+        self.url, self.http = self.service.url, self.service.http
         self.document = self.http.get("/openapi.json").json()
-        self.used: set[tuple[str, str]] = set()
         self._cluster = ""
-
-    def _first_line(self) -> str:
-        assert self.process.stdout is not None
-        timer = threading.Timer(START_S, self.process.kill)
-        timer.start()
-        try:
-            return self.process.stdout.readline().decode()
-        finally:
-            timer.cancel()
 
     @property
     def cluster(self) -> str:
@@ -103,7 +86,6 @@ class Running:
         if found is None or method.lower() not in self.document["paths"][found]:
             assert answer.status_code in (404, 405), (method, path, answer.status_code)
             return
-        self.used.add((method, found))
         responses = self.document["paths"][found][method.lower()]["responses"]
         status = str(answer.status_code)
         row = responses.get(status) or responses.get(f"{status[0]}XX")
@@ -155,15 +137,7 @@ class Running:
         return found
 
     def stop(self) -> None:
-        if self.process.poll() is None:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-            try:
-                self.process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                raise
-        self.http.close()
+        self.service.stop()
 
 
 def reports(text: str) -> list[dict[str, Any]]:
@@ -171,13 +145,9 @@ def reports(text: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def running(bootstrap_servers: str, *settings: str, registry: str | None = None) -> Iterator[Running]:
-    started = Running(bootstrap_servers, *settings, registry=registry)
+def running(bootstrap_servers: str, *settings: str, registry: str | None = None, **client: Any) -> Iterator[Running]:
+    started = Running(bootstrap_servers, *settings, registry=registry, **client)
     try:
         yield started
     finally:
         started.stop()
-
-
-def unique(name: str = "x") -> str:
-    return f"{name}-{next(COUNT)}"

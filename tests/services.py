@@ -1,0 +1,58 @@
+"""An HTTP service of Moldau in a process of its own, as a test has it."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import httpx
+
+START_S = 60.0
+STOP_S = 15.0
+COUNT = itertools.count()
+
+
+class Service:
+    """`moldau registry` or `moldau rest` that serves at `url`, and a client of it. `client` is what httpx takes."""
+
+    def __init__(self, name: str, *arguments: str, settings: tuple[str, ...] = (), **client: Any) -> None:
+        command = [sys.executable, "-m", "moldau", name, *arguments, "--stop-with-stdin"]
+        for setting in settings:
+            command += ["--set", setting]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.url = self._first_line().removeprefix("ready ").strip()
+        assert self.url.startswith("http"), f"moldau {name} did not start"
+        self.http = httpx.Client(base_url=self.url, **{"timeout": 60.0, **client})
+
+    def _first_line(self) -> str:
+        assert self.process.stdout is not None
+        timer = threading.Timer(START_S, self.process.kill)
+        timer.start()
+        try:
+            return self.process.stdout.readline().decode()
+        finally:
+            timer.cancel()
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                raise
+        self.http.close()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.http.close()
+
+
+def unique(name: str = "x") -> str:
+    """A name that no other test of this process has."""
+    return f"{name}-{next(COUNT)}"
