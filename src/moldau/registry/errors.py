@@ -22,7 +22,6 @@ MESSAGES = {
     42204: "There is no such mode: give READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.",
     42205: "{}",
     42206: "Other schemas refer to {}.",
-    42207: "{}",
     42208: "'{}' cannot be the name of a subject.",
     42209: "The schema is larger than is allowed: {}",
     42210: "{}",
