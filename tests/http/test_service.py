@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-import trustme
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,6 +18,7 @@ from moldau.http import HttpError, Listen, Route, Routes, Server, Service, json_
 from moldau.http.serve import bind
 from moldau.http.service import read_body, read_json
 from moldau.settings import HTTP, ServiceSettings, SettingError
+from tests.certificates import Certificates
 
 JSON = "application/json"
 GATE = threading.Event()
@@ -156,27 +156,13 @@ def test_basic_auth_lets_in_whom_the_file_names(tmp_path: Path) -> None:
 
 
 def test_https_with_a_certificate_of_the_client(tmp_path: Path) -> None:
-    ca, stranger = trustme.CA(), trustme.CA()
-    files = {name: tmp_path / f"{name}.pem" for name in ("server", "client", "ca", "stranger")}
-    ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(files["server"])
-    ca.issue_cert("client").private_key_and_cert_chain_pem.write_to_path(files["client"])
-    stranger.issue_cert("client").private_key_and_cert_chain_pem.write_to_path(files["stranger"])
-    ca.cert_pem.write_to_path(files["ca"])
-    import ssl
-
-    def context(name: str = "") -> ssl.SSLContext:
-        made = ssl.create_default_context(cafile=str(files["ca"]))
-        if name:
-            made.load_cert_chain(files[name])
-        return made
-
-    demand = ("ssl.client.authentication=REQUIRED", f"ssl.truststore.location={files['ca']}")
-    with serving(f"ssl.keystore.location={files['server']}", *demand) as url:
+    known = Certificates.within(tmp_path)
+    with serving(*known.settings) as url:
         assert url.startswith("https://")
-        assert httpx.get(f"{url}/things/x", verify=context("client")).status_code == 200
-        for name in ("", "stranger"):
+        assert httpx.get(f"{url}/things/x", verify=known.trusting(known.client)).status_code == 200
+        for own in (None, known.stranger):
             with pytest.raises(httpx.TransportError):
-                httpx.get(f"{url}/things/x", verify=context(name))
+                httpx.get(f"{url}/things/x", verify=known.trusting(own))
 
 
 @pytest.mark.parametrize("text", ["8081", "host", "ftp://host:1", "host:99999", "https://host:1"])

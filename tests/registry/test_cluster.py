@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from moldau.client import Client, Member, Peer
+from moldau.client import Peer
 from moldau.registry.election import Identity, assign, choose
 from moldau.testing import Broker, eventually
+from tests.certificates import Certificates
 from tests.registry.running import Running, body, record, running, unique
 
 A = record("x:int")
@@ -82,23 +87,6 @@ def led_by(registries: list[Running]) -> Running:
     raise AssertionError("nobody leads")
 
 
-def test_without_anybody_who_may_lead_the_leader_is_not_known(registry_broker: Broker) -> None:
-    given = (*own(unique("_none")), "leader.eligibility=false", "kafkastore.timeout.ms=300")
-    with running(registry_broker.bootstrap_servers, *given) as registry:
-        assert registry.post("/subjects/a/versions", body(A)) == (500, 50004)
-        assert registry.get("/subjects") == []
-
-
-def test_a_leader_that_cannot_be_reached_is_50003(registry_broker: Broker) -> None:
-    name = unique("_gone")
-    with Client({"bootstrap.servers": registry_broker.bootstrap_servers, "session.timeout.ms": 6000}) as client:
-        nobody = json.dumps(Identity("127.0.0.1", 1, leads=True).as_json()).encode()
-        gone = Member(client, name, "sr", [("v0", nobody)], assign).start()
-        with gone, running(registry_broker.bootstrap_servers, *own(name)) as registry:
-            assert registry.post("/subjects/a/versions", body(A)) == (500, 50003)
-            assert registry.get("/subjects") == []
-
-
 def test_a_known_schema_needs_no_leader(registry_broker: Broker) -> None:
     name = unique("_known")
     with running(registry_broker.bootstrap_servers, *own(name)) as registry:
@@ -137,3 +125,76 @@ def test_basic_auth_goes_on_to_the_leader(registry_broker: Broker, tmp_path: Pat
             assert registry.get("/subjects") == (401, 401)
             registry.http.auth = ("anna", "secret")
             registry.register("a", A)
+
+
+def test_registries_talk_https_to_each_other(registry_broker: Broker, tmp_path: Path) -> None:
+    """With a certificate of its own each: the follower shows it to the leader."""
+    known = Certificates.within(tmp_path)
+    given = (*own(unique("_https")), *known.settings)
+    verify = {"verify": known.trusting(known.client)}
+    with (
+        running(registry_broker.bootstrap_servers, *given, **verify) as first,
+        running(registry_broker.bootstrap_servers, *given, **verify) as second,
+    ):
+        assert first.url.startswith("https://") and second.url.startswith("https://")
+        leader = led_by([first, second])
+        follower = second if leader is first else first
+        id = follower.register("a", A)
+        assert leader.get("/subjects/a/versions/1")["id"] == id
+        client = SchemaRegistryClient(
+            {
+                "url": follower.url,
+                "ssl.ca.location": str(known.authority),
+                "ssl.certificate.location": str(known.client),
+                "ssl.key.location": str(known.client),
+            }
+        )
+        assert client.register_schema("b", Schema(json.dumps(B), "AVRO")) > id
+
+
+def test_no_write_that_was_acknowledged_is_lost_when_the_leader_is_killed(registry_broker: Broker) -> None:
+    """Three registries are written through while the one that leads is killed: each schema keeps the id it was given,
+    no two schemas have the same, and the two that are left agree."""
+    name, servers = unique("_killed"), registry_broker.bootstrap_servers
+    registries = [Running(servers, *own(name)) for _ in range(3)]
+    given: dict[str, int] = {}
+    going = threading.Event()
+
+    def write(registry: Running, number: int) -> None:
+        for turn in range(10_000):
+            if going.is_set():
+                return
+            schema = f"R{number}_{turn % 40}"
+            try:
+                answer = registry.post(f"/subjects/{schema}/versions", body(record("x:int", name=schema)))
+            except httpx.TransportError:
+                return  # it was killed
+            if isinstance(answer, dict):
+                assert given.setdefault(schema, answer["id"]) == answer["id"]
+
+    threads = [threading.Thread(target=write, args=(one, number)) for number, one in enumerate(registries)]
+    try:
+        leader = led_by(registries)
+        for thread in threads:
+            thread.start()
+        eventually(lambda: len(given) > 20)
+        leader.service.process.kill()
+        before = len(given)
+        eventually(lambda: len(given) > before + 20, 30.0)
+    finally:
+        going.set()
+        for thread in threads:
+            thread.join()
+        leader.kill()
+    left = [one for one in registries if one is not leader]
+    try:
+        for registry in left:
+            eventually(lambda: shown(registry, given) == given)  # noqa: B023
+        assert len(set(given.values())) == len(given)
+    finally:
+        for registry in left:
+            registry.stop()
+
+
+def shown(registry: Running, names: Iterable[str]) -> dict[str, Any]:
+    return {name: registry.get(f"/subjects/{name}/versions/1").get("id") for name in names}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -12,7 +14,9 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from moldau.testing import Broker
+from tests.certificates import Certificates
 from tests.registry.running import Running as Registry
+from tests.registry.running import running as running_registry
 from tests.rest.running import Running, running, unique, v2
 
 AVRO = json.dumps(
@@ -161,6 +165,53 @@ def test_bytes_that_no_registry_knows_are_told_of(typed: Running) -> None:
         typed.ask("POST", f"{instance}/assignments", {"partitions": [{"topic": topic, "partition": 0}]})
         assert typed.ask("GET", f"{instance}/records?timeout=5000") == (408, 40801)
         typed.ask("DELETE", instance)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bytes_that_end_early_are_told_of_and_what_follows_is_read(
+    typed: Running, rest_broker: Broker, rest_registry: Registry, case: Case
+) -> None:
+    format, schema, data, read, _, _ = case
+    topic = typed.topic()
+    kind = {"jsonschema": "JSON"}.get(format, format.upper())
+    id = rest_registry.register(f"{topic}-value", schema, schemaType=kind)
+    whole = {"value": {"type": format.upper(), "schema_id": id, "data": data}}
+    producer = Producer({"bootstrap.servers": rest_broker.bootstrap_servers})
+    producer.produce(topic, b"\0" + id.to_bytes(4, "big") + {"protobuf": b"\0\x12\x7fx"}.get(format, b'\x02"'))
+    producer.flush(10)
+    typed.stream(topic, whole)
+    instance = typed.instance(format=format)
+    typed.ask("POST", f"{instance}/assignments", {"partitions": [{"topic": topic, "partition": 0}]})
+    assert typed.ask("GET", f"{instance}/records?timeout=5000") == (408, 40801)
+    assert [row["value"] for row in typed.read(instance, 1)] == [read]
+    typed.ask("DELETE", instance)
+
+
+def test_proxy_and_registry_talk_https(rest_broker: Broker, tmp_path: Path) -> None:
+    """Each shows a certificate: whoever asks the proxy, and the proxy when it asks the registry."""
+    known = Certificates.within(tmp_path)
+    client = {"verify": known.trusting(known.client)}
+    trust = [f"schema.registry.ssl.ca.location={known.authority}"]
+    trust += [f"schema.registry.ssl.{part}.location={known.client}" for part in ("certificate", "key")]
+    own = unique("_https")
+    with (
+        running_registry(
+            rest_broker.bootstrap_servers,
+            *known.settings,
+            f"kafkastore.topic={own}",
+            f"schema.registry.group.id={own}",
+            **client,
+        ) as registry,
+        running(rest_broker.bootstrap_servers, *known.settings, *trust, registry=registry.url, **client) as proxy,
+    ):
+        assert proxy.url.startswith("https://")
+        topic = proxy.topic()
+        [report] = proxy.stream(topic, {"value": {"type": "AVRO", "schema": AVRO, "data": ORDER}})
+        assert report["error_code"] == 200, report
+        assert consume(proxy, topic, "avro", 1)[0]["value"] == WHOLE
+        assert registry.get("/subjects") == [f"{topic}-value"]
+        with pytest.raises(httpx.TransportError):
+            httpx.get(proxy.url, verify=known.trusting())
 
 
 def test_without_a_registry_the_formats_are_refused(rest: Running) -> None:
