@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from referencing.jsonschema import DRAFT7
 
 from .context import Context, SerdeError
 from .framing import frame, unframe
+from .json_bounded import MOST_STEPS, TooMuch, bounded, plain, start
 from .options import Options
 from .primitive import JSON
 from .registry import Registry, Schema
@@ -29,9 +31,15 @@ def validator(schema: Schema) -> Validator:
     """References are found by name among the registry's; nothing is fetched from anywhere else."""
     if schema.type != "JSON":
         raise SerdeError(f"the schema is {schema.type}, not JSON")
-    named = [(name, Resource.from_contents(json.loads(text), DRAFT7)) for name, text in schema.resolved]
+    named = [(name, _resource(json.loads(text))) for name, text in schema.resolved]
     document = json.loads(schema.text)
-    return validator_for(document, Draft7Validator)(document, registry=Resources().with_resources(named))
+    made = bounded(validator_for(document, Draft7Validator))
+    return made(plain(document), registry=Resources().with_resources(named))
+
+
+def _resource(document: Any) -> Resource[Any]:
+    """A schema that others refer to, found by the rules of its own dialect and checked by theirs."""
+    return DRAFT7.detect(document).create_resource(plain(document))
 
 
 def title(schema: Schema) -> str | None:
@@ -40,6 +48,7 @@ def title(schema: Schema) -> str | None:
 
 
 def check(schema: Schema, value: Any) -> None:
+    start()
     try:
         validator(schema).validate(value)
     except ValidationError as error:
@@ -48,6 +57,10 @@ def check(schema: Schema, value: Any) -> None:
         raise SerdeError(f"the schema refers to {error.ref!r}, which is not among its references") from None
     except RecursionError:
         raise SerdeError("the value, or its schema, nests too deeply") from None
+    except TooMuch:
+        raise SerdeError(f"the value takes more than {MOST_STEPS:,} steps to check against its schema") from None
+    except re.error as error:
+        raise SerdeError(f"a pattern of the schema cannot be read: {error}") from None
 
 
 def short(message: str) -> str:
