@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
+from moldau.cli.services import BootstrapServers, Overrides, StopWithStdin, run_service
+
 
 def cli(
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="The brokers, of Moldau or any Kafka.")
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where to listen: 127.0.0.1:8081. Port 0 takes any.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; repeatable.")
-    ] = None,
-    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+    overrides: Overrides = None,
+    stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Run a Schema Registry.
 
     When it serves it prints one line, `ready http://HOST:PORT`. Logs go to stderr. `moldau settings --scope registry`
     and `--scope http` list what --set knows.
     """
-    from moldau.cli.services import run_service
     from moldau.registry.process import serve
 
-    code = run_service(
-        "registry",
-        lambda: serve(
-            tuple(overrides or ()),
-            bootstrap_servers=bootstrap_servers,
-            listen=listen,
-            stop_with_stdin=stop_with_stdin,
-        ),
-    )
-    sys.stdout.flush()
-    raise typer.Exit(code)
+    given = {"bootstrap_servers": bootstrap_servers, "listen": listen}
+    run_service("registry", lambda: serve(tuple(overrides or ()), **given, stop_with_stdin=stop_with_stdin))

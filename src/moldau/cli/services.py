@@ -1,23 +1,39 @@
-"""What the commands that run a service share: logs, and a sentence for each mistake."""
+"""What the commands that run a service share: options, logs, and a sentence for each mistake."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
-from moldau.http import ServeError
+import typer
+
 from moldau.settings import SettingError
 
 OK, FAILED, MISUSED = 0, 1, 2
 
+BootstrapServers = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT,...", help="The brokers, of Moldau or any Kafka.")
+]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; repeatable.")]
+StopWithStdin = Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)]
 
-def run_service(name: str, serve: Callable[[], None]) -> int:
-    """Run it, and return the exit code."""
+
+def run_service(name: str, serve: Callable[[], None]) -> None:
+    """Run it, and leave with its exit code."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
     logging.getLogger("moldau").setLevel(logging.INFO)
+    code = _served(name, serve)
+    sys.stdout.flush()
+    raise typer.Exit(code)
+
+
+def _served(name: str, serve: Callable[[], None]) -> int:
+    from moldau.http import ServeError
+
     try:
         serve()
     except SettingError as error:
