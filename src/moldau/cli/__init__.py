@@ -57,12 +57,20 @@ COMMANDS = (
 def main() -> None:
     """The entry point: ends the process with the command's exit code."""
     arguments = sys.argv[1:]
-    code = _run_quickly(arguments)
+    code = _run_kafka_tool(arguments) if arguments and arguments[0].startswith("kafka-") else _run_quickly(arguments)
     if code is not None:
         sys.exit(code)
     from moldau.cli.application import application
 
     application(arguments)(arguments, prog_name="moldau")
+
+
+def _run_kafka_tool(arguments: list[str]) -> int | None:
+    """`moldau kafka-topics ...`: Kafka's own command lines."""
+    from moldau.cli import kafka
+
+    name = arguments[0].removesuffix(".sh")
+    return kafka.run(name, arguments[1:]) if name in kafka.TOOLS else None
 
 
 def _run_quickly(arguments: list[str]) -> int | None:

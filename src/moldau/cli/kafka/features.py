@@ -1,0 +1,132 @@
+"""kafka-features: levels of features, shown and changed."""
+
+from __future__ import annotations
+
+from moldau.cli.kafka.exceptions import words, words_of
+from moldau.cli.kafka.feature_facts import feature_dependencies, known_release, name_and_level, version_mapping
+from moldau.cli.kafka.flags import Flag, Options
+from moldau.cli.kafka.releases import METADATA, RELEASES, level_text, levels_of
+from moldau.cli.kafka.running import CONTROLLER, OK, Terse, connect
+from moldau.cli.kafka.subcommands import Command, ParsedTool
+from moldau.cli.operations import clusters, features
+from moldau.cli.operations.features import Direction
+from moldau.client import Client, ClientError
+
+
+def describe(options: Options) -> int:
+    try:
+        with connect(options) as client:
+            brokers = clusters.described(client).brokers
+            found, epoch = clusters.features(client, brokers[0].id)
+    except ClientError as error:
+        raise Terse(words_of(error)) from None
+    for one in found:
+        levels = [level_text(one.name, level) for level in (one.lowest, one.highest, one.level)]
+        print(
+            f"Feature: {one.name:<42}SupportedMinVersion: {levels[0]:<17}SupportedMaxVersion: {levels[1]:<17}"
+            f"FinalizedVersionLevel: {levels[2]:<17}Epoch: {epoch if epoch >= 0 else '-'}"
+        )
+    return OK
+
+
+def upgrade(options: Options) -> int:
+    return change("upgrade", options, Direction.UPGRADE)
+
+
+def downgrade(options: Options) -> int:
+    return change("downgrade", options, downwards(options))
+
+
+def downwards(options: Options) -> Direction:
+    return Direction.UNSAFE_DOWNGRADE if "unsafe" in options else Direction.SAFE_DOWNGRADE
+
+
+def change(verb: str, options: Options, direction: Direction) -> int:
+    if "release-version" in options and options.given("metadata", "feature"):
+        raise Terse("Can not specify `release-version` with other feature flags.")
+    wanted: dict[str, int] = {}
+    if "release-version" in options:
+        wanted = levels_of(known_release(options["release-version"]))
+        if direction is Direction.UPGRADE:
+            wanted = {name: level for name, level in wanted.items() if level > 0}
+    if "metadata" in options:
+        print(" `metadata` flag is deprecated and may be removed in a future release.")
+        wanted[METADATA] = RELEASES[known_release(options["metadata"])]
+    for text in options.all("feature"):
+        name, level = name_and_level(text)
+        if name in wanted:
+            raise Terse(f"Feature {name} was specified more than once.")
+        wanted[name] = level
+    return update(verb, options, wanted, direction)
+
+
+def disable(options: Options) -> int:
+    names = options.all("feature")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise Terse(f"Feature {twice[0]} was specified more than once.")
+    return update("disable", options, dict.fromkeys(names, 0), downwards(options))
+
+
+def update(verb: str, options: Options, wanted: dict[str, int], direction: Direction) -> int:
+    if not wanted:
+        raise Terse(f"You must specify at least one feature to {verb}")
+    dry = "dry-run" in options
+    with connect(options) as client:
+        done = guarded(client, wanted, direction, dry)
+    failures = 0
+    for name in sorted(done):
+        error, message = done[name]
+        if error:
+            what = f"disable {name}" if verb == "disable" else f"{verb} {name} to {wanted[name]}"
+            print(f"{'Can not' if dry else 'Could not'} {what}. {words(error, message)}")
+            failures += 1
+        else:
+            became = "disabled." if verb == "disable" else f"{verb}d to {wanted[name]}."
+            print(f"{name} {'can be' if dry else 'was'} {became}")
+    if failures:
+        raise Terse(f"{failures} out of {len(wanted)} operation(s) failed.")
+    return OK
+
+
+def guarded(
+    client: Client, wanted: dict[str, int], direction: Direction, dry: bool
+) -> dict[str, tuple[features.Error, str | None]]:
+    try:
+        return features.update(client, wanted, direction, validate_only=dry)
+    except ClientError as error:
+        raise Terse(words_of(error)) from None
+
+
+FEATURE = Flag("feature", "FEATURE", "a feature and its level, metadata.version=25; may be repeated", separator="\0")
+DRY_RUN = Flag("dry-run", help="only say whether it could be done")
+UNSAFE = Flag("unsafe", help="even if what is stored becomes unreadable")
+RELEASE = Flag("release-version", "RELEASE_VERSION", "all features as of this release, 4.0-IV3")
+OLD = Flag("metadata", "METADATA", "the level of metadata.version, by its release")
+
+TOOL = ParsedTool(
+    "kafka-features",
+    "kafka-features",
+    "This tool manages feature flags in Kafka.",
+    (
+        Flag("bootstrap-server", "BOOTSTRAP_SERVER", "the brokers to begin with"),
+        CONTROLLER,
+        Flag("command-config", "COMMAND_CONFIG", "settings of the client in a properties file"),
+    ),
+    (
+        Command("describe", "Describes the current active feature flags.", (), describe),
+        Command("upgrade", "Upgrade one or more feature flags.", (OLD, RELEASE, FEATURE, DRY_RUN), upgrade),
+        Command(
+            "downgrade", "Downgrade one or more feature flags.", (OLD, RELEASE, FEATURE, UNSAFE, DRY_RUN), downgrade
+        ),
+        Command("disable", "Disable one or more feature flags: level 0.", (FEATURE, UNSAFE, DRY_RUN), disable),
+        Command("version-mapping", "Show the levels of features as of a release.", (RELEASE,), version_mapping),
+        Command(
+            "feature-dependencies",
+            "Show what levels of features need.",
+            (Flag("feature", "FEATURE", FEATURE.help, required=True, separator="\0"),),
+            feature_dependencies,
+        ),
+    ),
+    one_of=("bootstrap-server", "bootstrap-controller"),
+    mistake="Command line error: {error}. Type --help for help.",
+)

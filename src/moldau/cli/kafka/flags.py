@@ -1,0 +1,189 @@
+"""A tool of Kafka's as rows: its flags, and how a command line is read by them.
+
+Most of Kafka's tools read their flags by the rules of joptsimple: `--flag value` and `--flag=value`, one dash for two,
+no abbreviations, flags in any order, and a value that is not of its type is told when it is asked for. What a flag
+means is not known here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+IS_DEPRECATED = "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
+HAS_BEEN_DEPRECATED = "Option --{old} has been deprecated and will be removed in a future version. Use --{new} instead."
+
+
+class Mistake(Exception):
+    """A command line that cannot be read."""
+
+
+class Usage(Exception):
+    """A command line that asks for something impossible: told together with the flags there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag. `argument` says what follows it, nothing for a switch; `refused` why Moldau does not take it."""
+
+    name: str
+    argument: str = ""
+    help: str = ""
+    type: type[int] | type[str] | type[float] = str
+    default: Any = None
+    optional: bool = False  # the argument may be left out
+    required: bool = False
+    separator: str = ""  # between several values in one argument
+    beside: tuple[str, ...] = ()  # one of these must be given too
+    many: bool = False  # several arguments follow it
+    short: str = ""  # one letter for the same
+    since: str = ""
+    deprecated: str = ""  # what to use instead
+    refused: str = ""
+
+    def parse(self, text: str) -> Any:
+        try:
+            return self.type(text)
+        except ValueError:
+            raise Mistake(f"Cannot parse argument '{text}' of option {self.name}") from None
+
+
+COMMON = (Flag("help", help="Show the flags."), Flag("version", help="Show the version of Kafka that this is."))
+
+
+def tell_in_line(tool: Tool, sentence: str) -> int:
+    """How most tools tell of a command line that cannot be read; the exit code."""
+    print(sentence, file=sys.stderr)
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool: what it is for, its flags, and what runs it. `run` gets the options and returns the exit code."""
+
+    name: str
+    about: str
+    flags: tuple[Flag, ...]
+    run: Callable[[Options], int]
+    mistaken: Callable[[Tool, str], int] = tell_in_line
+    warning: str = IS_DEPRECATED
+
+    def start(self, arguments: list[str]) -> int:
+        from moldau.cli.kafka.running import run_tool
+
+        return run_tool(self, arguments)
+
+    def flag(self, name: str) -> Flag | None:
+        return next((flag for flag in (*self.flags, *COMMON) if flag.name == name), None)
+
+
+class Options:
+    """The flags that were given: `options["topic"]` is a value or the default, `name in options` says if it was."""
+
+    __slots__ = ("_found", "arguments", "command", "tool")
+
+    def __init__(
+        self, tool: Tool, found: dict[str, list[str]], arguments: Sequence[str], command: Sequence[str]
+    ) -> None:
+        self.tool = tool
+        self._found = found
+        self.arguments = tuple(arguments)  # what is no flag
+        self.command = tuple(command)  # the whole line, as it was given
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._found
+
+    def __getitem__(self, name: str) -> Any:
+        """The one value of a flag."""
+        values = self.all(name)
+        if len(values) > 1:
+            raise Mistake(f"Found multiple arguments for option {name}, but you asked for only one")
+        return values[0] if values else self._row(name).default
+
+    def all(self, name: str) -> list[Any]:
+        """All values of a flag, in the order in which they were given."""
+        flag = self._row(name)
+        texts = self._found.get(name, [])
+        if flag.separator:
+            texts = [part for text in texts for part in text.split(flag.separator)]
+        return [flag.parse(text) for text in texts]
+
+    def given(self, *names: str) -> list[str]:
+        """Those of the flags that were given."""
+        return [name for name in names if name in self._found]
+
+    def _row(self, name: str) -> Flag:
+        flag = self.tool.flag(name)
+        assert flag is not None, f"{self.tool.name} has no flag {name}"
+        return flag
+
+
+def read(tool: Tool, arguments: Sequence[str]) -> Options:
+    """The options of a command line."""
+    found: dict[str, list[str]] = {}
+    others: list[str] = []
+    rest = list(reversed(arguments))
+    while rest:
+        token = rest.pop()
+        if token == "--":
+            others += reversed(rest)
+            break
+        if len(token) > 1 and token[0] == "-":
+            _take(tool, token, rest, found)
+        else:
+            others.append(token)
+    if not {"help", "version"} & found.keys() and (lacking := _lacking(tool, found)):
+        raise Mistake(f"Missing required option(s) [{', '.join(lacking)}]")
+    if lost := _lost(tool, found):
+        raise Mistake(f"Option(s) [{', '.join(lost)}] are unavailable given other options on the command line")
+    return Options(tool, found, others, arguments)
+
+
+def _take(tool: Tool, token: str, rest: list[str], found: dict[str, list[str]]) -> None:
+    name, equals, value = token.lstrip("-").partition("=") if token.startswith("--") else token[1:].partition("=")
+    flag = tool.flag(name)
+    if flag is None:
+        raise Mistake(f"{name if token.startswith('--') else name[:1]} is not a recognized option")
+    if flag.refused:
+        raise Usage(f"Option {name} is not supported: {flag.refused}")
+    values = found.setdefault(name, [])
+    if not flag.argument:
+        return
+    if equals:
+        values.append(value)
+    elif not flag.optional:
+        if not rest:
+            raise Mistake(f"Option {name} requires an argument")
+        values.append(rest.pop())
+    elif rest and not (rest[-1].startswith("-") and len(rest[-1]) > 1):
+        values.append(rest.pop())
+
+
+def _lacking(tool: Tool, found: dict[str, list[str]]) -> list[str]:
+    return [flag.name for flag in tool.flags if flag.required and flag.name not in found]
+
+
+def _lost(tool: Tool, found: dict[str, list[str]]) -> list[str]:
+    rows = (flag for flag in tool.flags if flag.beside and flag.name in found)
+    return [flag.name for flag in rows if not found.keys() & set(flag.beside)]
+
+
+def require(options: Options, *names: str) -> None:
+    """Refuse a command line that lacks one of the flags."""
+    for name in names:
+        if name not in options:
+            raise Usage(f'Missing required argument "[{name}]"')
+
+
+def forbid(options: Options, used: str, others: Iterable[str]) -> None:
+    """Refuse a command line that has both a flag and one of the others."""
+    if used in options:
+        for name in options.given(*(other for other in others if other != used)):
+            raise Usage(f'Option "[{used}]" can\'t be used with option "[{name}]"')
+
+
+def key_values(texts: Iterable[str]) -> dict[str, str]:
+    """`key=value` arguments; a value may be left out."""
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}

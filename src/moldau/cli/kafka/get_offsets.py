@@ -1,0 +1,128 @@
+"""kafka-get-offsets: offsets of partitions, by place or time."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+
+from moldau.cli.kafka.exceptions import spoken, words_of
+from moldau.cli.kafka.flags import Flag, Options, Tool, require
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, complain, connect
+from moldau.cli.kafka.topic_filter import TopicFilter
+from moldau.cli.operations import TopicPartition, offsets, topics
+from moldau.client import Client, ClientError
+
+TIMES = {
+    "earliest": offsets.EARLIEST,
+    "latest": offsets.LATEST,
+    "max-timestamp": offsets.MAX_TIMESTAMP,
+    "earliest-local": offsets.EARLIEST_LOCAL,
+    "latest-tiered": offsets.LATEST_TIERED,
+    "earliest-pending-upload": offsets.EARLIEST_PENDING_UPLOAD,
+}
+MOST = 2**31 - 1
+_RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
+Allows = Callable[[TopicPartition], bool]
+
+
+def run(options: Options) -> int:
+    require(options, "bootstrap-server")
+    try:
+        wanted, time = chosen(options), moment(options["time"])
+        with connect(options, client_id="GetOffsetShell") as client:
+            print_offsets(client, options, wanted, time)
+    except Terse as error:
+        return complain(f"Error occurred: {error}")
+    except ClientError as error:
+        return complain(f"Error occurred: {spoken(error.error, words_of(error))}")
+    return OK
+
+
+def chosen(options: Options) -> Allows:
+    """Which partitions are meant."""
+    if "topic-partitions" in options:
+        if options.given("topic", "partitions"):
+            raise Terse("--topic-partitions cannot be used with --topic or --partitions")
+        rules = [rule(text) for text in options["topic-partitions"].split(",")]
+        return lambda place: any(allows(place) for allows in rules)
+    names = TopicFilter(options["topic"] or ".*")
+    numbers = partition_numbers(options["partitions"] or "")
+    return lambda place: names.allows(place[0]) and (not numbers or place[1] in numbers)
+
+
+def partition_numbers(text: str) -> set[int]:
+    parts = text.split(",") if text else []
+    if not all(re.fullmatch(r"[+-]?\d+", part) for part in parts):
+        raise Terse(f"--partitions expects a comma separated list of numeric partition ids, but received: {text}")
+    return {int(part) for part in parts}
+
+
+def rule(text: str) -> Allows:
+    """`topic:1`, `topic:0-3`, `topic:5-`, `topic`, `:2`: the topic is a regular expression."""
+    match = _RULE.fullmatch(text)
+    if not match:
+        raise Terse(f"Invalid rule specification: {text}")
+    names = TopicFilter(match[1] or ".*")
+    one = int(match[2]) if match[2] else None
+    first, end = (one, one + 1) if one is not None else (int(match[3] or 0), int(match[4] or MOST))
+    return lambda place: names.allows(place[0]) and first <= place[1] < end
+
+
+def moment(text: str) -> int:
+    if text in TIMES:
+        return TIMES[text]
+    if not re.fullmatch(r"[+-]?\d{1,19}", text):
+        signs = (
+            "-1 or latest / -2 or earliest / -3 or max-timestamp / -4 or earliest-local / -5 or latest-tiered / "
+            "-6 or earliest-pending-upload"
+        )
+        raise Terse(f"Malformed time argument {text}. Please use {signs}, or a specified long format timestamp")
+    return int(text)
+
+
+def print_offsets(client: Client, options: Options, wanted: Allows, time: int) -> None:
+    there = topics.listed(client, internal="exclude-internal-topics" not in options)
+    places = [(topic.name, part.index) for topic in there for part in topic.partitions]
+    places = [place for place in places if wanted(place)]
+    if not places:
+        raise Terse("Could not match any topic-partitions with the specified filters")
+    found = offsets.at(client, dict.fromkeys(places, time))
+    for topic, partition in sorted(found, key=lambda place: f"{place[0]}-{place[1]}"):
+        offset = found[topic, partition]
+        if offset.error:
+            why = f"due to error: {spoken(offset.error)}"
+            print(f"Skip getting offsets for topic-partition {topic}-{partition} {why}", file=sys.stderr)
+        elif offset.offset >= 0:
+            print(f"{topic}:{partition}:{offset.offset}")
+
+
+def mistaken(tool: Tool, sentence: str) -> int:
+    print(f"Error occurred: {sentence}", file=sys.stderr)
+    return FAILED
+
+
+TOOL = Tool(
+    "kafka-get-offsets",
+    "An interactive shell for getting topic-partition offsets.",
+    (
+        BOOTSTRAP,
+        COMMAND_CONFIG,
+        Flag(
+            "topic-partitions",
+            "topic1:1,topic2:0-3,topic3",
+            "Which partitions: a regular expression of topics, and behind a colon a number or a range without its end.",
+        ),
+        Flag("topic", "topic", "Which topics, as a regular expression."),
+        Flag("partitions", "partition ids", "Which partitions of them, with commas."),
+        Flag(
+            "time",
+            "timestamp",
+            "Milliseconds, latest, earliest, max-timestamp, earliest-local, latest-tiered or earliest-pending-upload.",
+            default="latest",
+        ),
+        Flag("exclude-internal-topics", help="Leave internal topics out."),
+    ),
+    run,
+    mistaken,
+)

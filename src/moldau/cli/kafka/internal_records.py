@@ -1,0 +1,110 @@
+"""Records of internal topics as text, in the forms of Kafka's dump tool and of its message formatters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.cli.kafka.record_json import compact, to_json
+from moldau.wire import codec, messages, schema
+from moldau.wire.errors import WireError
+
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+SHARES, METADATA = "__share_group_state", "__cluster_metadata"
+OLD_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
+STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
+STATES += ("PrepareEpochFence",)
+EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+Text = tuple[str | None, str | None]
+
+
+class Unknown(Exception):
+    """A record of a type that nobody knows; `number` is what it calls itself."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def key_of(topic: str, key: bytes) -> tuple[int, Any]:
+    """The type of a coordinator's record, and its key; a key says its type where others say their version."""
+    number = int.from_bytes(key[:2], signed=True)
+    known = schema.records(topic)
+    kind = OFFSET_KEY if topic == OFFSETS and number == OLD_OFFSET_KEY else number
+    if len(key) < 2 or ("coordinator-key", kind) not in known:
+        raise Unknown(number)
+    cls = messages.record_class(topic, "coordinator-key", kind)
+    return number, codec.decode(cls, 0, key, 2)
+
+
+def value_of(topic: str, number: int, value: bytes) -> tuple[int, Any]:
+    """The version of a coordinator's record, and its value."""
+    kind = OFFSET_KEY if topic == OFFSETS and number == OLD_OFFSET_KEY else number
+    version = int.from_bytes(value[:2], signed=True)
+    return version, codec.decode(messages.record_class(topic, "coordinator-value", kind), version, value, 2)
+
+
+def dump_coordinator(topic: str, label: str, offset: int, key: bytes | None, value: bytes | None) -> Text:
+    """Key and payload as the dump tool prints them; `label` is how it calls the version of a value."""
+    try:
+        number, read = key_of(topic, key or b"")
+        text = compact({"type": str(number), "data": to_json(read, 0)})
+        if value is None:
+            return text, "<DELETE>"
+        version, found = value_of(topic, number, value)
+        document = to_json(found, version)
+        if topic == OFFSETS and number == GROUP_KEY:
+            embed(document)
+        return text, compact({label: str(version), "data": document})
+    except Unknown as error:
+        return f"Unknown record type {error.number} at offset {offset}, skipping.", None
+    except WireError as error:
+        return f"Error at offset {offset}, skipping. {error}", None
+
+
+def embed(document: dict[str, Any]) -> None:
+    """Put what members of a consumer group said in the place of its bytes."""
+    import base64
+
+    if document.get("protocolType") != "consumer":
+        return
+    for member in document.get("members") or ():
+        for name, cls in EMBEDDED.items():
+            data = base64.b64decode(member.get(name) or "")
+            version = int.from_bytes(data[:2], signed=True)
+            try:
+                found = codec.decode_from(messages.message(cls), version, data, 2)[0]
+            except (WireError, KeyError):
+                continue
+            member[name] = to_json(found, version)
+
+
+def dump_transaction(offset: int, key: bytes | None, value: bytes | None) -> Text:
+    try:
+        _, read = key_of(TRANSACTIONS, key or b"")
+    except Unknown as error:
+        return f"unknown::version={error.number}", None
+    name = f"transaction_metadata::transactionalId={read.transactional_id}"
+    if value is None:
+        return name, "<DELETE>"
+    _, found = value_of(TRANSACTIONS, 0, value)
+    places = [f"{row.topic}-{part}" for row in found.transaction_partitions or () for part in row.partition_ids]
+    state = STATES[found.transaction_status] if 0 <= found.transaction_status < len(STATES) else "Unknown"
+    return name, (
+        f"producerId:{found.producer_id},producerEpoch:{found.producer_epoch},state={state},"
+        f"partitions=[{','.join(places)}],txnLastUpdateTimestamp={found.transaction_last_update_timestamp_ms},"
+        f"txnTimeoutMs={found.transaction_timeout_ms}"
+    )
+
+
+def dump_metadata(offset: int, key: bytes | None, value: bytes | None) -> Text:
+    """A record of the cluster's metadata, which has no key."""
+    try:
+        data = value or b""
+        if len(data) < 3 or data[0] != 1:
+            raise WireError("it is no metadata record")
+        cls = messages.record_class(METADATA, "metadata", data[1])
+        found = codec.decode(cls, data[2], data, 3)
+    except (WireError, KeyError) as error:
+        return None, f"Error at {offset}, skipping. {error}"
+    name = "".join(f"_{one}" if one.isupper() else one.upper() for one in cls.__name__).lstrip("_")
+    return None, compact({"type": name, "version": data[2], "data": to_json(found, data[2])})

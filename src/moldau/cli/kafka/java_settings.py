@@ -1,0 +1,130 @@
+"""Settings of Kafka's Java clients under the names that librdkafka and `moldau.client` have for them.
+
+Files for `--command-config` are written for Java. What has another name is translated, what only a JVM can use
+(keystores of its own formats, login modules, callback classes) is refused with a sentence, and what no client here
+has a use for is let pass, as the Java tools do with names that they do not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from moldau.settings import CLIENT, SettingError, client_inert_names, rows
+
+MOST_BYTES = 1 << 20  # of a file of settings
+
+# Java's name -> ours; the value stays.
+RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "max.request.size": "message.max.bytes",
+}
+ASSIGNORS = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+LOGIN_MODULES = ("PlainLoginModule", "ScramLoginModule")
+OAUTH = "OAuthBearerLoginModule"
+_JAAS = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\s*(.*?)\s*;\s*", re.DOTALL)
+_JAAS_PAIR = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;]+))""")
+
+
+def translated(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a Java client as those of a client here."""
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        if special := SPECIAL.get(name):
+            found |= special(name, value, given)
+        else:
+            found[RENAMED.get(name, name)] = value
+    known = {*rows(CLIENT), *client_inert_names()} | {alias for row in rows(CLIENT).values() for alias in row.chain}
+    return {name: value for name, value in found.items() if name in known}
+
+
+def read_file(path: str) -> dict[str, str]:
+    """The pairs of a properties file."""
+    from moldau.settings.properties import read_properties
+
+    if Path(path).stat().st_size > MOST_BYTES:
+        raise SettingError(path, None, f"a file of settings has at most {MOST_BYTES} bytes")
+    return read_properties(path)
+
+
+def _jaas(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    """User and password out of a line for Java's login modules."""
+    match = _JAAS.fullmatch(value)
+    if not match:
+        raise SettingError(name, None, 'it is written `Module required username="..." password="...";`')
+    module = match[1].rpartition(".")[2]
+    pairs = {key: _unquoted(one, two, bare) for key, one, two, bare in _JAAS_PAIR.findall(match[3])}
+    if module == OAUTH:
+        return _unsecured(pairs)
+    if module not in LOGIN_MODULES:
+        raise SettingError(name, None, f"{module} needs a JVM; PlainLoginModule and ScramLoginModule are understood")
+    return {"sasl.username": pairs.get("username", ""), "sasl.password": pairs.get("password", "")}
+
+
+def _unquoted(one: str, two: str, bare: str) -> str:
+    return re.sub(r"\\(.)", r"\1", one or two) if one or two else bare
+
+
+def _unsecured(pairs: Mapping[str, str]) -> dict[str, str]:
+    subject = pairs.get("unsecuredLoginStringClaim_sub")
+    if subject is None:
+        raise SettingError("sasl.jaas.config", None, "OAUTHBEARER works with unsecuredLoginStringClaim_sub alone here")
+    return {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={subject}"}
+
+
+def _pem(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    """A store that is a PEM file; Java's own formats are for Java."""
+    kind = given.get(name.replace("location", "type"), "JKS").upper()
+    if kind != "PEM":
+        how = f"keytool -exportcert -rfc -keystore {value}" if "trust" in name else f"openssl pkcs12 -in {value} -nodes"
+        why = f"a store of type {kind} is readable for Java alone; write it as PEM ({how}) and set"
+        raise SettingError(name, value, f"{why} {name.replace('location', 'type')}=PEM")
+    if name == "ssl.truststore.location":
+        return {"ssl.ca.location": value}
+    return {"ssl.certificate.location": value, "ssl.key.location": value}
+
+
+def _hostname_check(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value.lower() or "none"}
+
+
+def _assignors(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    classes = [text.strip() for text in value.split(",") if text.strip()]
+    return {name: ",".join(ASSIGNORS.get(one, one) for one in classes)}
+
+
+def _memory(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    return {"queue.buffering.max.kbytes": str(max(1, int(value) // 1024))} if value.isdigit() else {}
+
+
+def _callback(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    raise SettingError(name, value, "classes of Java cannot be run here; take the line out")
+
+
+def _unless_empty(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value} if value else {}
+
+
+SPECIAL: dict[str, Callable[[str, str, Mapping[str, str]], dict[str, str]]] = {
+    "sasl.jaas.config": _jaas,
+    "ssl.truststore.location": _pem,
+    "ssl.keystore.location": _pem,
+    "ssl.endpoint.identification.algorithm": _hostname_check,
+    "partition.assignment.strategy": _assignors,
+    "buffer.memory": _memory,
+    "sasl.client.callback.handler.class": _callback,
+    "sasl.login.callback.handler.class": _callback,
+    "sasl.login.class": _callback,
+    "ssl.cipher.suites": _unless_empty,
+}

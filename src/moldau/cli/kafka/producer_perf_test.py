@@ -1,0 +1,247 @@
+"""kafka-producer-perf-test: how fast records are written, and how long each takes."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from moldau.cli.kafka import clients
+from moldau.cli.kafka.flags import Flag, Options, key_values
+from moldau.cli.kafka.running import COMMAND_CONFIG, OK, Terse
+from moldau.cli.kafka.subcommands import ParsedTool
+
+WINDOW_MS = 5000
+SAMPLES = 500_000
+TRANSACTION_MS = 3000
+MOST_BYTES = 1 << 30  # of a file of payloads
+LETTERS = bytes(range(65, 91))
+VARIANTS = 1000  # payloads of random letters that are made in advance: to make each would be measured
+
+
+def run(options: Options) -> int:
+    check(options)
+    settings, transactional = producer_settings(options)
+    measure(options, settings, transactional)
+    return OK
+
+
+def check(options: Options) -> None:
+    for old, new in (("producer-props", "command-property"), ("producer.config", "command-config")):
+        if old in options and new in options:
+            raise Terse(f"Options --{old} and --{new} cannot be specified together.")
+    if options["num-records"] <= 0:
+        raise Terse("--num-records should be greater than zero")
+    if options["record-size"] is not None and options["record-size"] <= 0:
+        raise Terse("--record-size should be greater than zero")
+    if options["warmup-records"] >= options["num-records"]:
+        raise Terse(
+            "The value for --warmup-records must be strictly fewer than the number of records in the test, "
+            "--num-records."
+        )
+    duration = options["transaction-duration-ms"]
+    if duration is not None and duration <= 0:
+        raise Terse("--transaction-duration-ms should be greater than zero")
+
+
+def producer_settings(options: Options) -> tuple[dict[str, Any], bool]:
+    """The producer's settings, and whether it writes in transactions."""
+    from moldau.cli.kafka.java_settings import read_file
+
+    file = options["command-config"] or options["producer.config"]
+    pairs = options.all("command-property") + options.all("producer-props")
+    for pair in pairs:
+        if pair.count("=") != 1 or not pair.partition("=")[2]:
+            raise Terse(f"Invalid property: {pair}")
+    given = {"client.id": "perf-producer-client", **(read_file(file) if file else {}), **key_values(pairs)}
+    if "bootstrap-server" in options:
+        given["bootstrap.servers"] = options["bootstrap-server"]
+    if "bootstrap.servers" not in given:
+        raise Terse(
+            "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or "
+            "--command-config must be specified."
+        )
+    if "transactional-id" in options:
+        given["transactional.id"] = options["transactional-id"]
+    elif "transaction-duration-ms" in options:
+        given.setdefault("transactional.id", f"performance-producer-{uuid.uuid4()}")
+    if given.get("acks", "all") in ("all", "-1"):
+        given.setdefault("enable.idempotence", "true")
+    return clients.librdkafka(given, "Producer"), "transactional.id" in given
+
+
+def payloads(options: Options) -> Callable[[int], bytes]:
+    """The payload of each record."""
+    if "payload-file" in options:
+        kept = read_payloads(options["payload-file"], options["payload-delimiter"])
+        return lambda number: random.choice(kept)
+    if options["record-size"] is not None:
+        made = [bytes(random.choices(LETTERS, k=options["record-size"])) for _ in range(VARIANTS)]
+        return lambda number: made[number % VARIANTS]
+    return lambda number: b"%d" % number
+
+
+def read_payloads(name: str, delimiter: str) -> list[bytes]:
+    path = Path(name)
+    print(f"Reading payloads from: {path.absolute()}")
+    if not path.exists() or not 0 < path.stat().st_size <= MOST_BYTES:
+        raise Terse("File does not exist or empty file provided.")
+    parts = path.read_text(errors="replace").split(delimiter.encode().decode("unicode_escape"))
+    while parts and not parts[-1]:
+        parts.pop()
+    print(f"Number of messages read: {len(parts)}")
+    return [part.encode() for part in parts]
+
+
+class Stats:
+    """Latencies and rates, of a window and of all; the first records may only warm up."""
+
+    def __init__(self, count: int) -> None:
+        self.start = self.window_start = now_ms()
+        self.sampling = count // min(count, SAMPLES)
+        self.latencies: list[int] = []
+        self.seen = self.count = self.bytes = self.total = self.most = 0
+        self.window_count = self.window_bytes = self.window_total = self.window_most = 0
+
+    def record(self, latency: int, size: int, time_ms: int) -> None:
+        self.count += 1
+        self.bytes += size
+        self.total += latency
+        self.most = max(self.most, latency)
+        self.window_count += 1
+        self.window_bytes += size
+        self.window_total += latency
+        self.window_most = max(self.window_most, latency)
+        if self.seen % self.sampling == 0:
+            self.latencies.append(latency)
+        self.seen += 1
+        if time_ms - self.window_start >= WINDOW_MS:
+            self.print_window(time_ms)
+
+    def print_window(self, time_ms: int) -> None:
+        elapsed = max(1, time_ms - self.window_start)
+        rate = 1000.0 * self.window_count / elapsed
+        megabytes = 1000.0 * self.window_bytes / elapsed / (1024 * 1024)
+        average = self.window_total / max(1, self.window_count)
+        print(
+            f"{self.window_count} records sent, {rate:.1f} records/sec ({megabytes:.2f} MB/sec), "
+            f"{average:.1f} ms avg latency, {self.window_most:.1f} ms max latency.",
+            flush=True,
+        )
+        self.window_start = time_ms
+        self.window_count = self.window_bytes = self.window_total = self.window_most = 0
+
+    def total_line(self) -> str:
+        elapsed = max(1, now_ms() - self.start)
+        rate = 1000.0 * self.count / elapsed
+        megabytes = 1000.0 * self.bytes / elapsed / (1024 * 1024)
+        kept = sorted(self.latencies) or [0]
+        half, most, nearly, last = (kept[min(int(p * len(kept)), len(kept) - 1)] for p in (0.5, 0.95, 0.99, 0.999))
+        return (
+            f"{self.count} records sent, {rate:.1f} records/sec ({megabytes:.2f} MB/sec), "
+            f"{self.total / max(1, self.count):.2f} ms avg latency, {self.most:.2f} ms max latency, "
+            f"{half} ms 50th, {most} ms 95th, {nearly} ms 99th, {last} ms 99.9th."
+        )
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def measure(options: Options, settings: dict[str, Any], transactional: bool) -> None:
+    from confluent_kafka import Producer
+
+    warming = options["warmup-records"]
+    stats = Stats(options["num-records"])
+    steady = None if not warming else Stats(options["num-records"] - warming)
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is None:
+            latency, size, time_ms = round(message.latency() * 1000), len(message.value()), now_ms()
+            stats.record(latency, size, time_ms)
+            if steady is not None and stats.count > warming:
+                if not steady.count:
+                    steady.start = steady.window_start = time_ms
+                steady.record(latency, size, time_ms)
+        else:
+            print(f"org.apache.kafka.common.KafkaException: {error.str()}")
+
+    producer = Producer({**settings, "on_delivery": delivered})
+    if transactional:
+        producer.init_transactions()
+    send(producer, options, transactional)
+    producer.flush()
+    print(stats.total_line())
+    if steady is not None:
+        print("Steady state " + steady.total_line())
+
+
+def send(producer: Any, options: Options, transactional: bool) -> None:
+    topic, payload = options["topic"], payloads(options)
+    duration_ms = options["transaction-duration-ms"] or TRANSACTION_MS
+    began = 0
+    for number in paced(options["num-records"], options["throughput"]):
+        if transactional and not began:
+            producer.begin_transaction()
+            began = now_ms()
+        value = payload(number)
+        while True:
+            try:
+                producer.produce(topic, value)
+                break
+            except BufferError:
+                producer.poll(0.05)
+        producer.poll(0)
+        if transactional and now_ms() - began >= duration_ms:
+            producer.commit_transaction()
+            began = 0
+    if transactional and began:
+        producer.commit_transaction()
+
+
+def paced(count: int, rate: float) -> Iterator[int]:
+    """The numbers of records, not faster than so many a second; a rate below 0 is none."""
+    start = time.monotonic()
+    for number in range(count):
+        yield number
+        if rate >= 0:
+            ahead = (number + 1) / max(rate, 1e-9) - (time.monotonic() - start)
+            if ahead > 0.002:
+                time.sleep(ahead)
+
+
+TOOL = ParsedTool(
+    "kafka-producer-perf-test",
+    "producer-performance",
+    "This tool is used to verify the producer performance. To enable transactions, name a transactional id or a "
+    "duration of transactions.",
+    (
+        Flag("topic", "TOPIC", "write to this topic", required=True),
+        Flag("num-records", "NUM-RECORDS", "how many records", int, required=True),
+        Flag("record-size", "RECORD-SIZE", "bytes of a record", int),
+        Flag("payload-file", "PAYLOAD-FILE", "records out of a file, in any order"),
+        Flag("payload-monotonic", help="records are numbers that grow"),
+        Flag("payload-delimiter", "PAYLOAD-DELIMITER", "what parts records in the file", default="\\n"),
+        Flag("throughput", "THROUGHPUT", "records a second, -1 as many as possible", float, required=True),
+        Flag("bootstrap-server", "BOOTSTRAP-SERVERS", "the brokers to begin with", since="4.2"),
+        Flag("producer-props", "PROP-NAME=PROP-VALUE", "settings", many=True, deprecated="command-property"),
+        Flag("command-property", "PROP-NAME=PROP-VALUE", "settings of the producer", many=True, since="4.2"),
+        Flag("producer.config", "CONFIG-FILE", "settings in a file", deprecated="command-config"),
+        COMMAND_CONFIG,
+        Flag(
+            "print-metrics",
+            help="print also what the producer counts",
+            refused="librdkafka counts other things than Java's producer; see statistics.interval.ms.",
+        ),
+        Flag("transactional-id", "TRANSACTIONAL-ID", "write in transactions under this id"),
+        Flag("transaction-duration-ms", "TRANSACTION-DURATION", "how long a transaction lasts", int),
+        Flag("warmup-records", "WARMUP-RECORDS", "records that are not counted as steady", int, 0, since="4.2"),
+        Flag("reporting-interval", "INTERVAL-MS", "time between two lines", int, WINDOW_MS, since="4.2"),
+    ),
+    run=run,
+    helps=True,
+    one_of=("record-size", "payload-file", "payload-monotonic"),
+)

@@ -1,0 +1,54 @@
+"""Messages of the protocol's table as JSON, in the form that Kafka's own converters give them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from moldau.wire.schema import Field, Message, Struct
+
+
+def to_json(message: Any, version: int) -> dict[str, Any]:
+    """The fields that a version has; tagged ones only where they differ from their default."""
+    spec: Message | Struct = message.SCHEMA
+    found: dict[str, Any] = {}
+    for field in spec.fields:
+        value = getattr(message, field.name)
+        if field.at(version) and not (field.tag is not None and _is_default(field, value)):
+            found[json_name(field.name)] = _value(field, value, version)
+    return found
+
+
+def json_name(name: str) -> str:
+    """`topic_id` is topicId in Kafka's JSON."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _is_default(field: Field, value: Any) -> bool:
+    if field.is_array:
+        return value is None if field.default is None else value is not None and len(value) == 0
+    return value == field.default
+
+
+def _value(field: Field, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if field.is_array:
+        return [_item(field.item, one, version) for one in value]
+    return _item(field.item, value, version)
+
+
+def _item(kind: str, value: Any, version: int) -> Any:
+    match kind:
+        case "uuid":
+            return base64.urlsafe_b64encode(bytes(value)).decode().rstrip("=")
+        case "bytes" | "records":
+            return base64.b64encode(bytes(value)).decode()
+        case _:
+            return to_json(value, version) if hasattr(value, "SCHEMA") else value

@@ -1,0 +1,99 @@
+"""kafka-server-start and kafka-server-stop: a broker of Moldau by Kafka's own commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+from moldau.cli.kafka.running import FAILED, OK, complain, run_guarded
+
+USAGE = "USAGE: kafka-server-start [-daemon] server.properties [--override property=value]*"
+SERVER = re.compile(
+    r"\s(-m moldau broker|\S*moldau broker|\S*kafka-server-start(\.sh)?|-m moldau kafka-server-start)\s"
+)
+
+
+class Start:
+    """`kafka-server-start [-daemon] server.properties [--override name=value]...`"""
+
+    name = "kafka-server-start"
+
+    def start(self, arguments: list[str]) -> int:
+        return run_guarded(lambda: self._run(arguments))
+
+    def _run(self, arguments: list[str]) -> int:
+        rest = list(arguments)
+        daemon = rest[:1] == ["-daemon"]
+        rest = rest[1:] if daemon else rest
+        if not rest or rest[0] in ("--help", "-h"):
+            return complain(USAGE)
+        config, overrides, rest = rest[0], [], rest[1:]
+        while rest:
+            if rest[0] != "--override" or len(rest) < 2:
+                return complain(f"Found non argument parameters: {','.join(rest)}")
+            overrides.append(rest[1])
+            rest = rest[2:]
+        return _detach(arguments[1:]) if daemon else _serve(config, overrides)
+
+
+def _serve(config: str, overrides: list[str]) -> int:
+    from moldau.broker import process
+
+    return process.run(process.Options(config=config, overrides=tuple(overrides)))
+
+
+def _detach(arguments: list[str]) -> int:
+    """The same in the background, its log in kafkaServer.out, as Kafka's script does."""
+    folder = os.environ.get("LOG_DIR", "logs")
+    os.makedirs(folder, exist_ok=True)
+    command = [sys.executable, "-m", "moldau", "kafka-server-start", *arguments]
+    with open(os.path.join(folder, "kafkaServer.out"), "ab") as out:
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+    return OK
+
+
+class Stop:
+    """`kafka-server-stop [--process-role=...] [--node-id=...]`: ask the brokers of this user to end."""
+
+    name = "kafka-server-stop"
+
+    def start(self, arguments: list[str]) -> int:
+        return run_guarded(lambda: self._run(arguments))
+
+    def _run(self, arguments: list[str]) -> int:
+        pairs = (word.removeprefix("--").partition("=") for word in arguments)
+        wanted = {name: value for name, _, value in pairs}
+        if unknown := wanted.keys() - {"node-id", "process-role"}:
+            return complain(f"Unknown option --{sorted(unknown)[0]}; there are --node-id and --process-role")
+        found = servers(_processes(), wanted.get("node-id"))
+        if not found:
+            print("No kafka server to stop")
+            return FAILED
+        for pid in found:
+            os.kill(pid, signal.SIGTERM)
+        return OK
+
+
+def _processes() -> list[str]:
+    """A line for each process of this user: its number and its command."""
+    listed = subprocess.run(
+        ["ps", "-u", str(os.getuid()), "-o", "pid=,args="], capture_output=True, text=True, check=True
+    )
+    return listed.stdout.splitlines()
+
+
+def servers(lines: list[str], node_id: str | None = None) -> list[int]:
+    """The numbers of the processes that are brokers, or the broker of this node.id."""
+    found = []
+    for line in lines:
+        pid, _, command = line.strip().partition(" ")
+        named = re.search(r"node\.id=(\d+)", command)
+        if SERVER.search(f" {command} ") and (node_id is None or (named and named[1] == node_id)):
+            found.append(int(pid))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+START, STOP = Start(), Stop()

@@ -1,0 +1,162 @@
+"""Command lines as argparse4j reads them: some tools have subcommands, and tell of mistakes under a usage line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Mistake, Options, Tool
+from moldau.cli.kafka.running import FAILED, OK, VERSION, run_guarded, warn_of_deprecated
+
+TYPES = {int: "long", float: "Double", str: "String"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand with flags of its own."""
+
+    name: str
+    help: str
+    flags: tuple[Flag, ...]
+    run: Callable[[Options], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTool:
+    """A tool that is read so. `program` is how it calls itself; it has subcommands, or `run` alone."""
+
+    name: str
+    program: str
+    about: str
+    flags: tuple[Flag, ...]
+    commands: tuple[Command, ...] = ()
+    run: Callable[[Options], int] | None = None
+    one_of: tuple[str, ...] = ()  # exactly one of these is needed
+    metavar: str = ""  # stands for the subcommands in the usage line
+    mistake: str = ""  # how a mistake is told, if not under the usage line
+    helps: bool = False  # also where nothing is given
+
+    def start(self, arguments: list[str]) -> int:
+        return run_guarded(lambda: self._run(arguments))
+
+    def _run(self, arguments: list[str]) -> int:
+        try:
+            if arguments[:1] in (["-h"], ["--help"]) or (not arguments and self.helps):
+                print(self.help())
+                return OK
+            if not arguments:
+                raise Mistake("too few arguments")
+            if arguments == ["--version"]:
+                print(VERSION)
+                return OK
+            options, run = self.read(arguments)
+        except Mistake as error:
+            return self._tell(str(error), arguments)
+        warn_of_deprecated(options)
+        return run(options)
+
+    def _tell(self, error: str, arguments: Sequence[str]) -> int:
+        if self.mistake:
+            print(self.mistake.format(error=error), end="", file=sys.stderr)
+        else:
+            command = next((one for word in arguments for one in self.commands if one.name == word), None)
+            print(f"{self.usage(command)}\n{self.program}: error: {error}", file=sys.stderr)
+        return FAILED
+
+    def read(self, arguments: Sequence[str]) -> tuple[Options, Callable[[Options], int]]:
+        """The options and what runs them; flags of the tool may stand before the subcommand."""
+        flags = {flag.name: flag for flag in self.flags}
+        command: Command | None = None
+        found: dict[str, list[str]] = {}
+        rest = list(reversed(arguments))
+        while rest:
+            token = rest.pop()
+            if token.startswith("-") and len(token) > 1:
+                self._take(token, rest, flags, found)
+            elif command is None and self.commands:
+                command = next((one for one in self.commands if one.name == token), None)
+                if command is None:
+                    names = ",".join(one.name for one in self.commands)
+                    raise Mistake(
+                        f"invalid choice: '{token}' (choose from '{names.replace(',', chr(39) + ', ' + chr(39))}')"
+                    )
+                flags |= {flag.name: flag for flag in command.flags}
+            else:
+                raise Mistake(f"unrecognized arguments: '{token}'")
+        self._check(flags, found, command)
+        run = command.run if command else self.run
+        assert run is not None
+        tool = Tool(self.name, self.about, tuple(flags.values()), run, warning=HAS_BEEN_DEPRECATED)
+        return Options(tool, found, [command.name] if command else [], arguments), run
+
+    def _take(self, token: str, rest: list[str], flags: dict[str, Flag], found: dict[str, list[str]]) -> None:
+        name, equals, value = token.lstrip("-").partition("=")
+        if not token.startswith("--"):
+            name = next((flag.name for flag in flags.values() if flag.short == name), name)
+        flag = flags.get(name)
+        if flag is None:
+            raise Mistake(f"unrecognized arguments: '{token}'")
+        if flag.refused:
+            raise Mistake(f"argument --{name}: {flag.refused}")
+        values = found.setdefault(name, [])
+        if not flag.argument:
+            return
+        if equals:
+            values.append(value)
+            return
+        taken = 0
+        while rest and not (rest[-1].startswith("--")) and (taken == 0 or flag.many):
+            values.append(rest.pop())
+            taken += 1
+        if not taken:
+            raise Mistake(f"argument --{name}: expected {'at least ' if flag.many else ''}one argument")
+        if not flag.many and len(values) > 1 and not flag.separator:
+            del values[0]  # the last one counts
+
+    def _check(self, flags: dict[str, Flag], found: dict[str, list[str]], command: Command | None) -> None:
+        if self.commands and command is None:
+            raise Mistake("too few arguments")
+        for flag in flags.values():
+            if flag.required and flag.name not in found:
+                raise Mistake(f"argument --{flag.name} is required")
+        if self.one_of and not set(self.one_of) & found.keys():
+            raise Mistake(f"one of the arguments {' '.join('--' + name for name in self.one_of)} is required")
+        given = [name for name in self.one_of if name in found]
+        if len(given) > 1:
+            raise Mistake(f"argument --{given[1]}: not allowed with argument --{given[0]}")
+
+    def usage(self, command: Command | None = None) -> str:
+        """The line of all flags; of a subcommand, behind what the tool needs itself."""
+        if command:
+            needed = [_written(flag) for flag in self.flags if flag.required]
+            words = [*needed, command.name, "[-h]", *(_written(flag) for flag in command.flags)]
+        else:
+            words = ["[-h]", *(_written(flag) for flag in self.flags)]
+        if self.commands and not command:
+            words.append((self.metavar or "{" + ",".join(one.name for one in self.commands) + "}") + " ...")
+        lines, line, indent = [], f"usage: {self.program}", " " * (len(self.program) + 8)
+        for word in words:
+            if len(line) + 1 + len(word) > 75:
+                lines.append(line)
+                line = indent[:-1]
+            line += f" {word}"
+        return "\n".join([*lines, line])
+
+    def help(self) -> str:
+        """Usage, what the tool is for, and each flag."""
+        lines = [self.usage(), "", self.about, ""]
+        if self.commands:
+            lines += ["subcommands:", *(f"  {one.name:<22} {one.help}" for one in self.commands), ""]
+        lines += ["named arguments:", "  -h, --help             show this help message and exit"]
+        for flag in self.flags:
+            shown = f"--{flag.name}{' ' + flag.argument if flag.argument else ''}"
+            lines.append(f"  {shown:<22} {flag.help}")
+        return "\n".join(lines)
+
+
+def _written(flag: Flag) -> str:
+    word = f"--{flag.name}" + (f" {flag.argument}" if flag.argument else "")
+    if flag.many:
+        word += f" [{flag.argument} ...]"
+    return word if flag.required else f"[{word}]"

@@ -1,0 +1,83 @@
+"""Partitions that move from broker to broker, and replicas from directory to directory: listed, begun, called off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from moldau.cli.operations import TIMEOUT_MS, TopicPartition, by_topic
+from moldau.client import CONTROLLER, Client, ClientError, Error, Node, check
+from moldau.client import messages as m
+
+REFUSED = (Error.UNSUPPORTED_VERSION, Error.CLUSTER_AUTHORIZATION_FAILED)
+Replica = tuple[str, int, int]  # topic, partition, broker
+Outcome = tuple[Error, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A move under way: all replicas of the partition, and which of them come and go."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+def listed(client: Client) -> dict[TopicPartition, Reassignment]:
+    """All moves under way; ClientError where the caller may not ask."""
+    answer = check(client.send(m.ListPartitionReassignmentsRequest(TIMEOUT_MS), CONTROLLER))
+    return {
+        (topic.name, row.partition_index): Reassignment(
+            tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
+        )
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+
+
+def known(client: Client) -> dict[TopicPartition, Reassignment]:
+    """The same; none where the caller may not ask, or the cluster has no such request."""
+    try:
+        return listed(client)
+    except ClientError as error:
+        if error.error in REFUSED:
+            return {}
+        raise
+
+
+def alter(client: Client, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> dict[TopicPartition, Outcome]:
+    """Begin to move partitions to these brokers; None calls a move off. What became of each."""
+    topics = [
+        m.AlterPartitionReassignmentsRequest_ReassignableTopic(
+            topic,
+            [
+                m.AlterPartitionReassignmentsRequest_ReassignablePartition(part, _replicas(wanted[topic, part]))
+                for part in parts
+            ],
+        )
+        for topic, parts in by_topic(wanted).items()
+    ]
+    request = m.AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
+    answer = client.send(request, CONTROLLER)
+    if answer.error_code:
+        check(answer)
+    return {
+        (topic.name, row.partition_index): (Error(row.error_code), row.error_message)
+        for topic in answer.responses
+        for row in topic.partitions
+    }
+
+
+def _replicas(brokers: Sequence[int] | None) -> list[int] | None:
+    return None if brokers is None else list(brokers)
+
+
+def move_replicas(client: Client, wanted: Mapping[Replica, str]) -> dict[Replica, Error]:
+    """Begin to move replicas to these directories of their brokers; what became of each."""
+    found: dict[Replica, Error] = {}
+    for (topic, partition, broker), path in wanted.items():
+        row = m.AlterReplicaLogDirsRequest_AlterReplicaLogDirTopic(topic, [partition])
+        request = m.AlterReplicaLogDirsRequest([m.AlterReplicaLogDirsRequest_AlterReplicaLogDir(path, [row])])
+        answer = client.send(request, Node(broker))
+        found[topic, partition, broker] = Error(answer.results[0].partitions[0].error_code)
+    return found
