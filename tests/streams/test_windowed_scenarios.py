@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.streams import StreamsBuilder
 from tests.streams.scenario_run import run, scenarios
 from tests.streams.windowed_topologies import TOPOLOGIES
 
@@ -23,3 +24,16 @@ def test_outputs_are_those_of_kafka_streams(name: str) -> None:
 def test_a_restart_between_any_two_records_changes_nothing(name: str) -> None:
     for scenario in SCENARIOS[name][:1]:
         assert run(name, scenario, restart=True) == scenario.outputs, scenario
+
+
+DESCRIPTIONS = dict(
+    block.removeprefix("T ").split("\n", 1)
+    for block in Path(__file__).with_name("windowed_descriptions.txt").read_text().split("\nT ")
+)
+
+
+@pytest.mark.parametrize("name", sorted(DESCRIPTIONS))
+def test_nodes_and_stores_have_kafkas_names_and_places(name: str) -> None:
+    builder = StreamsBuilder("ref")
+    TOPOLOGIES[name](builder)
+    assert builder.describe().strip() == DESCRIPTIONS[name].strip()

@@ -20,6 +20,7 @@ from moldau.streams import (
     UnlimitedWindows,
     Windowed,
 )
+from moldau.streams.stores import in_memory_window_store
 from moldau.streams.stores import persistent_versioned_key_value_store as versioned_store
 
 Build = Callable[[StreamsBuilder], None]
@@ -48,7 +49,7 @@ def out(table: Any) -> None:
 
 
 def text_out(table: Any) -> None:
-    table.to_stream().map_values(lambda value: None if value is None else str(value)).to("out", **TEXT)
+    table.to_stream().to("out", **TEXT)
 
 
 def add(key: str, value: str | None, aggregate: str) -> str | None:
@@ -72,7 +73,7 @@ ON_CLOSE = EmitStrategy.on_window_close()
 
 @both
 def tumbling_count(builder: StreamsBuilder, store: dict[str, Any]) -> None:
-    out(grouped(builder).windowed_by(TimeWindows.of(10)).count(**store))
+    out(grouped(builder).windowed_by(TimeWindows.of(10)).count(key=String(), **store))
 
 
 @both
@@ -88,7 +89,7 @@ def hopping_aggregate(builder: StreamsBuilder, store: dict[str, Any]) -> None:
 
 @both
 def sliding_count(builder: StreamsBuilder, store: dict[str, Any]) -> None:
-    out(grouped(builder).windowed_by(SlidingWindows.of(10, grace=5)).count(**store))
+    out(grouped(builder).windowed_by(SlidingWindows.of(10, grace=5)).count(key=String(), **store))
 
 
 @both
@@ -104,7 +105,7 @@ def sliding_reduce(builder: StreamsBuilder, store: dict[str, Any]) -> None:
 
 @both
 def session_count(builder: StreamsBuilder, store: dict[str, Any]) -> None:
-    out(grouped(builder).windowed_by(SessionWindows.of(5, grace=3)).count(**store))
+    out(grouped(builder).windowed_by(SessionWindows.of(5, grace=3)).count(key=String(), **store))
 
 
 @both
@@ -120,7 +121,7 @@ def session_reduce(builder: StreamsBuilder, store: dict[str, Any]) -> None:
 
 @both
 def tumbling_final(builder: StreamsBuilder, store: dict[str, Any]) -> None:
-    out(grouped(builder).windowed_by(TimeWindows.of(10, grace=2)).emit_strategy(ON_CLOSE).count(**store))
+    out(grouped(builder).windowed_by(TimeWindows.of(10, grace=2)).emit_strategy(ON_CLOSE).count(key=String(), **store))
 
 
 @both
@@ -144,7 +145,7 @@ def session_final(builder: StreamsBuilder, store: dict[str, Any]) -> None:
 @both
 def tumbling_final_minutes(builder: StreamsBuilder, store: dict[str, Any]) -> None:
     windows = TimeWindows.of("100 seconds", grace="20 s")
-    out(grouped(builder).windowed_by(windows).emit_strategy(ON_CLOSE).count(**store))
+    out(grouped(builder).windowed_by(windows).emit_strategy(ON_CLOSE).count(key=String(), **store))
 
 
 @both
@@ -162,12 +163,12 @@ def session_minutes(builder: StreamsBuilder, store: dict[str, Any]) -> None:
 @both
 def hopping_minutes_retained(builder: StreamsBuilder, store: dict[str, Any]) -> None:
     windows = TimeWindows.of("1 minute", advance="30 s", grace="1 minute")
-    out(grouped(builder).windowed_by(windows).emit_strategy(ON_CLOSE).count(retention=200_000, **store))
+    out(grouped(builder).windowed_by(windows).emit_strategy(ON_CLOSE).count(key=String(), retention=200_000, **store))
 
 
 @topology
 def unlimited_count(builder: StreamsBuilder) -> None:
-    out(grouped(builder).windowed_by(UnlimitedWindows.of(5)).count())
+    out(grouped(builder).windowed_by(UnlimitedWindows.of(5)).count(key=String()))
 
 
 def taken(key: str, value: str, aggregate: str) -> str:
@@ -185,9 +186,10 @@ def regrouped(table: Any) -> None:
 
 @topology
 def tumbling_regroup(builder: StreamsBuilder) -> None:
-    counts = grouped(builder).windowed_by(TimeWindows.of(10, grace=5)).count()
+    counts = grouped(builder).windowed_by(TimeWindows.of(10, grace=5)).count(key=String())
     groups = counts.group_by(lambda key, value: (key.key, value), key=String(), value="long")
-    text_out(groups.reduce(lambda one, other: one + other * 100, lambda one, other: one - other))
+    sums = groups.reduce(lambda one, other: one + other * 100, lambda one, other: one - other)
+    sums.to_stream().map_values(str).to("out", **TEXT)
 
 
 @topology
@@ -235,7 +237,7 @@ CLOSED = Suppressed.until_window_closes(BufferConfig.unbounded())
 
 @topology
 def suppress_tumbling(builder: StreamsBuilder) -> None:
-    out(grouped(builder).windowed_by(TimeWindows.of(10, grace=5)).count().suppress(CLOSED))
+    out(grouped(builder).windowed_by(TimeWindows.of(10, grace=5)).count(key=String()).suppress(CLOSED))
 
 
 @topology
@@ -259,7 +261,7 @@ def suppress_session(builder: StreamsBuilder) -> None:
 @topology
 def suppress_bounded(builder: StreamsBuilder) -> None:
     bounded = Suppressed.until_window_closes(BufferConfig.max_records(3).shut_down_when_full())
-    out(grouped(builder).windowed_by(TimeWindows.of(10, grace=5)).count().suppress(bounded))
+    out(grouped(builder).windowed_by(TimeWindows.of(10, grace=5)).count(key=String()).suppress(bounded))
 
 
 @topology
@@ -316,8 +318,9 @@ stream_join("ss_left_uneven", "left_join", UNEVEN)
 stream_join("ss_outer_uneven", "outer_join", UNEVEN)
 stream_join("ss_outer_after", "outer_join", JoinWindows.of(after=9, grace=2))
 stream_join("ss_outer_negative", "outer_join", JoinWindows.of(before=-3, after=9, grace=2))
-stream_join("ss_inner_mem", "join", GRACE, store_type="in_memory")
-stream_join("ss_outer_mem", "outer_join", GRACE, store_type="in_memory")
+stores = {name: in_memory_window_store(name, 25, 20, retain_duplicates=True) for name in "lr"}
+stream_join("ss_inner_mem", "join", GRACE, store=stores["l"], other_store=stores["r"])
+stream_join("ss_outer_mem", "outer_join", GRACE, store=stores["l"], other_store=stores["r"])
 
 
 @topology

@@ -29,13 +29,15 @@ Kind = Literal["inner", "left", "outer"]
 
 class StreamJoined(TypedDict, total=False):
     """Of joins with a stream: the window, the serde of the other side's values, and how the records of both sides are
-    kept. Of joins with a versioned table: the grace for which records wait.
+    kept: `store` is what the names of their stores begin with, or with `other_store` one of two stores. Of joins with
+    a versioned table: the grace for which records wait.
     """
 
     window: JoinWindows
     grace: Duration
     other_value: SerdeLike
-    store: str
+    store: str | StoreSpec
+    other_store: StoreSpec
     store_type: str
     logging: bool | Mapping[str, str]
 
@@ -44,7 +46,8 @@ class StreamJoined(TypedDict, total=False):
 class JoinOptions:
     window: JoinWindows
     name: str | None = None
-    store: str | None = None
+    store: str | StoreSpec | None = None
+    other_store: StoreSpec | None = None
     key: SerdeLike = None
     value: SerdeLike = None
     other_value: SerdeLike = None
@@ -116,8 +119,12 @@ class Join:
         this_suffix = "-outer-this-join" if self.kind == "outer" else "-this-join"
         other_suffix = "-other-join" if self.kind == "inner" else "-outer-other-join"
         value, other_value = self.options.value or self.left.value, self.options.other_value or self.right.value
-        this = self.side(self.left, windows[0], this_name, this_suffix, value, self.kind != "inner")
-        other = self.side(self.right, windows[1], other_name, other_suffix, other_value, self.kind == "outer")
+        this_store = self.store(self.options.store, this_name, this_suffix, value)
+        other_store = self.store(self.options.other_store or self.base, other_name, other_suffix, other_value)
+        if this_store.name == other_store.name:
+            raise TopologyError(f"both sides of the join would be kept in {this_store.name}: give two stores")
+        this = self.side(self.left, windows[0], this_name, this_suffix, this_store, self.kind != "inner")
+        other = self.side(self.right, windows[1], other_name, other_suffix, other_store, self.kind == "outer")
         waiting = self.waiting_store(this_name, value, other_value)
         chosen = functions.joiner(joiner, merge)
         for side in (this, other):
@@ -128,12 +135,33 @@ class Join:
         return type(self.left)(graph, merge, self.left.sources | self.right.sources, self.key, None)
 
     def side(
-        self, stream: KStream[Any, Any], window: str, made: str, suffix: str, value: SerdeLike, outer: bool
+        self, stream: KStream[Any, Any], window: str, made: str, suffix: str, store: StoreSpec, outer: bool
     ) -> Side:
-        given, base = self.options.name, self.options.store
+        given = self.options.name
         node = made if given is None else checked_name(given + suffix, "name=")
-        store = (made if base is None else checked_name(base + suffix, "store=")) + "-store"
-        return Side(stream, window, node, self.kept(store, value), outer)
+        return Side(stream, window, node, store, outer)
+
+    @property
+    def base(self) -> str | None:
+        """What the names of both stores begin with, if the user said it."""
+        return self.options.store if isinstance(self.options.store, str) else None
+
+    def store(self, given: str | StoreSpec | None, made: str, suffix: str, value: SerdeLike) -> StoreSpec:
+        if isinstance(given, StoreSpec):
+            return self.fitting(given, value)
+        return self.kept((made if given is None else checked_name(given + suffix, "store=")) + "-store", value)
+
+    def fitting(self, given: StoreSpec, value: SerdeLike) -> StoreSpec:
+        """A store of the user's, which must keep what this join needs."""
+        size = self.windows.size_ms
+        parts, kept = dict(given.parts), size + self.windows.grace_ms
+        if given.kind != "window" or not parts["duplicates"]:
+            raise TopologyError(f"the store {given.name} must be a window store with retain_duplicates=True")
+        if given.retention_ms != kept or parts["window_size_ms"] != size:
+            raise TopologyError(
+                f"the store {given.name} must have the window size {size} ms and the retention {kept} ms of its join"
+            )
+        return given.with_serdes(given.key or cast(Any, self.key), given.value or cast(Any, value))
 
     def keep(self, side: Side) -> None:
         name = side.store.name
@@ -162,8 +190,10 @@ class Join:
     def waiting_store(self, this_name: str, value: SerdeLike, other_value: SerdeLike) -> StoreSpec | None:
         if self.kind == "inner":
             return None
-        options = self.options
+        options, given = self.options, self.options.store
+        base = given.name if isinstance(given, StoreSpec) else given
         suffix = "-outer-shared-join" if self.kind == "outer" else "-left-shared-join"
-        name = f"KSTREAM-OUTERSHARED-{this_name[-10:]}" if options.store is None else options.store + suffix
-        kept: Any = {"persistent": persistent(options.store_type, name), **logging(options.logging)}
+        name = f"KSTREAM-OUTERSHARED-{this_name[-10:]}" if base is None else base + suffix
+        on_disk = given.persistent if isinstance(given, StoreSpec) else persistent(options.store_type, name)
+        kept: Any = {"persistent": on_disk, **logging(options.logging)}
         return outer(f"{name}-store", cast(Any, self.key), cast(Any, value), cast(Any, other_value), **kept)

@@ -114,9 +114,11 @@ def windowed_key(windows: Windows, key: SerdeLike) -> Any:
     )
 
 
-def burnt(store: StoreOptions, grouped: KGroupedStream[Any, Any]) -> None:
-    """A count that says how to store, but not under which name, takes a number that it does not use. So does Kafka."""
-    if store and "store" not in store:
+def burnt(store: StoreOptions, grouped: KGroupedStream[Any, Any], windows: Windows) -> None:
+    """A count that says how to store, but not under which name, takes a number that it does not use. So does Kafka,
+    but for sliding windows.
+    """
+    if store and "store" not in store and not isinstance(windows, SlidingWindows):
         grouped.graph.store_name(AGGREGATE)
 
 
@@ -152,7 +154,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[Windowed, int]:
         """How many records each key has in each window."""
-        burnt(options, self.grouped)
+        burnt(options, self.grouped, self.windows)
         store = materialized(self.grouped.graph, AGGREGATE, options, self.grouped.key, LONG)
         return self._table(AGGREGATE, name, store, zero, one_more, "windowed_aggregate")
 
@@ -203,7 +205,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[Windowed, int]:
         """How many records each session has."""
-        burnt(options, self.grouped)
+        burnt(options, self.grouped, self.windows)
         store = materialized(self.grouped.graph, AGGREGATE, options, self.grouped.key, LONG)
         make = session_windowed(self.windows, zero, one_more, added, self.emit.on_close)
         return self._table(AGGREGATE, name, store, make, "windowed_aggregate")
