@@ -41,6 +41,7 @@ COMMANDS = (
     Command("txn", "moldau.cli.txn", "Transactions, and an end for those that hang.", DATA),
     Command("perf", "moldau.cli.perf", "Measure a cluster: produce, consume, latency.", DATA),
     Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas.", DATA),
+    Command("spark", "moldau.cli.spark", "What Spark's sinks have written: list, resume, reset.", DATA),
     Command("config", "moldau.cli.config", "Settings of topics, brokers and groups in a running cluster.", CLUSTER),
     Command("cluster", "moldau.cli.cluster", "Brokers, health, features and the quorum.", CLUSTER),
     Command("acl", "moldau.cli.acl", "Who may do what.", CLUSTER),
