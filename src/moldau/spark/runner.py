@@ -25,7 +25,7 @@ from moldau.spark.status_page import StatusPage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Definition = Callable[["SparkSession"], "DataStreamWriter"]
@@ -226,7 +226,7 @@ def _show(text: str) -> None:
 def stopping() -> Iterator[list[int]]:
     """Signals that ask to end, as they come; a second one is what it always was."""
     told: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def tell(number: int, frame: object) -> None:
         told.append(number)

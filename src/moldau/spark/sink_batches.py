@@ -47,7 +47,7 @@ class Gathering:
             self.room = larger
 
     def batch(self, compression: int) -> bytearray:
-        body = compress(compression, memoryview(self.room)[: self.used])
+        body = compress(compression, self.room[: self.used].data)
         head = (-1, compression, self.count - 1, self.base_time, self.max_time, -1, -1, -1, self.count)
         made = assemble(0, *head, body)
         self.used = self.count = 0

@@ -27,7 +27,8 @@ class Values:
     """Turns the column of keys or of values into bytes."""
 
     def __init__(self, options: SinkOptions, part: Part, registry: Callable[[], Registry]) -> None:
-        self._options, self._part = options, part
+        self._options = options
+        self._part: Part = part
         self._format = options.formats[part]
         self._registry = registry
         self._columns: dict[tuple[str, pa.DataType], tuple[ArrowColumns, pa.DataType]] = {}
