@@ -14,7 +14,8 @@ from moldau.spark.marker_topic import Ledger
 from moldau.spark.markers import Decision
 from moldau.spark.sink import abort, commit
 from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_task import Outcome, Place, run
+from moldau.spark.sink_place import Outcome, Place
+from moldau.spark.sink_task import run
 
 
 def frame(values: Sequence[str | None], **columns: Sequence[object]) -> list[pa.RecordBatch]:

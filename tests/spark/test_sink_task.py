@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from moldau.client import CONTROLLER, Client, ClientError, Error, check, messages
 from moldau.spark.connections import client_for
-from moldau.spark.marker_topic import Ledger
+from moldau.spark.marker_topic import Ledger, resumed
 from moldau.spark.markers import TOPIC, Refused, task_key
 from moldau.spark.sink import abort, commit
 from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_task import Place, run
+from moldau.spark.sink_place import Place
+from moldau.spark.sink_task import run
 from moldau.testing import Broker
 from tests.spark.sinks import Query, committed, frame
 
@@ -123,7 +125,8 @@ def test_a_driver_that_was_replaced_adds_nothing(query: Query, client: Client) -
     old = query.tasks(0, [["a"], ["b"]])
     query.whole(0, [["a"], ["b"]])
     query.whole(1, [["c"], ["d"]])
-    commit(query.sink, old)  # its transactions were taken over, and the batch is there
+    with pytest.raises(Refused, match="has written batch 1 already"):
+        commit(query.sink, old)
     with pytest.raises(Refused, match="has written batch 1 already"):
         query.task(0, 0, ["a"])
     query.whole(2, [["e"]])
@@ -139,6 +142,25 @@ def test_a_new_checkpoint_under_an_old_name_is_refused_with_the_command_that_hel
     with pytest.raises(Refused, match=rf"batch 4 of query {query.id}.*/there.*moldau spark resume {query.application}"):
         lost.whole(0, [["a"]])
     assert committed(client, query.topic) == Counter("a")
+
+
+def test_an_application_that_was_handed_on_is_no_longer_the_old_querys(kafka_shared: Broker, client: Client) -> None:
+    query = new_query(kafka_shared, application_id=f"app-{next(names)}")
+    query.whole(0, [["a"]])
+    late = query.tasks(1, [["b"], ["c"]])
+    ledger = Ledger(client, TOPIC, query.application)
+    ledger.catch_up()
+    assert ledger.decision is not None
+    ledger.decide(replace(ledger.decision, offsets=('{"in":{"0":1}}',)))
+    assert resumed(client, TOPIC, query.application) == {"in": {"0": 1}}
+    assert resumed(client, TOPIC, query.application) == {"in": {"0": 1}}  # a new query that dies at once comes again
+    with pytest.raises(Refused, match="was handed on after batch 0"):
+        commit(query.sink, late)
+    query.half(client, late, [])  # even if it had not looked
+    new = Query(query.bootstrap, query.topic, "another", query.options)
+    new.whole(0, [["b", "c"]])
+    assert committed(client, query.topic) == Counter("abc")
+    assert resumed(client, TOPIC, "an application that never was") is None
 
 
 def test_a_marker_outlives_the_transactional_id(query: Query, client: Client) -> None:

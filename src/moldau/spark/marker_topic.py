@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 from moldau.client import (
     CONTROLLER,
@@ -168,6 +170,7 @@ class Ledger:
                 f"sources. Find them out, and run `moldau spark reset {self.application}`"
             )
         if not decision.released:
+            abort_left(self._client, self.application)  # nothing that is open now can be committed after this
             self.decide(replace(decision, released=True))
         return decision.offsets[0]
 
@@ -213,6 +216,15 @@ def everyone(client: Client, topic: str) -> dict[str, Decision]:
     return found
 
 
+def resumed(client: Client, topic: str, application: str) -> dict[str, Any] | None:
+    """For a source without a checkpoint: the offsets from which the application goes on; None if it is a new one."""
+    if not is_there(client, topic):
+        return None
+    ledger = Ledger(client, topic, application)
+    ledger.catch_up()
+    return None if ledger.decision is None else json.loads(ledger.hand_on())
+
+
 def end_all(
     client: Client, open_ones: Iterable[Transaction], commit: bool, timeout_s: float | None = None
 ) -> list[Transaction]:
@@ -248,7 +260,7 @@ def abort_left(client: Client, application: str) -> None:
 
 def make_topic(client: Client, topic: str) -> None:
     """Make the marker topic, unless it is there; one that is not compacted would lose markers, and is refused."""
-    if _is_there(client, topic):
+    if is_there(client, topic):
         _check_policy(client, topic)
         return
     configs = [messages.CreateTopicsRequest_CreatableTopicConfig(*row) for row in SETTINGS.items()]
@@ -264,7 +276,7 @@ def make_topic(client: Client, topic: str) -> None:
             ) from error
 
 
-def _is_there(client: Client, topic: str) -> bool:
+def is_there(client: Client, topic: str) -> bool:
     """Asked for by hand: a client that may create topics would do so, and not a compacted one."""
     asked = [messages.MetadataRequest_MetadataRequestTopic(name=topic)]
     answer = client.send(messages.MetadataRequest(asked, allow_auto_topic_creation=False))

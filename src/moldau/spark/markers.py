@@ -168,10 +168,17 @@ class Book:
             row["checkpoint"],
             row["released"],
         )
-        known = self.decisions.get(application)
-        # A driver that was thought dead may still decide a batch that is long done by its successor.
-        if known is None or known.query != found.query or found.batch >= known.batch:
+        if _follows(found, self.decisions.get(application)):
             self.decisions[application] = found
+
+
+def _follows(decision: Decision, known: Decision | None) -> bool:
+    """A driver that was thought dead may still decide: a batch that is long done by its successor, or one of an
+    application that was handed on. Neither counts.
+    """
+    if known is None or known.query != decision.query:
+        return True
+    return decision.batch >= known.batch and not (known.released and not decision.released)
 
 
 def _row(value: bytes) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moldau.spark.session import session
-
 from moldau.spark.failures import kind_of, sentence_of
+from moldau.spark.session import session
 from moldau.spark.status import ENDED, QueryStatus, State, line
 from moldau.spark.status_page import StatusPage
 

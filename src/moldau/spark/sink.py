@@ -1,7 +1,8 @@
 """The sinks of the data source "moldau": rows of a stream or of a job into topics, exactly once.
 
 `write` runs in a Python worker for each task, `commit` and `abort` on the driver when all tasks of a batch are done or
-one of them has failed for good. See markers.py for why nothing is doubled whoever dies when.
+one of them has failed for good. See markers.py for why nothing is doubled whoever dies when. Only `write` imports what
+works on rows: compiled code takes its time to load.
 """
 
 from __future__ import annotations
@@ -9,21 +10,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from moldau.client import ClientError, Error, Transaction
 from moldau.spark.marker_topic import abort_left, end_all
-from moldau.spark.markers import Content, Decision, Marker, Refused, other_rows, other_tasks
+from moldau.spark.markers import Content, Decision, Marker, Refused, decided, other_rows, other_tasks
 from moldau.spark.offset_log import end_offsets
 from moldau.spark.options import OptionError
+from moldau.spark.sink_columns import check_schema
 from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_rows import check_schema
-from moldau.spark.sink_task import Outcome, Place, connect, ledger_of, run
+from moldau.spark.sink_place import Outcome, Place, connect, ledger_of
 from moldau.spark.worker import settle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Spark's own names for them; there is no other way for a task to learn of them.
 BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
@@ -49,6 +52,8 @@ class StreamSink(DataSourceStreamArrowWriter):
         check_schema(schema, self.options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        from moldau.spark.sink_task import run
+
         settle()
         context = TaskContext.get()
         names = (BATCH_ID, QUERY_ID, RUN_ID)
@@ -78,6 +83,8 @@ class BatchSink(DataSourceArrowWriter):
         check_schema(schema, self.options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        from moldau.spark.sink_task import run
+
         settle()
         context = TaskContext.get()
         assert context is not None
@@ -108,6 +115,8 @@ def commit(options: SinkOptions, done: Sequence[Outcome]) -> None:
             raise lost_transactions(place, lost)
         return
     ledger = ledger_of(options, place.application)
+    ledger.catch_up()
+    decided(ledger.decision, place.application, place.query, place.batch)  # or refuse
     rows = tuple(_row(open_ones.get(task)) for task in range(len(done)))
     offsets = end_offsets(options.checkpoint, place.batch)
     decision = Decision(place.query, place.batch, rows, offsets, options.checkpoint)

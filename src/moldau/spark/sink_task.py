@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from moldau.client import Client, ClientError, Error, Record, Sender, Transaction, TransactionalProducer, build
-from moldau.serdes.registry import Registry
-from moldau.spark.connections import client_for
-from moldau.spark.marker_topic import GONE, Ledger, ledger_for, topic_settings
+from moldau.client import Client, ClientError, Error, Record, Sender, TransactionalProducer, build
+from moldau.spark.marker_topic import GONE, Ledger, topic_settings
 from moldau.spark.markers import (
     Content,
     Marker,
@@ -31,43 +28,18 @@ from moldau.spark.markers import (
     of_marker,
     other_rows,
     task_key,
-    transactional_id,
 )
 from moldau.spark.sink_batches import Batches, TopicLimits, content_of
 from moldau.spark.sink_options import SinkOptions
+from moldau.spark.sink_place import Outcome, Place, connect, ledger_of
 from moldau.spark.sink_rows import Rows, by_topic, rows_of, value_array
 from moldau.spark.sink_values import Values
 
-FIRST_CONTACT_S = 15.0
+if TYPE_CHECKING:
+    from moldau.serdes.registry import Registry
+
 TOPICS = 10_000  # that a task may write to
 LIMITS_S = 300.0  # how long the limits of a topic are believed
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which task of which batch of which query this is. `query` is None in a job without a name: nobody runs it again
-    as the same, so it needs no markers.
-    """
-
-    application: str
-    query: str | None
-    batch: int
-    task: int
-    run: str = ""  # which start of the query
-
-    @property
-    def transactional_id(self) -> str:
-        return transactional_id(self.application, self.task)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a task hands to the driver. `tasks` is how many there must be, where that matters."""
-
-    place: Place
-    content: Content
-    transaction: Transaction | None = None
-    tasks: int | None = None
 
 
 def run(options: SinkOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Outcome:
@@ -221,20 +193,6 @@ def marker_batch(place: Place, content: Content) -> bytearray:
     return build([Record(0, now, task_key(place.application, place.task), value)])
 
 
-def ledger_of(options: SinkOptions, application: str) -> Ledger:
-    """The ledger of an application. Its client creates no topics: one that the broker made would not be compacted."""
-    client = client_for({**options.client, "allow.auto.create.topics": "false"})
-    return ledger_for(client, options.markers, application)
-
-
-def connect(options: SinkOptions) -> Client:
-    """The client of this process; that nobody can be reached is said soon, the first time."""
-    client = client_for(options.client)
-    if not client.cluster.brokers:
-        client.refresh(timeout_s=FIRST_CONTACT_S)
-    return client
-
-
 def registry_of(options: SinkOptions) -> Callable[[], Registry]:
     return partial(_registry, tuple(sorted(options.registry.items())))
 
@@ -244,6 +202,8 @@ _limits: dict[tuple[int, str], tuple[float, int]] = {}
 
 
 def _registry(settings: tuple[tuple[str, str], ...]) -> Registry:
+    from moldau.serdes.registry import Registry
+
     if settings not in _registries:
         _registries[settings] = Registry.connect(dict(settings))
     return _registries[settings]

@@ -2,6 +2,7 @@
 
 The schema is the one that was given, or is made of the columns (`sink_schema.py`); it is registered at the first row of
 a topic, unless `value.serde.auto.register.schemas` or `value.serde.use.latest.version` say otherwise.
+What knows schemas is imported when there are any.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from moldau.serdes.arrow.converters import ArrowColumns, columns
 from moldau.serdes.context import Context, SerdeError
-from moldau.serdes.registry import Registry
 from moldau.spark.sink_options import RAW, SinkOptions
 from moldau.spark.sink_schema import fitting, schema_of
+
+if TYPE_CHECKING:
+    from moldau.serdes.arrow.converters import ArrowColumns
+    from moldau.serdes.registry import Registry
 
 Part = Literal["key", "value"]
 WITH_SCHEMA = ("avro", "json-schema", "protobuf")
@@ -51,9 +54,13 @@ class Values:
             return json_rows(given)
         if pa.types.is_nested(given.type):
             raise SerdeError(f"A {self._part} of {given.type} is not written as {self._format}: say json, or avro.")
+        from moldau.serdes.arrow.converters import columns
+
         return columns(self._format).from_arrow(given, context).values
 
     def _converter(self, type: pa.DataType, topic: str) -> tuple[ArrowColumns, pa.DataType]:
+        from moldau.serdes.arrow.converters import columns
+
         if (topic, type) not in self._columns:
             schema, settings = self._options.schemas[self._part], self._options.serde[self._part]
             latest = any(name.startswith("use.") for name in settings)

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from moldau.spark.progress import lag
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from moldau.spark.progress import lag
 
 
 class State(StrEnum):
