@@ -37,8 +37,8 @@ MOST_RUNS = 1000
 _swept: set[str] = set()  # starts of queries whose predecessors' transactions were looked for
 
 
-@dataclass(frozen=True)
-class Written(WriterCommitMessage):  # no slots: the class of Spark has none
+@dataclass(frozen=True, slots=True)
+class Written(WriterCommitMessage):
     """What Spark carries from a task to the driver."""
 
     outcome: Outcome
