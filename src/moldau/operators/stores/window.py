@@ -93,6 +93,8 @@ class WindowBytes:
     def get(self, key: bytes, start: int) -> bytes | None:
         if start < self.segments.observed - self.segments.retention + self.slack:
             return None
+        if self.duplicates and self.order == "memory":
+            return None  # of many values of a window none is the one
         return self.layout.content.get(self.layout.place(key, start, self.sequence))
 
     def of_key(self, key: bytes, first: int, last: int, reverse: bool) -> Iterator[tuple[int, bytes]]:
