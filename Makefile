@@ -5,7 +5,7 @@ SEED ?=
 # Without compiled modules every start of a broker would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test bench conformance simulate crash lint docs clean
+.PHONY: help setup up test bench conformance judge simulate crash lint docs clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ lint: setup     ## ruff and pyright
 
 conformance: setup  ## the slow suites of others: librdkafka, franz-go, Kafka's own tools
 	$(PY) -m tests.conformance
+
+judge: setup    ## Kafka Streams and ours on the same random input; writes docs/streams-judge.md
+	$(PY) -m tests.streams.judge --page
 
 simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate SEED=n
 	$(PY) -m tests.simulation $(SEED)

@@ -115,18 +115,40 @@ def _lock(name: str) -> Iterator[None]:
 
 
 def _kafka_jars(into: Path) -> None:
-    into.mkdir(parents=True)
     artifacts = [("org.apache.kafka", name, KAFKA_VERSION) for name in ("kafka_2.13", "kafka-tools", "kafka-streams")]
-    artifacts.append(("org.slf4j", "slf4j-simple", "1.7.36"))
+    _jars("kafka-jars", f"Apache Kafka {KAFKA_VERSION} jars", artifacts, into)
+
+
+def _streams_jars(into: Path) -> None:
+    artifacts = [("org.apache.kafka", "kafka-streams-test-utils", KAFKA_VERSION)]
+    artifacts.append(("com.fasterxml.jackson.core", "jackson-databind", "2.21.2"))
+    _jars("streams-jars", f"Kafka Streams {KAFKA_VERSION} jars", artifacts, into)
+
+
+def _jars(name: str, what: str, artifacts: list[tuple[str, str, str]], into: Path) -> None:
+    """These artifacts and all that they need, by Maven."""
+    into.mkdir(parents=True)
     row = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
     head = (
         "<modelVersion>4.0.0</modelVersion><groupId>moldau</groupId><artifactId>jars</artifactId><version>1</version>"
     )
-    dependencies = "".join(row.format(*artifact) for artifact in artifacts)
-    pom = CACHE / "kafka-jars.xml"
+    dependencies = "".join(row.format(*artifact) for artifact in [*artifacts, ("org.slf4j", "slf4j-simple", "1.7.36")])
+    pom = CACHE / f"{name}.xml"
     pom.write_text(f"<project>{head}<dependencies>{dependencies}</dependencies></project>")
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={into}", "-DincludeScope=runtime"]
-    _run(f"Apache Kafka {KAFKA_VERSION} jars", ["mvn", "-q", "-B", "-f", str(pom), *goal], ROOT, into)
+    _run(what, ["mvn", "-q", "-B", "-f", str(pom), *goal], ROOT, into)
+
+
+def _streams_judge(into: Path) -> None:
+    into.mkdir(parents=True)
+    sources = sorted(str(file) for file in (ROOT / table()["streams-judge"].source).glob("*.java"))
+    jars = find("streams-jars").path
+    _run(
+        "the judge of streams",
+        ["javac", "-Xlint:-deprecation", "-cp", f"{jars}/*", "-d", str(into), *sources],
+        ROOT,
+        into,
+    )
 
 
 def _kadm(into: Path) -> None:
@@ -135,7 +157,12 @@ def _kadm(into: Path) -> None:
     _run("the kadm program", ["go", "build", "-o", str(into / "kadm"), "."], source, into)
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {"kafka-jars": _kafka_jars, "kadm": _kadm}
+MAKERS: dict[str, Callable[[Path], None]] = {
+    "kafka-jars": _kafka_jars,
+    "streams-jars": _streams_jars,
+    "streams-judge": _streams_judge,
+    "kadm": _kadm,
+}
 
 
 def _run(what: str, command: list[str], cwd: Path, into: Path) -> None:
