@@ -76,9 +76,10 @@ def window_store(store: Materialized, windows: Windows, emit: EmitStrategy) -> S
     kept = retention_of(windows, store.options, store.name)
     on_disk = persistent(store.options.get("store_type", "persistent"), store.name)
     if isinstance(windows, SessionWindows):
-        return store.applied(session(store.name, kept, final=emit.on_close, persistent=on_disk, cached=True))
+        made = session(store.name, kept, final=emit.on_close, persistent=on_disk, cached=True)
+        return without_cache(store.applied(made), emit)
     sliding = isinstance(windows, SlidingWindows)
-    return store.applied(
+    made = store.applied(
         window(
             store.name,
             size_of(windows),
@@ -90,6 +91,12 @@ def window_store(store: Materialized, windows: Windows, emit: EmitStrategy) -> S
             cached=True,
         )
     )
+    return without_cache(made, emit) if sliding else made
+
+
+def without_cache(spec: StoreSpec, emit: EmitStrategy) -> StoreSpec:
+    """Sessions and sliding windows that are emitted as they close have no cache, whatever was said: as in Kafka."""
+    return replace(spec, cached=False) if emit.on_close else spec
 
 
 def as_table(given: StoreSpec, windows: Windows) -> StoreSpec:

@@ -36,16 +36,18 @@ def time_key(time: int) -> bytes:
 
 
 class Segments:
-    """Observed time of a store, and which of its data have expired."""
+    """Observed time of a store, and which of its data have expired. `latest` is the latest time of its data: later than
+    the observed time while a cache holds changes back, for then time is observed as they are let go.
+    """
 
-    __slots__ = ("content", "interval", "lowest", "observed", "retention", "scalars")
+    __slots__ = ("content", "interval", "latest", "lowest", "observed", "retention", "scalars")
 
     def __init__(self, content: OrderedBytes, retention: int) -> None:
         self.content = content
         self.scalars = Scalars(content)
         self.retention = retention
         self.interval = max(retention // 2, SHORTEST_SEGMENT_MS)
-        self.observed = self.scalars.get("observed", NO_TIME)
+        self.observed = self.latest = self.scalars.get("observed", NO_TIME)
         self.lowest = self.lowest_live()
 
     def observe(self, time: int) -> bool:
@@ -53,6 +55,7 @@ class Segments:
         if time <= self.observed:
             return False
         self.observed = time
+        self.latest = max(self.latest, time)
         self.scalars.put("observed", time)
         before, self.lowest = self.lowest, self.lowest_live()
         return self.lowest > before
@@ -67,5 +70,5 @@ class Segments:
         return self.of(time) >= self.lowest
 
     def between(self, start: int, end: int) -> range:
-        """Segments that may hold these times; nothing is later than the observed time."""
-        return range(max(self.of(start), self.lowest), self.of(min(end, self.observed)) + 1)
+        """Segments that may hold these times."""
+        return range(max(self.of(start), self.lowest), self.of(min(end, self.latest)) + 1)

@@ -39,11 +39,17 @@ class SessionStore:
     def put(self, session: Windowed, value: Any) -> None:
         """None removes."""
         key, raw = self.raw_key(session.key), self._write(value)
-        if self.segments.observe(session.end):
-            self.layout.expire()
+        if self.pending is None:
+            self.observe(session.end)
+        else:
+            self.segments.latest = max(self.segments.latest, session.end)
         self.tell(key, session, raw)
         if self.is_kept(session.end):
             self.layout.put(key, session.start, session.end, raw)
+
+    def observe(self, end: int) -> None:
+        if self.segments.observe(end):
+            self.layout.expire()
 
     def remove(self, session: Windowed) -> None:
         key = self.raw_key(session.key)
@@ -124,11 +130,14 @@ class SessionStore:
             self._tell(key + BOUNDS.pack(session.end, session.start), raw, self._shard.record.timestamp)
 
     def release(self, place: bytes, new: bytes | None, old: bytes | None, cause: Record) -> None:
-        """A change that was held back is told."""
+        """A change that was held back is told; only now the store observes its time."""
+        end, start = BOUNDS.unpack_from(place, len(place) - 16)
+        self.observe(end)
+        if not self.is_kept(end):
+            self.layout.put(place[:-16], start, end, None)
         if self._tell is not None:
             self._tell(place, new, cause.timestamp)
         if self._listener is not None:
-            end, start = BOUNDS.unpack_from(place, len(place) - 16)
             session = Windowed(self.read_key(place[:-16]), start, end)
             self._listener(session, self._read(new), self._read(old), cause)
 

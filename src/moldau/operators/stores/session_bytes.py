@@ -121,7 +121,7 @@ class SessionsByTime:
         return self.between(max(first, self.segments.lowest * self.segments.interval), last, False)
 
     def between(self, first: int, last: int, reverse: bool) -> Iterator[Entry]:
-        high = DATA + time_key(min(last, self.segments.observed) + 1)
+        high = DATA + time_key(min(last, self.segments.latest) + 1)
         for place, value in self.content.range(DATA + time_key(first), high, reverse):
             key, start, end = self.parse(place)
             yield key, start, end, value

@@ -56,10 +56,13 @@ class WindowBytes:
                 return
             self.sequence = (self.sequence + 1) & 0x7FFFFFFF
             self.segments.scalars.put("sequence", self.sequence)
-        self.observe(start)
         if self.pending is not None:
+            self.segments.latest = max(self.segments.latest, start)
             self.pending.add(key + SUFFIX.pack(start, self.sequence), self.get(key, start), value)
-        elif self._tell is not None:
+            self.layout.put(key, start, self.sequence, value)
+            return
+        self.observe(start)
+        if self._tell is not None:
             self.log(key + SUFFIX.pack(start, self.sequence), value)
         if self.is_kept(start):
             self.layout.put(key, start, self.sequence, value)
@@ -69,11 +72,15 @@ class WindowBytes:
             self.layout.expire()
 
     def release(self, place: bytes, new: bytes | None, old: bytes | None, cause: Record) -> None:
-        """A change that was held back is told."""
+        """A change that was held back is told; only now the store observes its time."""
+        key, start = place[:-12], SUFFIX.unpack_from(place, len(place) - 12)[0]
+        self.observe(start)
+        if not self.is_kept(start):
+            self.layout.put(key, start, self.sequence, None)
         if self._tell is not None:
             self.log(place, new)
         if self.listener is not None:
-            self.listener(place[:-12], SUFFIX.unpack_from(place, len(place) - 12)[0], new, old, cause)
+            self.listener(key, start, new, old, cause)
 
     def log(self, place: bytes, value: bytes | None) -> None:
         assert self._tell is not None

@@ -98,7 +98,7 @@ class ByTime:
     def of_keys(
         self, lowest: bytes | None, highest: bytes | None, first: int, last: int, reverse: bool
     ) -> Iterator[Entry]:
-        end = DATA + time_key(min(last, self.segments.observed) + 1)
+        end = DATA + time_key(min(last, self.segments.latest) + 1)
         for place, value in self.content.range(DATA + time_key(first), end, reverse):
             key = place[9:-4]
             if within(key, lowest, highest):
