@@ -386,3 +386,115 @@ def versioned_filter(builder: StreamsBuilder) -> None:
 @topology
 def versioned_regroup(builder: StreamsBuilder) -> None:
     regrouped(builder.table("in", store=versioned_store("v", 30), **TEXT))
+
+
+def counts(builder: StreamsBuilder, topic: str, grace: int = 5) -> Any:
+    return grouped(builder, topic).windowed_by(TimeWindows.of(10, grace=grace)).count(key=String())
+
+
+@topology
+def x_windowed_join(builder: StreamsBuilder) -> None:
+    out(counts(builder, "left").left_join(counts(builder, "right"), lambda one, other: nullable_pair(one, other)))
+
+
+def nullable_pair(one: Any, other: Any) -> str:
+    return pair(None if one is None else str(one), None if other is None else str(other))
+
+
+@topology
+def x_windowed_outer_suppress(builder: StreamsBuilder) -> None:
+    one, other = counts(builder, "left", 2), counts(builder, "right", 7)
+    out(one.outer_join(other, nullable_pair, value=String()).suppress(CLOSED))
+
+
+def initial(key: str | None, value: str | None) -> str | None:
+    return value[0] if value else None
+
+
+@topology
+def x_rekeyed_count(builder: StreamsBuilder) -> None:
+    rekeyed = builder.stream("in", **TEXT).select_key(initial).group_by_key(**TEXT)
+    out(rekeyed.windowed_by(TimeWindows.of(10, grace=5)).count(key=String()))
+
+
+@topology
+def x_rekeyed_join(builder: StreamsBuilder) -> None:
+    one, other = (builder.stream(topic, **TEXT).select_key(initial) for topic in ("left", "right"))
+    joined = one.left_join(other, keyed_pair, window=GRACE, name="mine", store="kept", other_value=String(), **TEXT)
+    joined.to("out", **TEXT)
+
+
+@topology
+def x_fk_chain(builder: StreamsBuilder) -> None:
+    one, other = builder.table("left", **TEXT), builder.table("right", **TEXT)
+    joined = one.join(other, pair, foreign_key=by_prefix, **TEXT)
+    again = joined.left_join(
+        other,
+        lambda value, found: f"{value};{'null' if found is None else found}",
+        foreign_key=lambda value: value[value.index(",") + 1 :],
+        **TEXT,
+    )
+    text_out(again)
+
+
+@topology
+def x_fk_filtered(builder: StreamsBuilder) -> None:
+    one = builder.table("left", **TEXT).filter(lambda key, value: not value.endswith("1"))
+    marked = one.map_values(lambda value: value + "m")
+    other = builder.table("right", **TEXT).filter(lambda key, value: not value.startswith("z"))
+    named = other.map_values(lambda value: value + "n")
+    text_out(marked.left_join(named, pair, foreign_key=by_prefix, **TEXT))
+
+
+@topology
+def x_fk_named(builder: StreamsBuilder) -> None:
+    one, other = builder.table("left", **TEXT), builder.table("right", **TEXT)
+    regrouped(one.join(other, pair, foreign_key=by_prefix, name="mine", store="kept", **TEXT))
+
+
+@topology
+def x_suppress_early(builder: StreamsBuilder) -> None:
+    windowed = grouped(builder).windowed_by(SessionWindows.of(5, grace=10))
+    buffer = BufferConfig.max_records(3).with_max_bytes(400).emit_early_when_full()
+    held = Suppressed.until_time_limit(8, buffer).with_name("held")
+    out(windowed.aggregate(empty, add, merge, value=String()).suppress(held))
+
+
+@topology
+def x_final_then_count(builder: StreamsBuilder) -> None:
+    first = grouped(builder).windowed_by(TimeWindows.of(5, grace=2)).emit_strategy(ON_CLOSE).count(key=String())
+    shown = first.to_stream().map(lambda key, value: (key.key, str(value))).group_by_key(**TEXT)
+    out(shown.windowed_by(TimeWindows.of(20, grace=5)).emit_strategy(ON_CLOSE).reduce(concat))
+
+
+@topology
+def x_grace_computed(builder: StreamsBuilder) -> None:
+    table = builder.table("right", store=versioned_store("v", 100), **TEXT)
+    computed = table.filter(lambda key, value: not value.startswith("z")).map_values(lambda value: value + "m")
+    builder.stream("in", **TEXT).join(computed, pair, grace=10, name="joined").to("out", **TEXT)
+
+
+@topology
+def x_suppress_windowed_join(builder: StreamsBuilder) -> None:
+    out(counts(builder, "left").suppress(CLOSED).join(counts(builder, "right"), nullable_pair))
+
+
+@topology
+def x_sliding_cogroup_suppress(builder: StreamsBuilder) -> None:
+    both_ = grouped(builder).cogroup(add).cogroup(grouped(builder, "right"), bracket)
+    out(both_.windowed_by(SlidingWindows.of(10, grace=5)).aggregate(empty, **TEXT).suppress(CLOSED))
+
+
+@topology
+def x_join_then_window(builder: StreamsBuilder) -> None:
+    one, other = builder.stream("left", **TEXT), builder.stream("right", **TEXT)
+    joined = one.outer_join(other, pair, window=JoinWindows.of(5, grace=5)).group_by_key(**TEXT)
+    out(joined.windowed_by(SessionWindows.of(5, grace=10)).count(key=String()))
+
+
+@topology
+def x_windows_to_table(builder: StreamsBuilder) -> None:
+    table = builder.table("right", **TEXT)
+    rekeyed = counts(builder, "in").to_stream(lambda key, value: key.key)
+    counted = rekeyed.map_values(lambda value: None if value is None else str(value)).to_table(**TEXT)
+    text_out(table.join(counted, pair))

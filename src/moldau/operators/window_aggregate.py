@@ -108,15 +108,16 @@ class TimeWindowAggregate:
             self.emit_final(record, close)
 
     def update(self, record: Record, start: int, end: int) -> None:
-        key, timestamp = record.key, record.timestamp
-        found = self.store.fetch(key, start)
+        key, timestamp, store = record.key, record.timestamp, self.store
+        found = store.fetch(key, start)
         if found is None:
             old = self.initializer()
         else:
-            old = found.value
-            timestamp = max(timestamp, found.timestamp)
+            old, latest = found
+            if latest > timestamp:
+                timestamp = latest
         new = self.aggregator(key, record.value, old)
-        self.store.put(key, None if new is None else Stamped(new, timestamp), start)
+        store.put(key, None if new is None else Stamped(new, timestamp), start)
         self.tell(Windowed(key, start, end), new, old, timestamp, record.headers)
 
     def emit_final(self, record: Record, close: int) -> None:

@@ -129,6 +129,8 @@ class WindowStore:
         self.stamped: bool = spec.part("stamped")
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self.unpack = self.unstamp if self.stamped else self._read
+        self._key: str | None = None  # that was last written: windows of one record have one key
+        self._raw = b""
 
     def put(self, key: Any, value: Any, start: int) -> None:
         """None deletes; in a store with duplicates it does nothing."""
@@ -192,9 +194,13 @@ class WindowStore:
         return None if raw is None else Stamped(self._read(raw[STAMP_SIZE:]), STAMP.unpack_from(raw)[0])
 
     def raw_key(self, key: Any) -> bytes:
+        if key is self._key and key is not None:
+            return self._raw
         raw = self.write_key(key)
         if raw is None:
             raise ValueError(f"the key of an entry of the store {self.name} must not be None")
+        if type(key) is str:  # others may change while they are the same
+            self._key, self._raw = key, raw
         return raw
 
 

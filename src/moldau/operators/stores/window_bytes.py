@@ -25,14 +25,19 @@ Entry = tuple[bytes, int, bytes]  # key, start of the window, value
 class ByKey:
     """Windows of a persistent store."""
 
-    __slots__ = ("content", "segments")
+    __slots__ = ("_first", "_last", "_prefix", "content", "segments")
 
     def __init__(self, content: OrderedBytes, segments: Segments) -> None:
         self.content = content
         self.segments = segments
+        self._first, self._last, self._prefix = 0, -1, b""  # the segment that was last used, most often the next too
 
     def place(self, key: bytes, start: int, sequence: int) -> bytes:
-        return DATA + time_key(self.segments.of(start)) + key + SUFFIX.pack(start, sequence)
+        if not self._first <= start <= self._last:
+            segment, interval = self.segments.of(start), self.segments.interval
+            self._first, self._last = segment * interval, (segment + 1) * interval - 1
+            self._prefix = DATA + time_key(segment)
+        return self._prefix + key + SUFFIX.pack(start, sequence)
 
     def put(self, key: bytes, start: int, sequence: int, value: bytes | None) -> None:
         self.content.put(self.place(key, start, sequence), value)
