@@ -143,12 +143,7 @@ def _streams_judge(into: Path) -> None:
     into.mkdir(parents=True)
     sources = sorted(str(file) for file in (ROOT / table()["streams-judge"].source).glob("*.java"))
     jars = find("streams-jars").path
-    _run(
-        "the judge of streams",
-        ["javac", "-Xlint:-deprecation", "-cp", f"{jars}/*", "-d", str(into), *sources],
-        ROOT,
-        into,
-    )
+    _run("the judge of streams", ["javac", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
 
 
 def _kadm(into: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -11,12 +12,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
-from moldau.platform import PARTS, Options, PlatformError, chosen
+from moldau.cli import up_file
+from moldau.cli.mistakes import Mistake
+from moldau.platform import PARTS, Options, PlatformError, chosen, keep_small
 from moldau.testing import eventually
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -100,7 +104,7 @@ def test_parts_end_with_a_platform_that_is_killed() -> None:
         eventually(lambda: not [pid for pid in left.values() if Path(f"/proc/{pid}").exists()], 60, "the end of all")
 
 
-def test_a_taken_port_is_told_with_what_to_do() -> None:
+def test_a_taken_port_is_told_with_who_has_it_and_what_to_do() -> None:
     offset = free_offset()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", PARTS["broker"].port + offset))
@@ -108,7 +112,74 @@ def test_a_taken_port_is_told_with_what_to_do() -> None:
         process = up("--ephemeral", "--port-offset", str(offset))
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "--port-offset" in errors
+    assert f"is taken by process {os.getpid()} (" in errors and "--port-offset" in errors
+
+
+def moldau(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "moldau", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_platform_is_found_read_and_stopped_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    nothing = moldau("status")
+    assert nothing.returncode == 3 and "moldau up" in nothing.stderr
+    offset, home, config = free_offset(), tmp_path / "data", tmp_path / "up.toml"
+    config.write_text(f'data-dir = "{home}"\nport-offset = {offset}\nonly = ["broker"]\n[broker]\nnum.partitions = 3\n')
+    process = up("--config", str(config))
+    try:
+        assert process.stdout is not None
+        assert any(line.strip() == "ready" for line in process.stdout)
+        [row] = json.loads(moldau("status", "-o", "json").stdout)
+        assert (row["part"], row["state"], row["data"]) == ("broker", "serves", str(home))
+        again = moldau("up", "--data-dir", str(home), "--port-offset", str(offset + 50))
+        assert again.returncode == 1
+        assert f"runs on {home} already, as process {process.pid}" in again.stderr and "moldau down" in again.stderr
+        servers = f"127.0.0.1:{PARTS['broker'].port + offset}"
+        assert "3 partitions" in moldau("topic", "create", "t", "-b", servers).stdout
+        assert "broker | " in moldau("logs", "broker").stdout
+        assert moldau("logs", "nobody").returncode == 1
+        assert moldau("down").stdout == f"Stopped {home}.\n"
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert moldau("down").returncode == 1
+    assert "stopped" in moldau("logs", "--data-dir", str(home)).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("data-dir = 1", "not text"),
+        ("port-offset = true", "not a number"),
+        ("no-such = 1", "means nothing"),
+        ("broker = 1", "no table"),
+        ("=", "no TOML"),
+    ],
+)
+def test_a_wrong_file_is_told(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "up.toml"
+    file.write_text(text)
+    with pytest.raises(Mistake, match=sentence):
+        up_file.read(file)
+    with pytest.raises(Mistake, match="No such file"):
+        up_file.read(tmp_path / "none")
+
+
+def test_settings_of_a_file_reach_their_parts_and_those_of_the_command_win() -> None:
+    told = up_file.options({"broker": {"num": {"partitions": 3}, "a.b": True}, "registry": {"x": "y"}}, "f")
+    both = replace(told, overrides=("num.partitions=5",))
+    assert both.set("broker") == ["--set", "num.partitions=3", "--set", "a.b=true", "--set", "num.partitions=5"]
+    assert both.set("registry") == ["--set", "x=y"] and both.set("rest") == []
+
+
+def test_a_file_of_logs_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.platform.LOG_BYTES", 10)
+    log = tmp_path / "broker.log"
+    log.write_text("x" * 11)
+    keep_small(log)
+    assert log.stat().st_size == 0 and (tmp_path / "broker.log.1").read_text() == "x" * 11
 
 
 def test_parts_are_chosen_by_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -11,6 +12,7 @@ import typer
 
 from moldau import __version__
 from moldau.cli import COMMANDS
+from moldau.cli.help import lines
 
 MODULES = (
     "import sys; from moldau.cli import main\ntry: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
@@ -43,6 +45,31 @@ def test_every_row_has_what_it_names(command: object) -> None:
     assert text.endswith(".") and name == module.rpartition(".")[2]
     if quick:
         assert callable(import_module(quick).run)
+
+
+def test_help_needs_neither_typer_nor_rich() -> None:
+    assert not {"typer", "rich"} & imported_by("--help")
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_help_fits_the_terminal(width: int) -> None:
+    assert all(len(line) <= width for page in lines(width, False) for line in page.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("environment", "offered"),
+    [
+        ({"_MOLDAU_COMPLETE": "complete_bash", "COMP_WORDS": "moldau to", "COMP_CWORD": "1"}, {"topic"}),
+        (
+            {"_MOLDAU_COMPLETE": "complete_bash", "COMP_WORDS": "moldau topic de", "COMP_CWORD": "2"},
+            {"describe", "delete"},
+        ),
+    ],
+)
+def test_the_shell_completes_commands(environment: dict[str, str], offered: set[str]) -> None:
+    command = [sys.executable, "-m", "moldau"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+    assert set(done.stdout.split()) == offered
 
 
 def test_a_quick_command_is_reached_without_typer() -> None:

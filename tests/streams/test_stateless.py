@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.streams import KStream, Record, StreamsBuilder, String, TopologyError, TopologyTestDriver
+from moldau.streams import Json, KStream, Record, StreamsBuilder, String, TopologyError, TopologyTestDriver
 
 
 def run(define: Any, *pairs: tuple[Any, Any], settings: dict[str, Any] | None = None) -> list[tuple[Any, Any]]:
@@ -99,3 +99,29 @@ def test_reading_a_topic_twice_is_one_source() -> None:
     with TopologyTestDriver(builder) as driver:
         driver.create_input_topic("in").pipe_input("k", "v")
         assert driver.produced_topic_names == {"a", "b"}
+
+
+def test_a_string_is_an_expression() -> None:
+    builder = StreamsBuilder("app", {"default.key.serde": "string"})
+    orders = builder.stream("in", value=Json()).filter("value.amount > 3 and timestamp < 100")
+    orders.select_key("value.who").map_values("value.amount * 2").filter_not("value = 8").to("out", value=Json())
+    with TopologyTestDriver(builder) as driver:
+        topic = driver.create_input_topic("in")
+        for amount, time in ((1, 0), (4, 0), (5, 200), (6, 0), (None, 0)):
+            topic.pipe_input("k", {"amount": amount, "who": "ann"}, time)
+        assert driver.create_output_topic("out").read_key_values_to_list() == [("ann", 12)]
+
+
+def test_an_expression_that_is_not_valid_is_refused_at_once_with_its_node() -> None:
+    with pytest.raises(TopologyError, match="the expression 'value >' of KSTREAM-FILTER-0000000001 is not valid SQL"):
+        StreamsBuilder("app").stream("in").filter("value >")
+    with pytest.raises(TopologyError, match="of KTABLE-FILTER-0000000003 is of a table, which has key and value alone"):
+        StreamsBuilder("app").table("in").filter("timestamp > 3")
+
+
+def test_an_expression_of_a_table() -> None:
+    builder = StreamsBuilder("app", {"default.key.serde": "string", "default.value.serde": "json"})
+    builder.table("in").filter("value > 3").map_values("value + 1").to_stream().to("out")
+    with TopologyTestDriver(builder) as driver:
+        driver.create_input_topic("in").pipe_key_value_list([("a", 4), ("a", 2)])
+        assert driver.create_output_topic("out").read_values_to_list() == [5, None]

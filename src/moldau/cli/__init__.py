@@ -7,9 +7,12 @@ imported and may leave what it does not understand to typer by returning None.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import NamedTuple
+
+COMPLETING = "_MOLDAU_COMPLETE"  # set by the shell while it completes a line
 
 
 class Command(NamedTuple):
@@ -41,6 +44,7 @@ COMMANDS = (
     Command("txn", "moldau.cli.txn", "Transactions, and an end for those that hang.", DATA),
     Command("perf", "moldau.cli.perf", "Measure a cluster: produce, consume, latency.", DATA),
     Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas.", DATA),
+    Command("spark", "moldau.cli.spark", "What Spark's sinks have written: list, resume, reset.", DATA),
     Command("config", "moldau.cli.config", "Settings of topics, brokers and groups in a running cluster.", CLUSTER),
     Command("cluster", "moldau.cli.cluster", "Brokers, health, features and the quorum.", CLUSTER),
     Command("acl", "moldau.cli.acl", "Who may do what.", CLUSTER),
@@ -57,6 +61,9 @@ COMMANDS = (
 def main() -> None:
     """The entry point: ends the process with the command's exit code."""
     arguments = sys.argv[1:]
+    if arguments in ([], ["-h"], ["--help"]) and COMPLETING not in os.environ:
+        import_module("moldau.cli.help").show()
+        sys.exit(0)
     code = _run_kafka_tool(arguments) if arguments and arguments[0].startswith("kafka-") else _run_quickly(arguments)
     if code is not None:
         sys.exit(code)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from moldau import __version__
-from moldau.cli import COMMANDS
-
-COMPLETING = "_MOLDAU_COMPLETE"  # set by the shell while it completes a line
+from moldau.cli import COMMANDS, COMPLETING
 
 
 def application(arguments: list[str]) -> typer.Typer:
-    """All commands by name and help; only the one that was asked for is imported, or all to complete a line."""
+    """All commands by name and help; only the one that was asked for is imported, or that is being typed."""
+    typed = _typed(os.environ) if COMPLETING in os.environ else arguments
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, context_settings=_CONTEXT)
     app.callback()(_root)
     for command in COMMANDS:
-        asked = COMPLETING in os.environ or arguments[:1] == [command.name]
+        asked = typed[:1] == [command.name]
         module = import_module(command.module) if asked else None
         cli = module.cli if module else _unasked
         if isinstance(cli, typer.Typer):
@@ -32,6 +32,12 @@ def application(arguments: list[str]) -> typer.Typer:
                 rich_help_panel=command.panel,
             )(cli)
     return app
+
+
+def _typed(environment: Mapping[str, str]) -> list[str]:
+    """The words behind `moldau` on the line that a shell completes: bash, zsh and fish tell them in different ways."""
+    line = environment.get("_TYPER_COMPLETE_ARGS") or environment.get("COMP_WORDS") or ""
+    return line.replace("\n", " ").split()[1:]
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}

@@ -29,7 +29,6 @@ from moldau.cli.records.printing import Printer
 from moldau.cli.records.reading import Chunk, Reader
 from moldau.cli.session import Session
 from moldau.cli.verbs import Topics, command, epilog
-from moldau.serdes.registry import Registry
 
 EXAMPLES = (
     "moldau consume orders  (from the beginning, and then what comes)",
@@ -83,16 +82,12 @@ def consume(
     Without --exit or --count it waits for more, as tail -f does. Ctrl-C stops it; how many records there were is told
     on stderr. As a member of a --group it goes on where the group left off.
     """
-
-    def connect() -> Registry:
-        return Registry.connect(session.registry_settings)
-
     words = [text for text in start or () if text not in WAYS]
     as_json = as_json or "json" in (start or ())
     span = positions.parse([*words, *(["end"] if tail else [])])
     printer = Printer(
-        codec(Wanted(key_format, key_schema), connect, writing=False),
-        codec(Wanted(value_format, value_schema, value_message), connect, writing=False),
+        codec(Wanted(key_format, key_schema), session.connect_registry, writing=False),
+        codec(Wanted(value_format, value_schema, value_message), session.connect_registry, writing=False),
         skip_bad,
         b"NULL" if null else b"",
     )
@@ -103,7 +98,9 @@ def consume(
             raise misused("A --group says itself where it reads: leave out --partition, and offsets and times of -o.")
         source = _grouped(session, names, group, span, exit_at_end, count, level)
     else:
-        source = limited(_alone(session, names, partition, span, exit_at_end, level), count)
+        begin, stops = _span(session, names, partition, span)
+        reader = Reader(session.client, begin, stops, exit_at_end, level, printer.takes_values)
+        source = limited(iter(reader), count)
     _run(printer, source, quiet)
 
 
@@ -129,24 +126,18 @@ def _choose(printer: Printer, layout: str | None, as_json: bool, between: str | 
         printer.by_template(template.delimited(behind, mark, key, value))
 
 
-def _alone(
-    session: Session,
-    names: list[str],
-    partitions: list[int] | None,
-    span: positions.Span,
-    exit_at_end: bool,
-    level: str,
-) -> Iterator[list[Chunk]]:
+def _span(
+    session: Session, names: list[str], partitions: list[int] | None, span: positions.Span
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int] | None]:
+    """Where to begin in each partition, and where to end, if that was said."""
+    if span.word == positions.STORED:
+        raise misused("-o stored is what a group has committed: give --group.")
     places: list[TopicPartition] = topics.partitions(session.client, names)
     if partitions:
         places = [place for place in places if place[1] in partitions]
         if not places:
             raise misused(f"{', '.join(names)} has no partition {', '.join(map(str, partitions))}.")
-    if span.word == positions.STORED:
-        raise misused("-o stored is what a group has committed: give --group.")
-    begin = positions.starts(session.client, span, places)
-    stops = positions.stops(session.client, span, places)
-    return iter(Reader(session.client, begin, stops, exit_at_end, level))
+    return positions.starts(session.client, span, places), positions.stops(session.client, span, places)
 
 
 def _grouped(
@@ -181,8 +172,8 @@ def limited(source: Iterator[list[Chunk]], count: int | None) -> Iterator[list[C
         if left is not None:
             cut = []
             for chunk in chunks:
-                cut.append(chunk._replace(records=chunk.records[:left]))
-                left -= len(cut[-1].records)
+                cut.append(chunk.first(left))
+                left -= cut[-1].size
             chunks = cut
         yield chunks
 

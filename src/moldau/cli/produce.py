@@ -35,7 +35,6 @@ from moldau.cli.records.writing import Writer
 from moldau.cli.session import Session
 from moldau.cli.verbs import Topic, command, epilog
 from moldau.client import Client
-from moldau.serdes.registry import Registry
 from moldau.wire.compression import Compression
 
 EXAMPLES = (
@@ -129,7 +128,7 @@ cli = command(produce, without=("output",))
 
 
 def _codec(session: Session, wanted: Wanted) -> Any:
-    return codec(wanted, lambda: Registry.connect(session.registry_settings), writing=True)
+    return codec(wanted, session.connect_registry, writing=True)
 
 
 def _run(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]], quiet: bool) -> None:

@@ -9,13 +9,16 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.cli import profiles
 from moldau.cli.mistakes import misused
 from moldau.cli.output import Columns, Output, write
 from moldau.client import Client
 from moldau.settings import SettingError, assignment
+
+if TYPE_CHECKING:
+    from moldau.serdes.registry import Registry
 
 BOOTSTRAP, REGISTRY = "127.0.0.1:9092", "http://127.0.0.1:8081"
 REGISTRY_PREFIX = "schema.registry."
@@ -62,6 +65,15 @@ class Session:
             if name.startswith(REGISTRY_PREFIX)
         }
         return {**own, f"{REGISTRY_PREFIX}url": self.registry_url}
+
+    def connect_registry(self) -> Registry:
+        """The registry as serdes have it; ValueError of its client's is a mistake in settings."""
+        from moldau.serdes.registry import Registry
+
+        try:
+            return Registry.connect(self.registry_settings)
+        except ValueError as error:
+            raise misused(f"The registry cannot be used: {error}.") from None
 
     def close(self) -> None:
         if self._client is not None:

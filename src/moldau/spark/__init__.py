@@ -3,6 +3,19 @@
 Only the session is imported here: Python workers of Spark import this package too, and start the faster for it.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from moldau.spark.session import session
 
-__all__ = ["session"]
+if TYPE_CHECKING:
+    from moldau.spark.runner import run
+
+__all__ = ["run", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "run":
+        from moldau.spark.runner import run
+
+        return run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from moldau.spark.options import Option
 from moldau.spark.session import EVERYWHERE, LOCAL
+from moldau.spark.sink_options import TABLE as SINK
 from moldau.spark.source_options import TABLE
 
 
@@ -20,6 +21,9 @@ def page() -> str:
             "",
             "## Reading",
             *rows(TABLE),
+            "",
+            "## Writing",
+            *rows(SINK),
             "",
             "## Settings of the session",
             "| setting | value | why |",

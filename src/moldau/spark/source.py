@@ -26,6 +26,7 @@ from moldau.spark import planning
 from moldau.spark.columns import Columns
 from moldau.spark.connections import client_for
 from moldau.spark.loss import lost
+from moldau.spark.marker_topic import resumed
 from moldau.spark.planning import Cut, Position, Range
 from moldau.spark.progress import GroupProgress
 from moldau.spark.source_options import EARLIEST, LATEST, SourceOptions
@@ -111,6 +112,10 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         partitions, ids = self._look()
         options = self.options
+        if options.application is not None:
+            found = resumed(self.reading.client, options.markers, options.application)
+            if found is not None:
+                return found
         offsets = located(
             self.reading.client,
             options.starting,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moldau.spark.client_settings import GROUP, PREFIX, client_settings
+from moldau.spark.markers import TOPIC as MARKERS
 from moldau.spark.options import (
     Option,
     OptionError,
@@ -94,7 +95,14 @@ TABLE = (
     Option("maxPartitions", positive, None, "At most so many tasks: small partitions are read together by one."),
     Option("failOnDataLoss", boolean, True, "Whether a query fails, or goes on, where records are gone."),
     Option("includeHeaders", boolean, False, "Whether there is a column `headers`."),
-    Option("application.id", words, None, "The query's own name: the group of its progress if kafka.group.id is none."),
+    Option(
+        "application.id",
+        words,
+        None,
+        "The query's own name: the group of its progress if kafka.group.id is none. A new query goes on where a sink "
+        "of this name has got to.",
+    ),
+    Option("markers.topic", words, MARKERS, "The topic in which the sink remembers what it has written."),
     Option("groupIdPrefix", words, None, "The group of its progress if neither of these is set."),
     Option(
         "kafkaConsumer.pollTimeoutMs",
@@ -146,6 +154,8 @@ class SourceOptions:
     headers: bool
     patience_ms: int
     typed: Typed
+    application: str | None = None
+    markers: str = MARKERS
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
@@ -173,6 +183,8 @@ class SourceOptions:
             values["includeHeaders"],
             values["kafkaConsumer.pollTimeoutMs"],
             typed(values, given),
+            values["application.id"],
+            values["markers.topic"],
         )
 
 

@@ -41,15 +41,25 @@ def checked(function: Any, node: str, shapes: dict[int, str]) -> int:
 
 
 def of_key_value(function: Any, node: str) -> Function:
+    if isinstance(function, str):
+        return expression(function, node)
     checked(function, node, {2: "key, value"})
     return function
 
 
 def of_value(function: Any, node: str) -> Function:
     """One that takes the value alone is preferred, as for `map_values(str.upper)`."""
+    if isinstance(function, str):
+        return expression(function, node)
     if checked(function, node, {1: "value", 2: "key, value"}) == 2:
         return function
     return lambda key, value: function(value)
+
+
+def expression(text: str, node: str) -> Function:
+    from moldau.operators.expressions import of_key_and_value  # brings a library along
+
+    return of_key_and_value(text, node)
 
 
 def of_nothing(function: Any, node: str) -> Function:

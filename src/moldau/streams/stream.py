@@ -46,20 +46,28 @@ class KStream(Generic[K, V]):
         self.graph, self.name, self.sources, self.key, self.value = graph, name, sources, key, value
         self.repartition_required = repartition
 
-    def filter(self, predicate: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
-        """Records for which the predicate holds."""
+    def filter(self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None) -> KStream[K, V]:
+        """Records for which the predicate holds: a function of (key, value), or a SQL expression over key, value,
+        timestamp and headers.
+        """
         node = self.graph.named(name, "KSTREAM-FILTER-")
+        if isinstance(predicate, str):
+            return self._expression("filter", node, predicate, (self.key, self.value))
         chosen = functions.of_key_value(predicate, node)
         return self.then(node, lambda: stateless.Filter(chosen), "filter")
 
-    def filter_not(self, predicate: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
+    def filter_not(self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None) -> KStream[K, V]:
         node = self.graph.named(name, "KSTREAM-FILTER-")
+        if isinstance(predicate, str):
+            return self._expression("filter", node, f"not ({predicate})", (self.key, self.value))
         chosen = functions.of_key_value(predicate, node)
         return self.then(node, lambda: stateless.Filter(chosen, True), "filter")
 
-    def select_key(self, mapper: Callable[[K, V], L], *, name: str | None = None) -> KStream[L, V]:
+    def select_key(self, mapper: Callable[[K, V], L] | str, *, name: str | None = None) -> KStream[L, V]:
         """A new key; what goes by key below is repartitioned first."""
         node = self.graph.named(name, "KSTREAM-KEY-SELECT-")
+        if isinstance(mapper, str):
+            return self._expression("select_key", node, mapper, (None, self.value), True)
         chosen = functions.of_key_value(mapper, node)
         return self.then(node, lambda: stateless.SelectKey(chosen), "select_key", (None, self.value), True)
 
@@ -69,9 +77,11 @@ class KStream(Generic[K, V]):
         chosen = functions.of_key_value(mapper, node)
         return self.then(node, lambda: stateless.Map(chosen), "map", (None, None), True)
 
-    def map_values(self, mapper: Callable[..., W], *, name: str | None = None) -> KStream[K, W]:
+    def map_values(self, mapper: Callable[..., W] | str, *, name: str | None = None) -> KStream[K, W]:
         """The mapper gets (value) or (key, value)."""
         node = self.graph.named(name, "KSTREAM-MAPVALUES-")
+        if isinstance(mapper, str):
+            return self._expression("map_values", node, mapper, (self.key, None))
         chosen = functions.of_value(mapper, node)
         return self.then(node, lambda: stateless.MapValues(chosen), "map_values", (self.key, None))
 
@@ -228,7 +238,7 @@ class KStream(Generic[K, V]):
 
     def group_by(
         self,
-        selector: Callable[[K, V], L],
+        selector: Callable[[K, V], L] | str,
         *,
         key: SerdeLike = None,
         value: SerdeLike = None,
@@ -236,8 +246,11 @@ class KStream(Generic[K, V]):
     ) -> KGroupedStream[L, V]:
         """By a new key."""
         node = self.graph.named(name, "KSTREAM-KEY-SELECT-")
-        chosen = functions.of_key_value(selector, node)
-        self.graph.processor(node, [self.name], lambda: stateless.SelectKey(chosen), kind="select_key")
+        if isinstance(selector, str):
+            self._expression("select_key", node, selector, (None, self.value), True)
+        else:
+            chosen = functions.of_key_value(selector, node)
+            self.graph.processor(node, [self.name], lambda: stateless.SelectKey(chosen), kind="select_key")
         return KGroupedStream(self.graph, node, self.sources, key, value or self.value, True, name)
 
     def _join(
@@ -266,6 +279,21 @@ class KStream(Generic[K, V]):
         serdes = (self.key, None) if fixed_key else (None, None)
         rekeyed = self.repartition_required or not fixed_key
         return KStream(self.graph, node, self.sources, *serdes, rekeyed)
+
+    def _expression(
+        self, kind: str, node: str, text: str, serdes: tuple[SerdeLike, SerdeLike], rekeyed: bool = False
+    ) -> KStream[Any, Any]:
+        """A SQL expression in place of a function: checked now, evaluated here or by Spark itself."""
+        from moldau.operators import expressions  # brings a library along
+
+        operators: dict[str, Callable[[str, str], Operator]] = {
+            "filter": expressions.ExpressionFilter,
+            "select_key": expressions.ExpressionKey,
+            "map_values": expressions.ExpressionValue,
+        }
+        expressions.parsed(text, node)
+        self.graph.processor(node, [self.name], lambda: operators[kind](text, node), kind=kind, expression=text)
+        return KStream(self.graph, node, self.sources, *serdes, rekeyed or self.repartition_required)
 
     def then(
         self,

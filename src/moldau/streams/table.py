@@ -51,18 +51,18 @@ class KTable(Generic[K, V]):
         return self.store
 
     def filter(
-        self, predicate: Callable[[K, V], Any], *, name: str | None = None, **options: Unpack[StoreOptions]
+        self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, V]:
         """Keys whose value passes; those of others are deleted below."""
         return self._filter(predicate, False, name, options)
 
     def filter_not(
-        self, predicate: Callable[[K, V], Any], *, name: str | None = None, **options: Unpack[StoreOptions]
+        self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, V]:
         return self._filter(predicate, True, name, options)
 
     def map_values(
-        self, mapper: Callable[..., W], *, name: str | None = None, **options: Unpack[StoreOptions]
+        self, mapper: Callable[..., W] | str, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, W]:
         """The mapper gets (value) or (key, value), and is never asked about deleted keys."""
         store = optional(self.graph, MAPVALUES, options, self.key)
@@ -168,7 +168,7 @@ class KTable(Generic[K, V]):
         return join_tables(self, other, joiner, "outer", name, options)
 
     def _filter(
-        self, predicate: Callable[[K, V], Any], negated: bool, name: str | None, options: StoreOptions
+        self, predicate: Callable[[K, V], Any] | str, negated: bool, name: str | None, options: StoreOptions
     ) -> KTable[K, V]:
         store = optional(self.graph, FILTER, options, self.key, self.value)
         node = self.graph.named(name, FILTER)

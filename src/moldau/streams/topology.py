@@ -76,6 +76,7 @@ class Topology:
         parents: str | Iterable[str],
         stores: Iterable[str | StoreSpec] = (),
         kind: str = "process",
+        expression: str | None = None,
     ) -> Topology:
         """As add_processor, with an operator of the platform."""
         names: list[str] = []
@@ -83,7 +84,8 @@ class Topology:
             if isinstance(store, StoreSpec):
                 self.add_store(store)
             names.append(self._known_store(store if isinstance(store, str) else store.name, name))
-        self._add(ProcessorNode(name, self._known(parents, name), operator, tuple(dict.fromkeys(names)), kind))
+        uses = tuple(dict.fromkeys(names))
+        self._add(ProcessorNode(name, self._known(parents, name), operator, uses, kind, expression))
         return self
 
     def add_sink(

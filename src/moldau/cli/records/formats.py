@@ -12,14 +12,16 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moldau.cli.mistakes import Mistake, misused
 from moldau.cli.records.envelope import BASE64, Shown, text_or_base64
 from moldau.serdes.context import Context, Serde, SerdeError
 from moldau.serdes.framing import SchemaRef, unframe
 from moldau.serdes.primitive import PLAIN
-from moldau.serdes.registry import Registry, Schema
+
+if TYPE_CHECKING:  # it brings libraries for schemas along, which most commands do without
+    from moldau.serdes.registry import Registry, Schema
 
 TYPED = ("avro", "json-schema", "protobuf")
 OWN = ("hex", "base64", "registry")
@@ -215,6 +217,8 @@ def _schema(wanted: Wanted, registry: Registry, writing: bool) -> tuple[Schema |
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise Mistake(f"The schema {file} cannot be read: {why}. Name a file, an id, or latest.") from None
+    from moldau.serdes.registry import Schema
+
     kind = next(kind for kind, format in TYPES.items() if format == wanted.format)
     return Schema(kind, text), {}
 

@@ -24,6 +24,7 @@ class Printer:
     topic: str = ""
     count: int = 0
     bad: int = 0
+    takes_values: bool = False  # it needs nothing else of a record
     lay_out: Callable[[Chunk], bytes] = field(default=lambda _: b"")
 
     def write(self, chunk: Chunk) -> None:
@@ -33,7 +34,7 @@ class Printer:
         except SerdeError:
             laid = self._one_by_one(chunk)
         sys.stdout.buffer.write(laid)
-        self.count += len(chunk.records)
+        self.count += chunk.size
 
     def _one_by_one(self, chunk: Chunk) -> bytes:
         """What can be written before a record that cannot be read; the command ends there, or goes on without it."""
@@ -58,10 +59,12 @@ class Printer:
 
     def values_alone(self, delimiter: bytes) -> None:
         """The commonest output, without a call a record."""
-        null = self.null
+        null, self.takes_values = self.null, True
 
         def lay_out(chunk: Chunk) -> bytes:
-            found = [null if (value := record[3]) is None else value for record in chunk.records]
+            found = chunk.values
+            if found is None:
+                found = [null if (value := record[3]) is None else value for record in chunk.records]
             return delimiter.join((*found, b"")) if found else b""
 
         self.lay_out = lay_out

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from moldau.cli.operations import TopicPartition
+from moldau.cli.records import quick
 from moldau.client import Batch, Client, ClientError, Error, Fetched, Fetcher, Record
 from moldau.client import records as records_of
 
@@ -17,12 +18,23 @@ COMMITTED = "read_committed"
 
 
 class Chunk(NamedTuple):
-    """Records of a partition, in order."""
+    """Records of a partition, in order; or their values alone, where nothing else is wanted."""
 
     topic: str
     partition: int
     records: list[Record]
     append_time: bool = False
+    values: list[bytes] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.records) if self.values is None else len(self.values)
+
+    def first(self, most: int) -> Chunk:
+        """At most so many of them."""
+        if most >= self.size:
+            return self
+        return self._replace(records=self.records[:most], values=self.values and self.values[:most])
 
 
 @dataclass(slots=True)
@@ -37,6 +49,7 @@ class Reader:
     stops: Mapping[TopicPartition, int] | None = None
     to_end: bool = False
     isolation: str = "read_uncommitted"
+    values_alone: bool = False  # is all that is wanted
 
     def __iter__(self) -> Iterator[list[Chunk]]:
         fetcher = Fetcher(self.client, isolation_level=self.isolation)
@@ -89,8 +102,12 @@ class Reader:
         for batch in self._batches(fetched):
             if batch.next_offset <= first or (stop is not None and batch.base_offset >= stop):
                 continue
+            cut = batch.base_offset < first or (stop is not None and batch.next_offset > stop)
+            if self.values_alone and not cut and (values := quick.values(batch)) is not None:
+                yield Chunk(*place, [], values=values)
+                continue
             found = list(records_of(batch))
-            if batch.base_offset < first or (stop is not None and batch.next_offset > stop):
+            if cut:
                 found = [one for one in found if one.offset >= first and (stop is None or one.offset < stop)]
             yield Chunk(*place, found, bool(batch.timestamp_type))
 

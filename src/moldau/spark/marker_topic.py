@@ -1,0 +1,299 @@
+"""The marker topic: made if it is not there, read to its end, and written to. `markers.py` says what it holds."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from moldau.client import (
+    CONTROLLER,
+    Client,
+    ClientError,
+    Error,
+    Fetcher,
+    Leader,
+    Record,
+    Transaction,
+    TransactionalProducer,
+    build,
+    check,
+    end,
+    messages,
+)
+from moldau.spark.markers import (
+    PARTITIONS,
+    Book,
+    Decision,
+    Marker,
+    Refused,
+    batch_key,
+    decision_value,
+    partition_of,
+    task_key,
+    torn,
+    transactional_id,
+)
+
+SETTINGS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(4 << 20),  # what is not compacted is read by every new worker: keep it small
+    "segment.ms": "3600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+PAUSE_S = 0.01
+ALL = -1
+LAST_WITH_NAMES = 12  # of Produce: after this version topics go by their ids
+MOST_LEDGERS = 64  # that a process keeps
+AT_ONCE = 8  # transactions that are ended at the same time
+# What a coordinator says of a transaction that is not there to be ended any more: another producer has taken its id
+# over, it was aborted after its time, or its id was forgotten. Whether it was committed, the marker tells.
+GONE = frozenset(
+    {
+        Error.PRODUCER_FENCED,
+        Error.INVALID_PRODUCER_EPOCH,
+        Error.INVALID_TXN_STATE,
+        Error.INVALID_PRODUCER_ID_MAPPING,
+        Error.TRANSACTIONAL_ID_NOT_FOUND,
+    }
+)
+LOST = frozenset(
+    {
+        Error.OFFSET_OUT_OF_RANGE,
+        Error.INCONSISTENT_TOPIC_ID,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Ledger:
+    """One application's part of the marker topic. One thread at a time. The client must not create topics by itself."""
+
+    def __init__(self, client: Client, topic: str, application: str, partition: int | None = None) -> None:
+        self.application = application
+        self._client, self._topic = client, topic
+        self._partition = partition
+        self._begin()
+
+    def _begin(self) -> None:
+        self._fetcher = Fetcher(self._client, isolation_level="read_uncommitted")
+        self._book = Book()
+
+    @property
+    def decision(self) -> Decision | None:
+        """The last one that was read."""
+        return self._book.decisions.get(self.application)
+
+    @property
+    def decisions(self) -> dict[str, Decision]:
+        """Those of all applications that share the partition."""
+        return self._book.decisions
+
+    def marker(self, task: int) -> Marker | None:
+        return self._book.markers.get((self.application, task))
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where markers of this application are written to."""
+        if self._partition is None:
+            make_topic(self._client, self._topic)
+            self._partition = partition_of(self.application, len(self._client.topic(self._topic).partitions))
+        return self._topic, self._partition
+
+    def catch_up(self) -> None:
+        """Read up to the high watermark as it is now; from the start where the topic was deleted and made again."""
+        try:
+            self._catch_up()
+        except ClientError as error:
+            if error.error not in LOST:
+                raise
+            self._client.refresh([self._topic])
+            self._partition = None
+            self._begin()
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        goal = None
+        while goal is None or self._book.offset < goal:
+            found = self._fetcher.fetch({self.place: self._book.offset}, max_wait_ms=0, max_partition_bytes=8 << 20)
+            part = found[self.place]
+            if part.error:
+                raise ClientError(part.error, f"The marker topic {self._topic} cannot be read: {part.error.message}")
+            goal = part.high_watermark if goal is None else goal
+            before = self._book.offset
+            for batch in part.batches():
+                self._book.read(batch)
+            if self._book.offset == before and len(part.records) == 0:
+                return  # what is left was compacted away
+
+    def settle(self, decision: Decision) -> frozenset[int]:
+        """Commit what was decided and is still open, and wait until the topic says what became of each transaction: a
+        coordinator answers before the partitions have been told. The tasks that were not committed after all.
+        """
+        rows = [
+            Transaction(transactional_id(self.application, task), *one)
+            for task, one in enumerate(decision.transactions)
+            if one is not None
+        ]
+        end_all(self._client, rows, commit=True)
+        deadline = self._client.deadline()
+        self.catch_up()
+        while self._book.is_open(decision) and not deadline.passed:
+            time.sleep(PAUSE_S)
+            self.catch_up()
+        return torn(decision, self.application, self._book.markers)
+
+    def decide(self, decision: Decision) -> None:
+        """Write a decision; it is in all replicas when this returns."""
+        self._put([(batch_key(self.application), decision_value(decision))])
+
+    def hand_on(self) -> str:
+        """Let a query with another checkpoint take the application over; the offsets from which it must read."""
+        self.catch_up()
+        decision = self.decision
+        if decision is None:
+            raise Refused(f"application {self.application} has written nothing that is remembered")
+        if not decision.released and self.settle(decision):
+            raise Refused(
+                f"batch {decision.batch} of application {self.application} was written in part: start it with its own "
+                f"checkpoint{f' ({decision.checkpoint})' if decision.checkpoint else ''}, which completes the batch"
+            )
+        if len(decision.offsets) != 1 or decision.offsets[0] is None:
+            raise Refused(
+                f"application {self.application} has written batch {decision.batch}, but the offsets up to which it "
+                f"had read are not known: its sink could not read the checkpoint, or it has {len(decision.offsets)} "
+                f"sources. Find them out, and run `moldau spark reset {self.application}`"
+            )
+        if not decision.released:
+            abort_left(self._client, self.application)  # nothing that is open now can be committed after this
+            self.decide(replace(decision, released=True))
+        return decision.offsets[0]
+
+    def forget(self) -> None:
+        """Remove everything about the application."""
+        tasks = [task for application, task in self._book.markers if application == self.application]
+        self._put([(batch_key(self.application), None), *((task_key(self.application, task), None) for task in tasks)])
+
+    def _put(self, rows: list[tuple[bytes, bytes | None]]) -> None:
+        """Written without a producer id, which would be a new one each time: to write it twice changes nothing."""
+        now = int(time.time() * 1000)
+        topic, partition = self.place
+        data = messages.ProduceRequest_PartitionProduceData(
+            partition, build(Record(0, now, key, value) for key, value in rows)
+        )
+        named = messages.ProduceRequest_TopicProduceData(topic, partition_data=[data])
+        timeout_ms = self._client.config["request.timeout.ms"]
+        request = messages.ProduceRequest(None, ALL, timeout_ms, [named])
+        check(self._client.send(request, Leader(topic, partition), at_most=LAST_WITH_NAMES))
+
+
+_ledgers: dict[tuple[int, str, str], tuple[Client, Ledger]] = {}
+
+
+def ledger_for(client: Client, topic: str, application: str) -> Ledger:
+    """The ledger of this process, which goes on reading where it was."""
+    key = (id(client), topic, application)
+    if key not in _ledgers:
+        if len(_ledgers) >= MOST_LEDGERS:
+            _ledgers.clear()
+        _ledgers[key] = client, Ledger(client, topic, application)
+    return _ledgers[key][1]
+
+
+def everyone(client: Client, topic: str) -> dict[str, Decision]:
+    """The last decision of every application."""
+    make_topic(client, topic)
+    found: dict[str, Decision] = {}
+    for partition in client.topic(topic).partitions:
+        ledger = Ledger(client, topic, "", partition)
+        ledger.catch_up()
+        found |= ledger.decisions
+    return found
+
+
+def resumed(client: Client, topic: str, application: str) -> dict[str, Any] | None:
+    """For a source without a checkpoint: the offsets from which the application goes on; None if it is a new one."""
+    if not is_there(client, topic):
+        return None
+    ledger = Ledger(client, topic, application)
+    ledger.catch_up()
+    return None if ledger.decision is None else json.loads(ledger.hand_on())
+
+
+def end_all(
+    client: Client, open_ones: Iterable[Transaction], commit: bool, timeout_s: float | None = None
+) -> list[Transaction]:
+    """Commit or abort many transactions at the same time; those that were not there any more."""
+    rows = list(open_ones)
+    if len(rows) < 2:
+        return [one for one in rows if not _ended(client, one, commit, timeout_s)]
+    with ThreadPoolExecutor(min(AT_ONCE, len(rows))) as pool:
+        outcomes = list(pool.map(lambda one: _ended(client, one, commit, timeout_s), rows))
+    return [one for one, ended in zip(rows, outcomes, strict=True) if not ended]
+
+
+def _ended(client: Client, open_one: Transaction, commit: bool, timeout_s: float | None) -> bool:
+    try:
+        end(client, open_one, commit, timeout_s=timeout_s)
+    except ClientError as error:
+        if error.error in GONE:
+            return False
+        raise
+    return True
+
+
+def abort_left(client: Client, application: str) -> None:
+    """Abort what tasks of an earlier run left open, if none of their number have come since: readers of committed
+    records would wait for them. Between two batches nothing of a query is open.
+    """
+    pattern = re.compile(re.escape(transactional_id(application, 0))[:-1] + r"\d+")
+    for answer in client.send_to_each(messages.ListTransactionsRequest(state_filters=["Ongoing"])).values():
+        for row in check(answer).transaction_states:
+            if pattern.fullmatch(row.transactional_id):
+                TransactionalProducer(client, row.transactional_id).close()
+
+
+def make_topic(client: Client, topic: str) -> None:
+    """Make the marker topic, unless it is there; one that is not compacted would lose markers, and is refused."""
+    if is_there(client, topic):
+        _check_policy(client, topic)
+        return
+    configs = [messages.CreateTopicsRequest_CreatableTopicConfig(*row) for row in SETTINGS.items()]
+    new = messages.CreateTopicsRequest_CreatableTopic(topic, PARTITIONS, -1, configs=configs)
+    answer = client.send(messages.CreateTopicsRequest([new], timeout_ms=30_000), CONTROLLER)
+    try:
+        check(answer)
+    except ClientError as error:
+        if error.error is not Error.TOPIC_ALREADY_EXISTS:
+            raise Refused(
+                f"the marker topic {topic} cannot be made ({error}): make it with {PARTITIONS} partitions and "
+                f"cleanup.policy=compact, or write with processing.guarantee=at_least_once"
+            ) from error
+
+
+def is_there(client: Client, topic: str) -> bool:
+    """Asked for by hand: a client that may create topics would do so, and not a compacted one."""
+    asked = [messages.MetadataRequest_MetadataRequestTopic(name=topic)]
+    answer = client.send(messages.MetadataRequest(asked, allow_auto_topic_creation=False))
+    return not answer.topics[0].error_code
+
+
+def _check_policy(client: Client, topic: str) -> None:
+    found = topic_settings(client, topic, "cleanup.policy")
+    if found.get("cleanup.policy", "compact") != "compact":
+        raise Refused(
+            f"the marker topic {topic} has cleanup.policy={found['cleanup.policy']}, and would forget what was "
+            f"written: set it to compact, or name another topic by markers.topic"
+        )
+
+
+def topic_settings(client: Client, topic: str, *names: str) -> dict[str, str]:
+    """Settings of a topic; without those that this client may not see."""
+    resource = messages.DescribeConfigsRequest_DescribeConfigsResource(2, topic, list(names))
+    answer = client.send(messages.DescribeConfigsRequest([resource]))
+    return {row.name: row.value for result in answer.results for row in result.configs if row.value is not None}

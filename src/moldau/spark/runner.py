@@ -1,0 +1,240 @@
+"""`moldau.spark.run`: queries that are started, watched, started again where that helps, and stopped cleanly.
+
+A query is a name and a function that takes the session and returns a DataStreamWriter that is not started. All run in
+one session. One that fails in a way that may pass (`failures.py`) is made and started anew after a pause that grows;
+any other failure stops all of them, and `run` raises QueryFailed with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from moldau.spark.failures import kind_of, sentence_of
+from moldau.spark.session import session
+from moldau.spark.status import ENDED, QueryStatus, State, line
+from moldau.spark.status_page import StatusPage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Definition = Callable[["SparkSession"], "DataStreamWriter"]
+POLL_S = 0.1
+LINE_S = 0.5
+log = logging.getLogger("moldau.spark")
+
+
+class QueryFailed(Exception):
+    """A query ended and was not started again. The text says why in a sentence; `details` is all that Spark told."""
+
+    def __init__(self, name: str, sentence: str, details: str) -> None:
+        super().__init__(f"Query {name} failed: {sentence}")
+        self.details = details
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How queries are started again, and how long a batch may take to end when they are stopped."""
+
+    first_pause_s: float = 1.0
+    most_pause_s: float = 60.0
+    restarts: int = 10  # in a row, without a batch between them
+    stop_s: float = 60.0
+
+    def pause_s(self, failures: int) -> float:
+        """The pause before the next try, after so many failures in a row."""
+        return min(self.most_pause_s, self.first_pause_s * 2 ** min(failures - 1, 30))
+
+
+@dataclass(slots=True)
+class Supervised:
+    """A query and what is to become of it."""
+
+    name: str
+    definition: Definition
+    status: QueryStatus
+    query: StreamingQuery | None = None
+    failures: int = 0  # in a row
+    start_at: float = 0.0
+    stop_by: float = 0.0
+    last_batch: int | None = None  # that was done when it was told to stop
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """All queries of a session. `step` looks at each once; nothing here waits but for Spark's own calls."""
+
+    spark: SparkSession
+    queries: list[Supervised]
+    policy: Policy = field(default_factory=Policy)
+    state_dir: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return all(one.status.state in ENDED for one in self.queries)
+
+    def step(self, now: float) -> None:
+        for one in self.queries:
+            match one.status.state:
+                case State.STARTING | State.RESTARTING if now >= one.start_at:
+                    self._start(one, now)
+                case State.RUNNING:
+                    self._look(one, now)
+                case State.STOPPING:
+                    self._end(one, now)
+
+    def stop(self, now: float) -> None:
+        """Each query ends after the batch that it is in."""
+        for one in self.queries:
+            if one.status.state is State.RUNNING:
+                one.status.state, one.stop_by = State.STOPPING, now + self.policy.stop_s
+                one.last_batch = one.status.batch
+            elif one.status.state not in ENDED | {State.STOPPING}:
+                one.status.state = State.STOPPED
+
+    def kill(self) -> None:
+        """End what runs, in the middle of a batch."""
+        for one in self.queries:
+            if one.query is not None and one.query.isActive:
+                one.query.stop()
+            if one.status.state not in ENDED:
+                one.status.state = State.STOPPED
+
+    def _start(self, one: Supervised, now: float) -> None:
+        try:
+            writer = one.definition(self.spark).queryName(one.name)
+            if self.state_dir is not None:
+                writer = writer.option("checkpointLocation", os.path.join(self.state_dir, one.name))
+            one.query = writer.start()
+        except Exception as error:  # Spark's, of many kinds
+            return self._failed(one, str(error), now)
+        one.status.state = State.RUNNING
+        return None
+
+    def _look(self, one: Supervised, now: float) -> None:
+        query = one.query
+        assert query is not None
+        active = query.isActive
+        progress = query.lastProgress
+        if progress is not None and one.status.take(_plain(progress)):
+            one.failures = 0
+        if active:
+            return
+        error = query.exception()
+        if error is None:
+            one.status.state = State.FINISHED
+        else:
+            self._failed(one, str(error), now)
+
+    def _failed(self, one: Supervised, details: str, now: float) -> None:
+        kind, sentence = kind_of(details), sentence_of(details)
+        one.failures += 1
+        one.status.error = sentence
+        if not kind.retriable or one.failures > self.policy.restarts:
+            one.status.state = State.FAILED
+            log.error("Query %s failed (%s): %s", one.name, kind.name, details)
+            raise QueryFailed(one.name, sentence, details)
+        pause = self.policy.pause_s(one.failures)
+        log.warning("Query %s (%s) starts again in %.0f s: %s", one.name, kind.name, pause, sentence)
+        one.status.state, one.start_at = State.RESTARTING, now + pause
+        one.status.restarts += 1
+
+    def _end(self, one: Supervised, now: float) -> None:
+        """Stop a query between two batches; in the middle of one that takes too long, which is then replayed."""
+        query = one.query
+        assert query is not None
+        if query.lastProgress is not None:
+            one.status.take(_plain(query.lastProgress))
+        busy = query.isActive and query.status["isTriggerActive"]
+        if busy and one.status.batch == one.last_batch and now < one.stop_by:
+            return
+        query.stop()
+        one.status.state = State.STOPPED
+
+
+def _plain(progress: Any) -> Mapping[str, Any]:
+    import json
+
+    return progress if isinstance(progress, dict) else json.loads(progress.json)
+
+
+def run(
+    definitions: Mapping[str, Definition],
+    spark: SparkSession | None = None,
+    *,
+    state_dir: str | None = None,
+    status_port: int | None = None,
+    policy: Policy | None = None,
+    progress: bool | None = None,
+) -> dict[str, QueryStatus]:
+    """Run queries until they end, by themselves or by SIGTERM or SIGINT; their last states.
+
+    `state_dir` has a checkpoint for each query under its name. `status_port` serves /metrics and /status on this
+    machine. `progress` writes a line that changes to stderr; by default if that is a terminal.
+    """
+    policy = policy or Policy()
+    queries = [Supervised(name, definition, QueryStatus(name)) for name, definition in definitions.items()]
+    supervisor = Supervisor(spark or session("moldau"), queries, policy, state_dir)
+    statuses = {one.name: one.status for one in queries}
+    page = None if status_port is None else StatusPage(statuses, status_port)
+    try:
+        with stopping() as told:
+            _watch(supervisor, told, sys.stderr.isatty() if progress is None else progress)
+    finally:
+        supervisor.kill()
+        if page is not None:
+            page.close()
+    return statuses
+
+
+def _watch(supervisor: Supervisor, told: list[int], progress: bool) -> None:
+    shown = 0.0
+    while not supervisor.ended:
+        now = time.monotonic()
+        if told:
+            supervisor.stop(now)
+        supervisor.step(now)
+        if progress and now - shown >= LINE_S:
+            shown = now
+            _show(line((one.status for one in supervisor.queries), _width()))
+        time.sleep(POLL_S)
+    if progress:
+        _show(line((one.status for one in supervisor.queries), _width()))
+        sys.stderr.write("\n")
+
+
+def _width() -> int:
+    return os.get_terminal_size(sys.stderr.fileno()).columns - 1 if sys.stderr.isatty() else 200
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{text}")
+    sys.stderr.flush()
+
+
+@contextmanager
+def stopping() -> Iterator[list[int]]:
+    """Signals that ask to end, as they come; a second one is what it always was."""
+    told: list[int] = []
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def tell(number: int, frame: object) -> None:
+        told.append(number)
+        signal.signal(number, before[number])
+
+    for number in before:
+        signal.signal(number, tell)
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

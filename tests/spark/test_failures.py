@@ -1,0 +1,48 @@
+"""Why a query ended, read out of Spark's text, and whether it is worth another try."""
+
+from __future__ import annotations
+
+import pytest
+
+from moldau.spark.failures import kind_of, sentence_of
+
+NESTED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure:
+Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 5) (localhost executor driver):
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/worker.py", line 1, in main
+    process()
+{}
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1)
+"""
+
+CASES = [
+    ("moldau.client.errors.ClientError: The cluster has no broker 1 just now.", True),
+    ("moldau.client.errors.ClientError: Produce of t: Not allowed (TOPIC_AUTHORIZATION_FAILED).", False),
+    ("moldau.spark.markers.Refused: application a has written up to batch 3 of query q", False),
+    ("moldau.spark.options.OptionError: There is no option topc. Did you mean topic?", False),
+    ("moldau.serdes.registry.RegistryError: the schema registry http://x cannot be reached: refused", True),
+    ("moldau.serdes.context.SerdeError: column a does not fit int64", False),
+    ("ValueError: invalid literal for int() with base 10: 'x'", False),
+    ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
+    ("java.io.EOFException", True),
+    ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", True),
+    ("org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN] x", False),
+]
+
+
+@pytest.mark.parametrize(("text", "retriable"), CASES)
+def test_a_failure_is_worth_another_try_by_what_its_text_says(text: str, retriable: bool) -> None:
+    assert kind_of(NESTED.format(text)).retriable is retriable
+
+
+def test_the_sentence_is_pythons_and_not_the_traces_around_it() -> None:
+    sentence = "Refused: application a has written up to batch 3"
+    assert sentence_of(NESTED.format(f"moldau.spark.markers.{sentence}")) == sentence
+    assert sentence_of(NESTED.format("ValueError: no")) == "ValueError: no"
+
+
+def test_without_python_the_innermost_exception_of_java_is_told() -> None:
+    text = "x\njava.lang.RuntimeException: outer\n\tat a.b\nCaused by: java.io.IOException: No space left\n\tat c.d"
+    assert sentence_of(text) == "IOException: No space left"
+    assert sentence_of("something else\nand more") == "something else"
