@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from struct import Struct
 
 from ..windowed import LAST_TIME
@@ -70,6 +71,10 @@ class SessionsByKey:
             self.content.put(place, None)
 
 
+def by_key(entry: Entry) -> bytes:
+    return entry[0] + BOUNDS.pack(entry[2], entry[1])
+
+
 class SessionsByTime:
     """Sessions of a store in memory, or of one that emits them as they close."""
 
@@ -110,7 +115,12 @@ class SessionsByTime:
     def of_keys(
         self, lowest: bytes | None, highest: bytes | None, earliest_end: int, latest_start: int, reverse: bool
     ) -> Iterator[Entry]:
-        for key, start, end, value in self.between(earliest_end, LAST_TIME, reverse):
+        """Those of a store on disk come by segment and key, as its index has them."""
+        found = self.between(earliest_end, LAST_TIME, reverse)
+        if not self.in_memory:
+            segments = groupby(found, key=lambda entry: self.segments.of(entry[2]))
+            found = (entry for _, held in segments for entry in sorted(held, key=by_key, reverse=reverse))
+        for key, start, end, value in found:
             if within(key, lowest, highest) and start <= latest_start:
                 yield key, start, end, value
 
