@@ -7,28 +7,39 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import httpx
 import typer
 
-URL = "http://127.0.0.1:8081"
+from moldau.cli.mistakes import NO, Mistake
+from moldau.cli.output import Output
+from moldau.cli.session import REGISTRY_PREFIX, Session
+from moldau.cli.verbs import Sure, noun, verb
+
 KINDS = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-FAILED = 1
-NOT_COMPATIBLE = 3
+LARGEST = 10 << 20
+TIMEOUT_S = 60.0
+NO_CLUSTER = ("bootstrap_servers",)
 
-cli = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+cli = noun()
 
-Registry = Annotated[
-    str, typer.Option("--registry", envvar="SCHEMA_REGISTRY_URL", metavar="URL", help="Where the registry is.")
-]
 User = Annotated[
-    str | None, typer.Option(envvar="SCHEMA_REGISTRY_USER", metavar="NAME:PASSWORD", help="For basic authentication.")
+    str | None,
+    typer.Option(
+        "--user",
+        envvar="SCHEMA_REGISTRY_USER",
+        metavar="NAME:PASSWORD",
+        help="For basic authentication.",
+        rich_help_panel="The registry",
+    ),
 ]
-Subject = Annotated[str, typer.Argument(help="orders-value, say; :.context:name in a context.")]
-File = Annotated[Path, typer.Argument(help="The schema: .avsc, .json or .proto; - reads stdin.", allow_dash=True)]
+Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="orders-value, say; :.context:name in a context.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The schema: .avsc, .json or .proto; - reads stdin.", allow_dash=True)
+]
 References = Annotated[
     list[str] | None,
     typer.Option("--reference", metavar="NAME=SUBJECT:VERSION", help="A schema that this one uses; repeatable."),
@@ -43,144 +54,274 @@ class Kind(StrEnum):
     protobuf = "PROTOBUF"
 
 
-class Output(StrEnum):
-    """How answers are written."""
-
-    text = "text"
-    json = "json"
-
-
 Type = Annotated[Kind | None, typer.Option("--type", case_sensitive=False, help="By the file's name if not given.")]
 
 
-@cli.command("register")
+@verb(
+    cli,
+    "register",
+    (
+        "moldau schema register orders-value order.avsc",
+        "moldau schema register orders-value - --type avro < order.avsc",
+    ),
+    without=NO_CLUSTER,
+)
 def register(
+    session: Session,
     subject: Subject,
     file: File,
     kind: Type = None,
     references: References = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Equal texts for equal meanings.")] = False,
-    registry: Registry = URL,
     user: User = None,
 ) -> None:
     """Make a schema the next version of a subject, and print its id and version."""
     path = f"/subjects/{_quoted(subject)}/versions" + ("?normalize=true" if normalize else "")
-    answer = _ask("POST", path, registry, user, _candidate(file, kind, references))
-    version = answer.get("version") or _latest(registry, user, subject)["version"]
-    print(f"id {answer['id']}, version {version}")
+    answer = _ask(session, user, "POST", path, _candidate(file, kind, references))
+    version = answer.get("version") or _latest(session, user, subject)["version"]
+    session.done(f"id {answer['id']}, version {version}", subject=subject, id=answer["id"], version=version)
 
 
-@cli.command("list")
-def list_subjects(
-    prefix: Annotated[str, typer.Argument(help="Only subjects that begin so.")] = "",
-    deleted: Annotated[bool, typer.Option("--deleted", help="Soft deleted ones too.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How they are written.")] = Output.text,
-    registry: Registry = URL,
-    user: User = None,
-) -> None:
-    """List subjects."""
-    given = {"subjectPrefix": prefix if prefix.startswith(":") else f":*:{prefix}", "deleted": str(deleted).lower()}
-    found = _ask("GET", f"/subjects?{httpx.QueryParams(given)}", registry, user)
-    print(json.dumps(found) if output is Output.json else "\n".join(found))
-
-
-@cli.command("show")
-def show(
-    subject: Annotated[str, typer.Argument(help="A subject, or an id.")],
-    version: Annotated[str, typer.Argument(help="A number, or latest.")] = "latest",
-    output: Annotated[Output, typer.Option("--output", "-o", help="The schema, or all that is known.")] = Output.text,
-    registry: Registry = URL,
-    user: User = None,
-) -> None:
-    """Show a schema by subject and version, or by id."""
-    path = f"/schemas/ids/{subject}" if subject.isdecimal() else f"/subjects/{_quoted(subject)}/versions/{version}"
-    found = _ask("GET", path, registry, user)
-    print(json.dumps(found, indent=2) if output is Output.json else _pretty(found["schema"]))
-
-
-@cli.command("diff")
-def diff(
-    subject: Subject,
-    old: Annotated[str, typer.Argument(help="A version.")],
-    new: Annotated[str, typer.Argument(help="Another version.")] = "latest",
-    registry: Registry = URL,
-    user: User = None,
-) -> None:
-    """Show what changed between two versions."""
-    texts = [
-        _pretty(_ask("GET", f"/subjects/{_quoted(subject)}/versions/{version}", registry, user)["schema"]).splitlines()
-        for version in (old, new)
-    ]
-    before, after = texts
-    for line in difflib.unified_diff(before, after, f"{subject} {old}", f"{subject} {new}", lineterm=""):
-        print(line)
-
-
-@cli.command("check")
-def check(
+@verb(cli, "lookup", ("moldau schema lookup orders-value order.avsc",), without=NO_CLUSTER)
+def lookup(
+    session: Session,
     subject: Subject,
     file: File,
     kind: Type = None,
     references: References = None,
-    version: Annotated[str | None, typer.Option(help="Only against this version.")] = None,
-    registry: Registry = URL,
+    user: User = None,
+) -> None:
+    """Find the version of a subject that a schema is."""
+    found = _ask(session, user, "POST", f"/subjects/{_quoted(subject)}", _candidate(file, kind, references))
+    session.done(
+        f"id {found['id']}, version {found['version']}", subject=subject, id=found["id"], version=found["version"]
+    )
+
+
+@verb(cli, "list", ("moldau schema list", "moldau schema list orders --deleted -o json"), without=NO_CLUSTER)
+def list_subjects(
+    session: Session,
+    prefix: Annotated[str, typer.Argument(metavar="[PREFIX]", help="Only subjects that begin so.")] = "",
+    deleted: Annotated[bool, typer.Option("--deleted", help="Soft deleted ones too.")] = False,
+    user: User = None,
+) -> None:
+    """List subjects."""
+    given = {"subjectPrefix": prefix if prefix.startswith(":") else f":*:{prefix}", "deleted": str(deleted).lower()}
+    found = _ask(session, user, "GET", f"/subjects?{httpx.QueryParams(given)}")
+    _print_lines(session, found, "No subjects.")
+
+
+@verb(cli, "versions", ("moldau schema versions orders-value",), without=NO_CLUSTER)
+def versions(
+    session: Session,
+    subject: Subject,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Soft deleted ones too.")] = False,
+    user: User = None,
+) -> None:
+    """List the versions of a subject, with ids and types."""
+    more = "?deleted=true" if deleted else ""
+    numbers = _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions{more}")
+    rows = []
+    for number in numbers:
+        found = _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/{number}{more}")
+        references = [f"{one['name']}={one['subject']}:{one['version']}" for one in found.get("references") or ()]
+        kind = found.get("schemaType", "AVRO")
+        rows.append({"version": number, "id": found["id"], "type": kind, "references": references})
+    session.show(rows)
+
+
+@verb(
+    cli,
+    "show",
+    ("moldau schema show orders-value", "moldau schema show orders-value 1 -o json", "moldau schema show 7  (by id)"),
+    without=NO_CLUSTER,
+)
+def show(
+    session: Session,
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT|ID", help="A subject, or an id.")],
+    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="A number, or latest.")] = "latest",
+    user: User = None,
+) -> None:
+    """Show a schema by subject and version, or by id."""
+    path = f"/schemas/ids/{subject}" if subject.isdecimal() else f"/subjects/{_quoted(subject)}/versions/{version}"
+    found = _ask(session, user, "GET", path)
+    if session.output is Output.table:
+        print(_pretty(found["schema"]))
+    else:
+        session.show(found)
+
+
+@verb(cli, "diff", ("moldau schema diff orders-value 1", "moldau schema diff orders-value 1 2"), without=NO_CLUSTER)
+def diff(
+    session: Session,
+    subject: Subject,
+    old: Annotated[str, typer.Argument(metavar="VERSION", help="A version.")],
+    new: Annotated[str, typer.Argument(metavar="[VERSION]", help="Another version.")] = "latest",
+    user: User = None,
+) -> None:
+    """Show what changed between two versions."""
+    texts = [
+        _pretty(_ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/{version}")["schema"]).splitlines()
+        for version in (old, new)
+    ]
+    before, after = texts
+    lines = list(difflib.unified_diff(before, after, f"{subject} {old}", f"{subject} {new}", lineterm=""))
+    _print_lines(session, lines)
+
+
+@verb(
+    cli,
+    "check",
+    ("moldau schema check orders-value newer.avsc", "moldau schema check orders-value newer.avsc --version 1"),
+    without=NO_CLUSTER,
+)
+def check(
+    session: Session,
+    subject: Subject,
+    file: File,
+    kind: Type = None,
+    references: References = None,
+    version: Annotated[str | None, typer.Option("--version", help="Only against this version.")] = None,
     user: User = None,
 ) -> None:
     """Tell whether a schema may follow; the exit code is 3 if not, and what stands against it is printed."""
     path = f"/compatibility/subjects/{_quoted(subject)}/versions{f'/{version}' if version else ''}?verbose=true"
-    answer = _ask("POST", path, registry, user, _candidate(file, kind, references))
-    print("compatible" if answer["is_compatible"] else "\n".join(answer.get("messages") or ["not compatible"]))
-    if not answer["is_compatible"]:
-        raise typer.Exit(NOT_COMPATIBLE)
+    answer = _ask(session, user, "POST", path, _candidate(file, kind, references))
+    fits, messages = answer["is_compatible"], answer.get("messages") or []
+    words = "compatible" if fits else "\n".join(messages or ["not compatible"])
+    session.done(words, compatible=fits, messages=messages)
+    if not fits:
+        raise typer.Exit(NO)
 
 
-@cli.command("delete")
+@verb(
+    cli,
+    "delete",
+    (
+        "moldau schema delete orders-value 1",
+        "moldau schema delete orders-value",
+        "moldau schema delete orders-value --permanent",
+    ),
+    without=NO_CLUSTER,
+)
 def delete(
+    session: Session,
     subject: Subject,
-    version: Annotated[str | None, typer.Argument(help="One version; else all.")] = None,
+    version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="One version; else all.")] = None,
     permanent: Annotated[bool, typer.Option("--permanent", help="For good, after it was deleted softly.")] = False,
-    registry: Registry = URL,
+    sure: Sure = False,
     user: User = None,
 ) -> None:
     """Delete a subject or a version: softly first, so that data can still be read."""
+    if permanent:
+        session.confirm(
+            f"Delete {subject}{f' {version}' if version else ''} for good? Its data cannot be read then.", sure
+        )
     path = f"/subjects/{_quoted(subject)}{f'/versions/{version}' if version else ''}"
-    done = _ask("DELETE", path + ("?permanent=true" if permanent else ""), registry, user)
+    done = _ask(session, user, "DELETE", path + ("?permanent=true" if permanent else ""))
     numbers = done if isinstance(done, list) else [done]
-    print(f"deleted {', '.join(map(str, numbers))}")
+    session.done(f"deleted {', '.join(map(str, numbers))}", subject=subject, deleted=numbers, permanent=permanent)
 
 
-@cli.command("level")
+@verb(
+    cli,
+    "level",
+    ("moldau schema level", "moldau schema level orders-value --set FULL", "moldau schema level orders-value --reset"),
+    without=NO_CLUSTER,
+)
 def level(
-    subject: Annotated[str | None, typer.Argument(help="A subject; else all that have no level of their own.")] = None,
+    session: Session,
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[SUBJECT]", help="A subject; else all that have no level of their own.")
+    ] = None,
     wanted: Annotated[
         str | None, typer.Option("--set", metavar="LEVEL", help="NONE, BACKWARD, FORWARD, FULL, or those _TRANSITIVE.")
     ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Back to what all have.")] = False,
-    registry: Registry = URL,
     user: User = None,
 ) -> None:
     """Show or set how versions must fit each other."""
-    path = "/config" if subject is None else f"/config/{_quoted(subject)}"
-    if wanted:
-        _ask("PUT", path, registry, user, {"compatibility": wanted})
+    path = _change(session, user, "config", subject, {"compatibility": wanted} if wanted else None, reset)
+    found = _ask(session, user, "GET", f"{path}?defaultToGlobal=true")["compatibilityLevel"]
+    session.done(found, subject=subject, level=found)
+
+
+@verb(
+    cli,
+    "mode",
+    ("moldau schema mode", "moldau schema mode orders-value --set READONLY", "moldau schema mode orders-value --reset"),
+    without=NO_CLUSTER,
+)
+def mode(
+    session: Session,
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[SUBJECT]", help="A subject; else all that have no mode of their own.")
+    ] = None,
+    wanted: Annotated[
+        str | None, typer.Option("--set", metavar="MODE", help="READWRITE, READONLY, READONLY_OVERRIDE or IMPORT.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Back to what all have.")] = False,
+    user: User = None,
+) -> None:
+    """Show or set whether schemas may be registered."""
+    path = _change(session, user, "mode", subject, {"mode": wanted} if wanted else None, reset)
+    found = _ask(session, user, "GET", f"{path}?defaultToGlobal=true")["mode"]
+    session.done(found, subject=subject, mode=found)
+
+
+@verb(cli, "users", ("moldau schema users 7  (of an id)", "moldau schema users orders-value 1"), without=NO_CLUSTER)
+def users(
+    session: Session,
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT|ID", help="A subject, or an id.")],
+    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="A number, or latest.")] = "latest",
+    user: User = None,
+) -> None:
+    """Show where an id is used; or which ids reference a version of a subject."""
+    if subject.isdecimal():
+        rows = _ask(session, user, "GET", f"/schemas/ids/{subject}/versions")
+        session.show(rows, empty="It is used nowhere.")
+        return
+    found = _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/{version}/referencedby")
+    session.show([{"id": one} for one in found], empty="Nothing references it.")
+
+
+def _change(
+    session: Session, user: str | None, what: str, subject: str | None, body: dict[str, str] | None, reset: bool
+) -> str:
+    """Set or forget a level or a mode; the path of it."""
+    path = f"/{what}" if subject is None else f"/{what}/{_quoted(subject)}"
+    if body:
+        _ask(session, user, "PUT", path, body)
     elif reset:
-        _ask("DELETE", path, registry, user)
-    print(_ask("GET", f"{path}?defaultToGlobal=true", registry, user)["compatibilityLevel"])
+        _ask(session, user, "DELETE", path)
+    return path
+
+
+def _print_lines(session: Session, found: list[str], empty: str = "") -> None:
+    """Names or lines: as they are for people."""
+    if session.output is Output.table and found:
+        print("\n".join(found))
+    elif session.output is not Output.table:
+        session.show(found)
+    elif empty:
+        session.tell(empty)
 
 
 def _quoted(name: str) -> str:
     return quote(name, safe="").replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
-def _latest(registry: str, user: str | None, subject: str) -> Any:
-    return _ask("GET", f"/subjects/{_quoted(subject)}/versions/latest", registry, user)
+def _latest(session: Session, user: str | None, subject: str) -> Any:
+    return _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/latest")
 
 
 def _candidate(file: Path, kind: Kind | None, references: list[str] | None) -> dict[str, Any]:
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = sys.stdin.read(LARGEST + 1) if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        _complain(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.")
+        raise Mistake(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
+    if len(text) > LARGEST:
+        raise Mistake(f"{file} is larger than {LARGEST} characters: it is no schema.")
     found = kind.value if kind else KINDS.get(file.suffix, "AVRO")
     rows = [_reference(text) for text in references or ()]
     return {"schema": text, "schemaType": found, **({"references": rows} if rows else {})}
@@ -190,7 +331,7 @@ def _reference(text: str) -> dict[str, Any]:
     name, equals, place = text.partition("=")
     subject, colon, version = place.rpartition(":")
     if not (equals and colon and version.isdecimal()):
-        _complain(f"{text!r} is no reference: it is written NAME=SUBJECT:VERSION.")
+        raise Mistake(f"{text!r} is no reference: it is written NAME=SUBJECT:VERSION.")
     return {"name": name, "subject": subject, "version": int(version)}
 
 
@@ -202,33 +343,34 @@ def _pretty(schema: str) -> str:
         return schema.rstrip("\n")
 
 
-def _ask(method: str, path: str, registry: str, user: str | None, body: Any = None) -> Any:
-    """The registry's answer; what it refuses, or that it is not there, ends the command with a sentence."""
-    name, _, password = (user or "").partition(":")
+def _ask(session: Session, user: str | None, method: str, path: str, body: Any = None) -> Any:
+    """The registry's answer; what it refuses, or that it is not there, is a sentence."""
+    url = session.registry_url
+    name, _, password = (user or session.settings.get(f"{REGISTRY_PREFIX}basic.auth.user.info") or "").partition(":")
     headers = {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE}
     content = None if body is None else json.dumps(body).encode()
     try:
         answer = httpx.request(
             method,
-            registry.rstrip("/") + path,
+            url.rstrip("/") + path,
             content=content,
             headers=headers,
-            auth=(name, password) if user else None,
-            timeout=60.0,
+            auth=(name, password) if name else None,
+            timeout=TIMEOUT_S,
+            verify=session.settings.get(f"{REGISTRY_PREFIX}ssl.ca.location", True),
         )
         found = answer.json() if answer.content else None
     except httpx.InvalidURL:
-        _complain(f"{registry!r} is no URL; write --registry http://HOST:PORT.")
+        raise Mistake(f"{url!r} is no URL; write --registry http://HOST:PORT.") from None
     except httpx.HTTPError as error:
-        _complain(f"No registry at {registry}: {error}. Start one with `moldau registry`, or name it with --registry.")
+        raise Mistake(
+            f"No registry at {url}: {error}. Start one with `moldau registry`, or name it with --registry."
+        ) from None
+    except OSError as error:
+        raise Mistake(f"No registry at {url}: {error.strerror}. Is schema.registry.ssl.ca.location right?") from None
     except ValueError:
-        _complain(f"What answers at {registry} is no schema registry.")
+        raise Mistake(f"What answers at {url} is no schema registry.") from None
     if not answer.is_success:
         what = found if isinstance(found, dict) else {}
-        _complain(f"{what.get('message', answer.reason_phrase)} ({what.get('error_code', answer.status_code)})")
+        raise Mistake(f"{what.get('message', answer.reason_phrase)} ({what.get('error_code', answer.status_code)})")
     return found
-
-
-def _complain(sentence: str) -> NoReturn:
-    print(f"moldau schema: {sentence}", file=sys.stderr)
-    raise typer.Exit(FAILED)
