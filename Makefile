@@ -48,6 +48,7 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 
 docs: setup     ## the pages that are made from tables
 	.venv/bin/moldau settings --markdown > docs/settings.md
+	$(PY) -m moldau.cli.page > docs/cli.md
 	$(PY) -m tests.conformance.differential.page
 	$(PY) -m moldau.spark.page > docs/spark-options.md
 

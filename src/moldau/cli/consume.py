@@ -39,7 +39,7 @@ EXAMPLES = (
     "moldau consume orders --group billing",
 )
 EPILOG = epilog(EXAMPLES)
-DIRECT = "-f: " + ", ".join(f"%{name} {token.meaning}" for name, token in template.TOKENS.items())
+DIRECT = "Lay records out: " + ", ".join(f"%{name} {token.meaning}" for name, token in template.TOKENS.items())
 WAYS = ("json", "text")
 
 
