@@ -94,6 +94,12 @@ def test_partitions_are_added_but_never_taken_away(cluster):
     assert refusal(add_partitions, cluster, "nope", 5, None) == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_too_many_partitions_at_once_are_refused_for_a_new_topic_and_for_an_old_one(cluster):
+    assert refusal(create_topic, cluster, NewTopic("t", 10_001, 1), ID) == Error.POLICY_VIOLATION
+    commit(cluster, create_topic(cluster, NewTopic("t", 2, 1), ID))
+    assert refusal(add_partitions, cluster, "t", 2_000_000, None) == Error.POLICY_VIOLATION
+
+
 def test_a_partition_change_moves_the_leader_and_counts_the_epochs(cluster):
     commit(cluster, create_topic(cluster, NewTopic("t", 1, 2), ID))
     cluster.replay(m.PartitionChangeRecord(partition_id=0, topic_id=ID, leader=2, isr=[2]))

@@ -64,13 +64,13 @@ class Replicas:
                     directory.set_stray_aside(name, index, self.unique())
             directory.make_certain()
 
-    def open_topic(self, topic: Topic) -> None:
-        """Open the partitions of a topic that are placed here and are not open yet."""
+    def open_topic(self, topic: Topic, only: int | None = None) -> None:
+        """Open the partitions of a topic, or one of them, that are placed here and are not open yet."""
         partitions = self.by_id.setdefault(topic.id, {})
         self.by_name[topic.name] = partitions
         values = self.settings_of(topic.name)
         config = LogConfig.of(values)
-        for index, placement in topic.partitions.items():
+        for index, placement in topic.partitions.items() if only is None else [(only, topic.partitions[only])]:
             if index in partitions or self.node.id not in placement.replicas:
                 continue
             try:
@@ -196,7 +196,7 @@ class Replicas:
 
 
 def on_partition(node: Node, record: Any) -> None:
-    node.replicas.open_topic(node.cluster.topics_by_id[bytes(record.topic_id)])
+    node.replicas.open_topic(node.cluster.topics_by_id[bytes(record.topic_id)], record.partition_id)
 
 
 def on_config(node: Node, record: Any) -> None:

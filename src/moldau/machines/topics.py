@@ -76,10 +76,14 @@ def place(cluster: Cluster, new: NewTopic, spread_from: int) -> Assignment:
     if new.partitions <= 0:
         problem = f"{new.partitions} partitions are not possible: give 1 or more, or -1 for the default."
         raise Refused(Error.INVALID_PARTITIONS, problem)
-    if new.partitions > PARTITIONS_PER_REQUEST_MAX:
+    check_at_once(new.partitions)
+    return spread(cluster, range(new.partitions), new.replication, spread_from)
+
+
+def check_at_once(partitions: int) -> None:
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
         problem = f"At most {PARTITIONS_PER_REQUEST_MAX} partitions can be created at once."
         raise Refused(Error.POLICY_VIOLATION, problem)
-    return spread(cluster, range(new.partitions), new.replication, spread_from)
 
 
 def spread(cluster: Cluster, indexes: Sequence[int], replication: int, first: int) -> Assignment:
@@ -159,6 +163,7 @@ def add_partitions(
     if count <= have:
         relation = "already has" if count == have else "has, and cannot go back from,"
         raise Refused(Error.INVALID_PARTITIONS, f"Topic '{name}' {relation} {have} partitions; {count} were asked for.")
+    check_at_once(count - have)
     if assignment is not None and len(assignment) != count - have:
         problem = f"{count - have} partitions are added, but {len(assignment)} replica lists were given."
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, problem)
