@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from .serdes import SerdeLike
 from .stream import KStream
 from .table import KTable
 from .topology import Topology
+from .tuning import check, reuses_source_topics
 
 
 class StreamsBuilder:
@@ -28,7 +30,7 @@ class StreamsBuilder:
     def __init__(self, application_id: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         if application_id is not None:
             checked_name(application_id, "the application's id")
-        self.graph = Graph(application_id, dict(settings or {}))
+        self.graph = Graph(application_id, check(settings or {}))
         self._sources: dict[frozenset[str], str] = {}  # topics that are read as a stream -> the node
 
     def stream(
@@ -69,7 +71,8 @@ class StreamsBuilder:
         node = self.graph.named(name, "KTABLE-SOURCE-")
         key, value = store.key, store.value
         self.graph.source(source, topic, key=key, value=value, timestamp=timestamp, reset=reset)
-        recipe = Source(store.spec, store.queryable)
+        spec = replace(store.spec, changelog=topic) if reuses_source_topics(self.graph.settings) else store.spec
+        recipe = Source(spec, store.queryable)
         self.graph.table(node, [source], recipe, "table_source")
         return KTable(self.graph, node, frozenset((source,)), key, value, recipe, store.given)
 

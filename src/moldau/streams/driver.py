@@ -29,6 +29,7 @@ from .durations import Duration, milliseconds
 from .serdes import SerdeLike, settled
 from .settings import execution
 from .topology import Topology
+from .tuning import check
 
 APPLICATION = "test-driver"
 MAX_ROUNDS = 1_000_000  # of records that one input may set off: a topology that feeds itself does not end
@@ -42,7 +43,7 @@ class TopologyTestDriver:
         initial_wall_clock_ms: int = 0,
     ) -> None:
         built = topology.build() if isinstance(topology, StreamsBuilder) else topology
-        self.settings = {**built.settings, **(settings or {})}
+        self.settings = {**built.settings, **check(settings or {})}
         self.settings.setdefault("application.id", built.application_id or APPLICATION)
         self.plan = built.plan(self.settings)
         self.wall_clock = initial_wall_clock_ms

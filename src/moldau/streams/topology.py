@@ -16,6 +16,7 @@ from moldau.plan.plan import Plan
 from .names import checked_name
 from .processors import user_operator
 from .serdes import SerdeLike, settled
+from .tuning import check
 
 RESETS = ("earliest", "latest", "none")
 
@@ -25,7 +26,7 @@ class Topology:
 
     def __init__(self, application_id: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self.application_id = application_id
-        self.settings = dict(settings or {})
+        self.settings = check(settings or {})
         self.nodes: dict[str, Node] = {}
         self.stores: dict[str, StoreSpec] = {}
         self.internal: dict[str, InternalTopic] = {}

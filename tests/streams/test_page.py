@@ -1,0 +1,64 @@
+"""docs/streams.md says what is true: its examples run, and each row of its table too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import moldau.streams
+from moldau.streams import Json, StreamsBuilder, TimeWindows, Topology, TopologyTestDriver, stores
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "streams.md").read_text()
+ROWS = re.findall(r"^\| [A-Z]\w+\.[^|]+ \| ([^|]+) \| `(.+)` \|$", PAGE, re.MULTILINE)
+TEXTS = {"default.key.serde": "string", "default.value.serde": "string"}
+
+
+class Quiet:
+    def process(self, record: Any) -> None:
+        return
+
+
+class Transformer:
+    def transform(self, key: Any, value: Any) -> Any:
+        return value
+
+
+def scope() -> dict[str, Any]:
+    """The names that the rows use, over a builder of their own."""
+    b = StreamsBuilder("app", TEXTS)
+    s, t = b.stream("s"), b.table("t")
+    w = b.stream("w").group_by_key().windowed_by(TimeWindows.of("1 minute"))
+    copied = StreamsBuilder("copied", TEXTS)
+    copied.stream("x").to("out")
+    driver = TopologyTestDriver(copied)
+    driver.create_input_topic("x").pipe_input("k", "v")
+    names: dict[str, Any] = {**vars(moldau.streams), **vars(stores), "Json": Json, "b": b, "s": s, "t": t, "w": w}
+    names |= {"s2": b.stream("s2"), "t2": b.table("t2"), "gt": b.global_table("gt"), "windowed": w.count()}
+    names |= {"g": s.group_by_key(), "kt": t.group_by(lambda key, value: (value, key))}
+    names |= {"f": lambda key, value: value, "v": str.upper, "j": lambda left, right: left, "r": lambda one, two: one}
+    names |= {"a": lambda key, value, seen: seen, "Quiet": Quiet, "Transformer": Transformer}
+    names |= {"topo": Topology("app").add_source("source", "x"), "d": driver}
+    return names
+
+
+@pytest.mark.parametrize(("python", "example"), ROWS)
+def test_the_example_of_each_method_runs(python: str, example: str) -> None:
+    names = scope()
+    eval(example, names)
+    assert python.split(",")[0].rsplit(".", 1)[-1] in example
+    names["b"].build()
+    names["topo"].freeze()
+
+
+def test_the_table_has_all_rows() -> None:
+    assert len(ROWS) > 90
+
+
+def test_the_examples_of_the_page_run() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) > 4
+    for block in blocks:
+        exec(compile(block, "docs/streams.md", "exec"), {"__name__": "page"})

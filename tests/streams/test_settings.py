@@ -1,0 +1,34 @@
+"""Settings under Kafka's names: used, without meaning here, or mistaken."""
+
+from __future__ import annotations
+
+import pytest
+
+from moldau.streams import StreamsBuilder, TopologyError, TopologyTestDriver
+
+
+def test_a_setting_that_means_nothing_here_is_said_once() -> None:
+    with pytest.warns(UserWarning, match=r"num\.standby\.replicas means nothing here: state is in Spark") as warned:
+        StreamsBuilder("app", {"num.standby.replicas": 1})
+    assert len(warned) == 1
+
+
+def test_a_mistaken_setting_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(TopologyError, match=r"'comit\.interval\.ms' is not known: did you mean commit\.interval\.ms"):
+        StreamsBuilder("app", {"comit.interval.ms": 1})
+    with pytest.raises(TopologyError, match=r"topology\.optimization is 'most'"):
+        StreamsBuilder("app", {"topology.optimization": "most"})
+
+
+def test_settings_of_clients_and_of_spark_pass() -> None:
+    StreamsBuilder("app", {"consumer.max.poll.records": 5, "spark.master": "local[2]", "ssl.ca.location": "x"})
+
+
+def test_the_topic_of_a_table_may_serve_as_its_changelog() -> None:
+    texts = {"default.key.serde": "string", "default.value.serde": "string"}
+    builder = StreamsBuilder("app", {**texts, "topology.optimization": "reuse.ktable.source.topics"})
+    builder.table("in", store="s")
+    with TopologyTestDriver(builder) as driver:
+        driver.create_input_topic("in").pipe_input("k", "v")
+        assert driver.produced_topic_names == set()
+        assert driver.store("s").get("k").value == "v"
