@@ -32,6 +32,7 @@ lint: setup     ## ruff and pyright
 
 conformance: setup  ## the slow suites of others: librdkafka, franz-go, Kafka's own tools
 	$(PY) -m tests.conformance
+	$(PY) -m tests.spark.cluster
 
 judge: setup    ## Kafka Streams and ours on the same random input; writes docs/streams-judge.md
 	$(PY) -m tests.streams.judge --page

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.spark.planning import (
     Cut,
+    ForeignOffset,
     Position,
     Range,
     at_most,
@@ -35,6 +39,12 @@ def test_the_json_is_that_of_sparks_own_source_and_always_in_the_same_order() ->
         {"a": {"0": 3}, "b": {"9": 2, "10": 1}}
     )
     assert Position.of_json({"a": {"0": 3}}) == Position({("a", 0): 3})
+
+
+@pytest.mark.parametrize("document", [{"a": 5}, {"logOffset": {"x": 3}}, {"a": {"0": 1}, "@new": {}}, [1]])
+def test_the_checkpoint_of_another_source_is_said_to_be_one(document: Any) -> None:
+    with pytest.raises(ForeignOffset, match="give the query a checkpointLocation of its own"):
+        Position.of_json(document)
 
 
 def test_new_partitions_are_read_from_their_start() -> None:

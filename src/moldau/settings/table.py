@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import pkgutil
 import re
 from typing import Any, NamedTuple
 
@@ -90,8 +90,8 @@ _CLIENT_INERT: set[str] = set()
 
 
 def _read_table() -> dict[str, dict[str, Row]]:
-    with open(os.path.join(os.path.dirname(__file__), "table.txt"), encoding="utf-8") as file:
-        lines = [line for line in file.read().split("\n") if line and line[0] != "#"]
+    text = (pkgutil.get_data(__package__ or "", "table.txt") or b"").decode()
+    lines = [line for line in text.split("\n") if line and line[0] != "#"]
     sections: dict[str, list[str]] = {}
     section: list[str] = []
     for line in lines:

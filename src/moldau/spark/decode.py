@@ -113,8 +113,8 @@ def gather(data: Any, starts: Any, sizes: Any, offsets: Any, out: Any) -> None:
     total = 0
     offsets[0] = 0
     for row in range(len(starts)):
-        start = starts[row]
-        for place in range(sizes[row]):
-            out[total + place] = data[start + place]
-        total += max(sizes[row], 0)
+        start, size = starts[row], sizes[row]
+        if size > 0:
+            out[total : total + size] = data[start : start + size]
+            total += size
         offsets[row + 1] = total

@@ -17,6 +17,11 @@ TopicPartition = tuple[str, int]
 Numbers = Mapping[TopicPartition, int]
 
 IDS, CUT = "@ids", "@cut"
+OF_ANOTHER = "is not an offset that is known here: give the query a checkpointLocation of its own."
+
+
+class ForeignOffset(ValueError):
+    """An offset in a checkpoint that is not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,14 @@ class Position:
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> Position:
-        offsets = {
-            (topic, int(partition)): offset
-            for topic, numbers in document.items()
-            if not topic.startswith("@")
-            for partition, offset in numbers.items()
-        }
+        """What a checkpoint has; ForeignOffset where that was written by somebody else."""
+        try:
+            topics = {name: numbers for name, numbers in document.items() if not name.startswith("@")}
+            offsets = {(topic, int(one)): int(offset) for topic, some in topics.items() for one, offset in some.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise ForeignOffset(f"The checkpoint is of another source, for {document} {OF_ANOTHER}") from None
+        if document.keys() - topics.keys() - {IDS, CUT}:
+            raise ForeignOffset(f"The checkpoint is of a later version, for {document} {OF_ANOTHER}")
         return cls(offsets, document.get(IDS, {}), Cut.of_json(document.get(CUT)))
 
     def to_json(self) -> dict[str, Any]:

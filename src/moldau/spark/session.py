@@ -62,6 +62,7 @@ LOCAL = (
     ),
 )
 _known: WeakSet[Any] = WeakSet()  # sessions that have the data source
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 IN_A_JOB = "PYSPARK_GATEWAY_PORT"  # spark-submit has started Java already, and knows the master
 
 
@@ -69,13 +70,15 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     """A session named `app_name` on `master`: local[*] if none is given here, in `conf` or by spark-submit.
 
     `conf` has settings of Spark, which go before those of the tables here:
-    `session("orders", "local[4]", **{"spark.driver.memory": "2g"})`.
+    `session("orders", "local[4]", **{"spark.driver.memory": "2g"})`. If the place of checkpoints is among them
+    (`spark.sql.streaming.checkpointLocation`), it is looked at whether every node of a cluster reaches it.
     """
     home = java.prepare()
     from pyspark.sql import SparkSession
 
     from moldau.spark.datasource import TopicDataSource
     from moldau.spark.listener import GroupListener
+    from moldau.spark.shared import check_shared
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
@@ -87,6 +90,8 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
         made.dataSource.register(TopicDataSource)
         made.streams.addListener(GroupListener(made))
         _known.add(made)
+    if (checkpoints := conf.get(CHECKPOINTS)) is not None:
+        check_shared(made, checkpoints)
     return made
 
 

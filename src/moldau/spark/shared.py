@@ -1,0 +1,44 @@
+"""Whether a path for checkpoints and state is reached by every node: looked at before a query starts."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from moldau.spark.options import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS_A_CORE = 4  # more than one, so that tasks come to all nodes
+
+
+def check_shared(spark: SparkSession, location: str) -> None:
+    """OptionError where workers of a cluster do not see what the driver writes at `location`.
+
+    A path with a scheme of its own (hdfs, s3a) is the same for all. A path of files must be mounted on every node.
+    """
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file") or str(spark.sparkContext.master).startswith("local"):
+        return
+    folder = parts.path
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".reached-") as seen:
+        name = seen.name
+
+        def look(rows: Iterable[Any]) -> Iterator[tuple[str, bool]]:
+            import socket
+
+            yield socket.gethostname(), os.path.exists(name)
+
+        width = spark.sparkContext.defaultParallelism * TASKS_A_CORE
+        found = spark.sparkContext.parallelize(range(width), width).mapPartitions(look).collect()
+    blind = sorted({host for host, sees in found if not sees})
+    if blind:
+        raise OptionError(
+            f"{location} is not reached by {', '.join(blind)}: checkpoints need a path that every node of the cluster "
+            "reaches, such as a mounted folder or hdfs://..."
+        )
