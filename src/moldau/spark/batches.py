@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from moldau.spark import decode
 from moldau.spark.columns import HEADERS
 from moldau.wire.compression import decompress
 from moldau.wire.errors import WireError
-from moldau.wire.records import HEADER_SIZE, MAX_DECOMPRESSED
+from moldau.wire.records import CODEC_MASK, CONTROL, MAX_DECOMPRESSED
 
-BATCH_COLUMNS = 7
+SMALL = 2048  # bytes of a batch; a call for each costs more than a slower checksum
 GROUP_BYTES = 32 << 20  # records that become columns at once are no larger, unless a single batch is
 MAX_BYTES = (1 << 31) - 1  # of a column: its offsets are 32 bits wide
 
@@ -102,59 +102,100 @@ class Decoded:
 
 def decoded(fetched: Fetched, first: int, last: int) -> Iterator[Decoded]:
     """The committed records with first <= offset < last, group by group. WireError where a batch is damaged."""
-    wanted = (one for one in fetched.committed() if one.last_offset >= first and one.base_offset < last and one.count)
-    for group in grouped(checked(wanted)):
-        found = _decoded(group, first, last)
+    data = frozen(np.frombuffer(fetched.records, np.uint8))
+    table = np.empty((decode.count_batches(data, len(data)), decode.BATCH_COLUMNS), np.int64)
+    decode.find_batches(data, table)
+    rows = wanted(table, fetched, first, last)
+    verify(data, table, rows)
+    for some in grouped(data, table, rows):
+        memory, batches = some
+        found = _decoded(memory, batches, first, last)
         if found.rows:
             yield found
 
 
-def checked(batches: Iterable[Batch]) -> Iterator[Batch]:
-    for batch in batches:
-        batch.verify()
-        yield batch
+def wanted(table: np.ndarray, fetched: Fetched, first: int, last: int) -> np.ndarray:
+    """The batches that have records to read: no markers, nothing that was aborted."""
+    kept = (table[:, decode.ATTRIBUTES] & CONTROL == 0) & (table[:, decode.COUNT] != 0)
+    kept &= (table[:, decode.LAST_OFFSET] >= first) & (table[:, decode.BASE_OFFSET] < last)
+    if fetched.aborted:
+        good = np.fromiter((batch.base_offset for batch in fetched.committed()), np.int64)
+        kept &= np.isin(table[:, decode.BASE_OFFSET], good)
+    wrong = kept & ((table[:, decode.COUNT] < 0) | (table[:, decode.COUNT] > MAX_DECOMPRESSED))
+    for row in np.flatnonzero(wrong)[:1]:
+        raise WireError(f"{named(table, row)} says that it has {table[row, decode.COUNT]} records")
+    return np.flatnonzero(kept)
 
 
-def grouped(batches: Iterable[Batch]) -> Iterator[list[tuple[Batch, Any]]]:
-    """Batches with their records decompressed, as many as become columns at once."""
-    group: list[tuple[Batch, Any]] = []
+def verify(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> None:
+    """Small batches by compiled code, large ones by the processor's own instruction."""
+    damaged = decode.first_damaged(data, table, rows, SMALL, CRC_TABLE)
+    large = rows[table[rows, decode.SIZE] > SMALL]
+    for row, at in zip(large.tolist(), table[large, decode.POSITION].tolist(), strict=True):
+        if not Batch(memoryview(data), at).is_valid():
+            damaged = row
+            break
+    if damaged >= 0:
+        raise WireError(f"{named(table, damaged)} has a wrong CRC")
+
+
+def grouped(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches whose records become columns at once, and the memory that these stand in, decompressed."""
+    if not (table[rows, decode.ATTRIBUTES] & CODEC_MASK).any():
+        if len(rows):
+            yield data, table[rows]
+        return
+    bodies: list[Any] = []
+    kept: list[int] = []
     size = 0
-    for batch in batches:
-        body = batch.view[HEADER_SIZE:]
-        if batch.compression:
-            body = decompress(batch.compression, body, MAX_DECOMPRESSED)
-        if group and size + len(body) > GROUP_BYTES:
-            yield group
-            group, size = [], 0
-        group.append((batch, body))
+    for row in rows.tolist():
+        body = memoryview(data)[table[row, decode.START] : table[row, decode.END]]
+        body = decompress(int(table[row, decode.ATTRIBUTES]) & CODEC_MASK, body, MAX_DECOMPRESSED)
+        if bodies and size + len(body) > GROUP_BYTES:
+            yield joined(bodies, table[kept])
+            bodies, kept, size = [], [], 0
+        bodies.append(body)
+        kept.append(row)
         size += len(body)
-    if group:
-        yield group
+    if bodies:
+        yield joined(bodies, table[kept])
 
 
-def _decoded(group: Sequence[tuple[Batch, Any]], first: int, last: int) -> Decoded:
-    data, starts = joined([body for _, body in group])
-    batches = np.empty((len(group), BATCH_COLUMNS), np.int64)
-    for number, (batch, body) in enumerate(group):
-        if not 0 <= batch.count <= len(body):
-            raise WireError(f"the record batch at offset {batch.base_offset} says that it has {batch.count} records")
-        start, kind = starts[number], batch.timestamp_type
-        times = (batch.base_timestamp, batch.max_timestamp, kind)
-        batches[number] = (start, start + len(body), batch.count, batch.base_offset, *times)
+def joined(bodies: Sequence[bytes], batches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All bodies in one memory, and the batches with their places in it."""
+    ends = np.cumsum([len(body) for body in bodies])
+    batches[:, decode.START], batches[:, decode.END] = [0, *ends[:-1]], ends
+    return frozen(np.frombuffer(b"".join(bodies), np.uint8)), batches
+
+
+def _decoded(data: np.ndarray, batches: np.ndarray, first: int, last: int) -> Decoded:
+    for row in np.flatnonzero(batches[:, decode.COUNT] > batches[:, decode.END] - batches[:, decode.START])[:1]:
+        raise WireError(f"{named(batches, row)} says that it has {batches[row, decode.COUNT]} records")
     table = np.empty((decode.FIELDS, int(batches[:, decode.COUNT].sum())), np.int64)
     rows = decode.find_records(data, batches, first, last, table)
     if rows < 0:
-        raise WireError(f"the record batch at offset {group[-1 - rows][0].base_offset} is damaged")
+        raise WireError(f"{named(batches, -1 - rows)} is damaged")
     return Decoded(rows, data, table)
 
 
-def joined(bodies: Sequence[Any]) -> tuple[np.ndarray, list[int]]:
-    """All bodies in one array, and where each begins."""
-    whole = bodies[0] if len(bodies) == 1 else b"".join(bodies)
-    starts, at = [], 0
-    for body in bodies:
-        starts.append(at)
-        at += len(body)
-    data = np.frombuffer(whole, np.uint8) if at else np.zeros(1, np.uint8)
-    data.flags.writeable = False  # one kind of memory, or compiled code is made twice
-    return data, starts
+def named(table: np.ndarray, row: Any) -> str:
+    return f"the record batch at offset {table[row, decode.BASE_OFFSET]}"
+
+
+def frozen(memory: np.ndarray) -> np.ndarray:
+    """One kind of memory, or compiled code is made twice."""
+    memory.flags.writeable = False
+    return memory
+
+
+def crc_table() -> np.ndarray:
+    """What each byte does to a CRC-32C."""
+    sums = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        sums.append(byte)
+    return np.array(sums, np.uint32)
+
+
+CRC_TABLE = crc_table()

@@ -16,13 +16,69 @@ NULL = -1
 DAMAGED = -1
 MICROS = 1000  # in a millisecond, Kafka's unit of time
 
-# Columns of the table of batches.
-START, END, COUNT, BASE_OFFSET, BASE_TIME, APPEND_TIME, TIME_TYPE = range(7)
+# Columns of the table of batches, as their headers say; START and END are where the records stand.
+(POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, COUNT, ATTRIBUTES, BASE_TIME, MAX_TIME, START, END) = range(10)
+BATCH_COLUMNS = 10
+HEADER_SIZE, LENGTH_START, CRC_START, MAGIC = 61, 12, 21, 2
+LOG_APPEND_TIME = 8
 # Rows of the table of records, which has a column for each record: so each row is what Arrow wants.
 OFFSET, TIME, TYPE, KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_AT, HEADERS, RECORD_END = range(10)
 FIELDS = 10
 # Rows of the table of headers, of the same kind.
 NAME_AT, NAME_SIZE, CONTENT_AT, CONTENT_SIZE = range(4)
+
+
+@compiled
+def number(data: Any, at: Any, width: Any) -> Any:
+    """A number of so many bytes, the highest first, signed if it has eight."""
+    value = np.int64(0)
+    for place in range(width):
+        value = value << 8 | np.int64(data[at + place])
+    return value
+
+
+@compiled
+def count_batches(data: Any, end: Any) -> Any:
+    """How many whole batches there are, before one that is cut off or none of format 2."""
+    at, count = 0, 0
+    while end - at >= HEADER_SIZE:
+        size = number(data, at + LENGTH_START - 4, 4) + LENGTH_START
+        if size < HEADER_SIZE or size > end - at or data[at + 16] != MAGIC:
+            break
+        at += size
+        count += 1
+    return count
+
+
+@compiled
+def find_batches(data: Any, table: Any) -> None:
+    """Fill a row for each whole batch."""
+    at = 0
+    for row in range(table.shape[0]):
+        size = number(data, at + LENGTH_START - 4, 4) + LENGTH_START
+        table[row, POSITION], table[row, SIZE] = at, size
+        table[row, BASE_OFFSET] = number(data, at, 8)
+        table[row, LAST_OFFSET] = number(data, at, 8) + number(data, at + 23, 4)
+        table[row, COUNT] = number(data, at + 57, 4)
+        table[row, ATTRIBUTES] = number(data, at + 21, 2)
+        table[row, BASE_TIME] = number(data, at + 27, 8)
+        table[row, MAX_TIME] = number(data, at + 35, 8)
+        table[row, START], table[row, END] = at + HEADER_SIZE, at + size
+        at += size
+
+
+@compiled
+def first_damaged(data: Any, table: Any, rows: Any, largest: Any, sums: Any) -> Any:
+    """The first of these batches whose CRC-32C is wrong, or -1. Only those up to `largest` bytes are looked at."""
+    for row in rows:
+        at, size = table[row, POSITION], table[row, SIZE]
+        if size <= largest:
+            crc = np.uint32(0xFFFFFFFF)
+            for place in range(at + CRC_START, at + size):
+                crc = sums[(crc ^ data[place]) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+            if np.int64(crc ^ np.uint32(0xFFFFFFFF)) != number(data, at + CRC_START - 4, 4):
+                return row
+    return -1
 
 
 @compiled
@@ -44,36 +100,35 @@ def varint(data: Any, at: Any, end: Any) -> Any:
 def find_records(data: Any, batches: Any, first: Any, last: Any, records: Any) -> Any:
     """Fill `records` with those of first <= offset < last. How many they are, or -1 - the batch that is damaged."""
     found = 0
-    for number in range(batches.shape[0]):
-        at, limit = batches[number, START], batches[number, END]
-        for _ in range(batches[number, COUNT]):
+    for row in range(batches.shape[0]):
+        at, limit = batches[row, START], batches[row, END]
+        for _ in range(batches[row, COUNT]):
             size, at = varint(data, at, limit)
             end = at + size
             if at < 0 or size < 1 or end > limit:
-                return -1 - number
+                return -1 - row
             delta, at = varint(data, at + 1, end)  # behind the attributes, which have no meaning yet
             if at < 0:
-                return -1 - number
+                return -1 - row
             place, at = varint(data, at, end)
             if at < 0:
-                return -1 - number
+                return -1 - row
             key_size, key_at = varint(data, at, end)
             if key_at < 0 or key_size < NULL or key_size > end - key_at:
-                return -1 - number
+                return -1 - row
             value_size, value_at = varint(data, key_at + max(key_size, 0), end)
             if value_at < 0 or value_size < NULL or value_size > end - value_at:
-                return -1 - number
+                return -1 - row
             headers, headers_at = varint(data, value_at + max(value_size, 0), end)
             if headers_at < 0 or headers < 0 or headers > end - headers_at:
-                return -1 - number
-            offset = batches[number, BASE_OFFSET] + place
+                return -1 - row
+            offset = batches[row, BASE_OFFSET] + place
             if first <= offset < last:
                 records[OFFSET, found] = offset
-                if batches[number, TIME_TYPE] == 1:
-                    records[TIME, found] = batches[number, APPEND_TIME] * MICROS
+                if batches[row, ATTRIBUTES] & LOG_APPEND_TIME:
+                    records[TIME, found], records[TYPE, found] = batches[row, MAX_TIME] * MICROS, 1
                 else:
-                    records[TIME, found] = (batches[number, BASE_TIME] + delta) * MICROS
-                records[TYPE, found] = batches[number, TIME_TYPE]
+                    records[TIME, found], records[TYPE, found] = (batches[row, BASE_TIME] + delta) * MICROS, 0
                 records[KEY_AT, found], records[KEY_SIZE, found] = key_at, key_size
                 records[VALUE_AT, found], records[VALUE_SIZE, found] = value_at, value_size
                 records[HEADERS_AT, found], records[HEADERS, found] = headers_at, headers
@@ -81,7 +136,7 @@ def find_records(data: Any, batches: Any, first: Any, last: Any, records: Any) -
                 found += 1
             at = end
         if at != limit:
-            return -1 - number
+            return -1 - row
     return found
 
 

@@ -77,8 +77,7 @@ def _read(
             if found.error:
                 state.position = _after(client, state, found.error, fail_on_data_loss)
             else:
-                yield from _records(state, found)
-                _advance(state, found, isolation)
+                yield from _records(state, found, isolation)
             if state.position > before:
                 until = time.monotonic() + patience
         left = {place: state for place, state in left.items() if not state.done}
@@ -88,11 +87,12 @@ def _read(
             raise Unreadable(f"Partition {name} gives nothing at offset {position} for {patience:.0f} s.")
 
 
-def _records(state: Reached, found: Fetched) -> Iterator[tuple[Range, Decoded]]:
+def _records(state: Reached, found: Fetched, isolation: str) -> Iterator[tuple[Range, Decoded]]:
     wanted, position = state.wanted, state.position
     try:
         for chunk in decoded(found, position, wanted.end):
             yield wanted, chunk
+        _advance(state, found, isolation)
     except WireError as error:
         raise Unreadable(f"Partition {wanted.name} cannot be read after offset {position}: {error}.") from None
 
