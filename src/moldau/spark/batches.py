@@ -132,7 +132,7 @@ def verify(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> None:
     damaged = decode.first_damaged(data, table, rows, SMALL, CRC_TABLE)
     large = rows[table[rows, decode.SIZE] > SMALL]
     for row, at in zip(large.tolist(), table[large, decode.POSITION].tolist(), strict=True):
-        if not Batch(memoryview(data), at).is_valid():
+        if not Batch(data.data, at).is_valid():
             damaged = row
             break
     if damaged >= 0:
@@ -149,7 +149,7 @@ def grouped(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> Iterator[t
     kept: list[int] = []
     size = 0
     for row in rows.tolist():
-        body = memoryview(data)[table[row, decode.START] : table[row, decode.END]]
+        body = data.data[table[row, decode.START] : table[row, decode.END]]
         body = decompress(int(table[row, decode.ATTRIBUTES]) & CODEC_MASK, body, MAX_DECOMPRESSED)
         if bodies and size + len(body) > GROUP_BYTES:
             yield joined(bodies, table[kept])

@@ -14,7 +14,7 @@ import sys
 # Libraries that make threads when they are imported are told not to: threads do not outlive a fork.
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 PLANNING = ("moldau.spark.source",)
-WORKING = ("pandas", "moldau.spark.source", "moldau.spark.filling", "moldau.spark.reading")
+WORKING = ("pandas", "moldau.spark.source", "moldau.spark.filling", "moldau.spark.reading", "moldau.spark.sink_task")
 
 
 def preload(worker: str) -> None:

@@ -48,12 +48,12 @@ class TopicDataSource(DataSource):
         return BatchSource(options, self._checked(options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from moldau.spark.sink import StreamSink  # pyright: ignore[reportMissingImports]
+        from moldau.spark.sink import StreamSink
 
         return StreamSink(self.options, schema, overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from moldau.spark.sink import BatchSink  # pyright: ignore[reportMissingImports]
+        from moldau.spark.sink import BatchSink
 
         return BatchSink(self.options, schema, overwrite)
 
