@@ -32,6 +32,7 @@ class Query:
     topic: str
     id: str = "query"
     options: dict[str, str] = field(default_factory=dict)
+    run: str = "first"
 
     @property
     def sink(self) -> SinkOptions:
@@ -43,7 +44,7 @@ class Query:
         return self.sink.application or self.id
 
     def task(self, batch: int, task: int, values: Sequence[str]) -> Outcome:
-        return run(self.sink, Place(self.application, self.id, batch, task), frame(values))
+        return run(self.sink, Place(self.application, self.id, batch, task, self.id + self.run), frame(values))
 
     def tasks(self, batch: int, rows: Sequence[Sequence[str]]) -> list[Outcome]:
         return [self.task(batch, task, values) for task, values in enumerate(rows)]

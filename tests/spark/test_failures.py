@@ -26,6 +26,8 @@ CASES = [
     ("ValueError: invalid literal for int() with base 10: 'x'", False),
     ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
     ("java.io.EOFException", True),
+    ("java.io.IOException: Broken pipe", True),
+    ("java.nio.channels.ClosedChannelException", True),
     ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", True),
     ("org.apache.spark.sql.AnalysisException: [UNRESOLVED_COLUMN] x", False),
 ]

@@ -20,27 +20,27 @@ from moldau.spark.sink import abort, commit
 from moldau.spark.sink_options import SinkOptions
 from moldau.spark.sink_place import Place
 from moldau.spark.sink_task import run
-from moldau.testing import Broker
+from tests.spark.conftest import Cluster
 from tests.spark.sinks import Query, committed, frame
 
 names = itertools.count()
 
 
 @pytest.fixture
-def client(kafka_shared: Broker) -> Iterator[Client]:
-    with Client({"bootstrap.servers": kafka_shared.bootstrap_servers}) as made:
+def client(cluster: Cluster) -> Iterator[Client]:
+    with Client({"bootstrap.servers": cluster.servers}) as made:
         yield made
 
 
 @pytest.fixture
-def query(kafka_shared: Broker) -> Query:
-    return new_query(kafka_shared)
+def query(cluster: Cluster) -> Query:
+    return new_query(cluster)
 
 
-def new_query(kafka: Broker, **options: str) -> Query:
-    topic = kafka.create_topic(partitions=2)
+def new_query(cluster: Cluster, **options: str) -> Query:
+    topic = cluster.topic(partitions=2)
     given = {name.replace("_", "."): value for name, value in options.items()}
-    return Query(kafka.bootstrap_servers, topic, f"query-{next(names)}", given)
+    return Query(cluster.servers, topic, f"query-{next(names)}", given)
 
 
 def test_rows_of_all_tasks_are_there_when_the_driver_has_committed(query: Query, client: Client) -> None:
@@ -134,9 +134,9 @@ def test_a_driver_that_was_replaced_adds_nothing(query: Query, client: Client) -
 
 
 def test_a_new_checkpoint_under_an_old_name_is_refused_with_the_command_that_helps(
-    kafka_shared: Broker, client: Client
+    cluster: Cluster, client: Client
 ) -> None:
-    query = new_query(kafka_shared, application_id=f"app-{next(names)}", checkpointLocation="/there")
+    query = new_query(cluster, application_id=f"app-{next(names)}", checkpointLocation="/there")
     query.whole(4, [["a"]])
     lost = Query(query.bootstrap, query.topic, "another", query.options)
     with pytest.raises(Refused, match=rf"batch 4 of query {query.id}.*/there.*moldau spark resume {query.application}"):
@@ -144,8 +144,8 @@ def test_a_new_checkpoint_under_an_old_name_is_refused_with_the_command_that_hel
     assert committed(client, query.topic) == Counter("a")
 
 
-def test_an_application_that_was_handed_on_is_no_longer_the_old_querys(kafka_shared: Broker, client: Client) -> None:
-    query = new_query(kafka_shared, application_id=f"app-{next(names)}")
+def test_an_application_that_was_handed_on_is_no_longer_the_old_querys(cluster: Cluster, client: Client) -> None:
+    query = new_query(cluster, application_id=f"app-{next(names)}")
     query.whole(0, [["a"]])
     late = query.tasks(1, [["b"], ["c"]])
     ledger = Ledger(client, TOPIC, query.application)
@@ -177,8 +177,8 @@ def test_a_marker_outlives_the_transactional_id(query: Query, client: Client) ->
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_whoever_dies_when_every_row_is_there_once(kafka_shared: Broker, client: Client, data: st.DataObject) -> None:
-    query = new_query(kafka_shared)
+def test_whoever_dies_when_every_row_is_there_once(cluster: Cluster, client: Client, data: st.DataObject) -> None:
+    query = new_query(cluster)
     count = data.draw(st.integers(1, 3), "tasks")
     for batch in range(data.draw(st.integers(1, 3), "batches")):
         rows = [[f"{batch}-{task}-{row}" for row in range(2)] for task in range(count)]
@@ -201,23 +201,23 @@ def test_whoever_dies_when_every_row_is_there_once(kafka_shared: Broker, client:
         assert committed(client, query.topic) == expected
 
 
-def test_at_least_once_needs_no_transactions_and_no_markers(kafka_shared: Broker, client: Client) -> None:
-    query = new_query(kafka_shared, processing_guarantee="at_least_once", markers_topic="never")
+def test_at_least_once_needs_no_transactions_and_no_markers(cluster: Cluster, client: Client) -> None:
+    query = new_query(cluster, processing_guarantee="at_least_once", markers_topic="never")
     query.whole(0, [["a"], ["b"]])
     query.whole(0, [["a"], ["b"]])
     assert committed(client, query.topic) == Counter("aabb")
     assert "never" not in client.refresh(None).topics
 
 
-def test_a_job_without_a_name_leaves_no_markers(kafka_shared: Broker, client: Client) -> None:
-    query = new_query(kafka_shared, markers_topic="never")
+def test_a_job_without_a_name_leaves_no_markers(cluster: Cluster, client: Client) -> None:
+    query = new_query(cluster, markers_topic="never")
     commit(query.sink, [run(query.sink, Place("job-1", None, 0, task), frame(["a"])) for task in range(2)])
     assert committed(client, query.topic) == Counter("aa")
     assert "never" not in client.refresh(None).topics
 
 
-def test_a_transaction_that_takes_too_long_says_which_setting_to_raise(kafka_shared: Broker, client: Client) -> None:
-    query = new_query(kafka_shared, transaction_timeout_ms="1")
+def test_a_transaction_that_takes_too_long_says_which_setting_to_raise(cluster: Cluster, client: Client) -> None:
+    query = new_query(cluster, transaction_timeout_ms="1")
 
     def slowly() -> Iterator[pa.RecordBatch]:
         yield frame(["a"])[0]
@@ -234,15 +234,15 @@ def query_options(query: Query) -> dict[str, str]:
     return {"kafka.bootstrap.servers": query.bootstrap, "topic": query.topic}
 
 
-def test_a_time_out_that_the_broker_does_not_allow_is_told(kafka_shared: Broker) -> None:
-    query = new_query(kafka_shared, transaction_timeout_ms="2h")
+def test_a_time_out_that_the_broker_does_not_allow_is_told(cluster: Cluster) -> None:
+    query = new_query(cluster, transaction_timeout_ms="2h")
     with pytest.raises(Refused, match=r"does not allow transactions of 7200000 ms.*transaction.max.timeout.ms"):
         query.whole(0, [["a"]])
 
 
-def test_a_topic_of_markers_that_would_forget_them_is_refused(kafka_shared: Broker) -> None:
-    topic = kafka_shared.create_topic()
-    query = new_query(kafka_shared, markers_topic=topic)
+def test_a_topic_of_markers_that_would_forget_them_is_refused(cluster: Cluster) -> None:
+    topic = cluster.topic()
+    query = new_query(cluster, markers_topic=topic)
     with pytest.raises(Refused, match=r"cleanup.policy=delete, and would forget"):
         query.whole(0, [["a"]])
 
@@ -254,11 +254,11 @@ def test_the_topic_of_markers_is_compacted(query: Query, client: Client) -> None
     assert answer.results[0].configs[0].value == "compact"
 
 
-def test_a_topic_of_markers_that_is_made_again_is_read_from_its_beginning(kafka_shared: Broker, client: Client) -> None:
-    query = new_query(kafka_shared, markers_topic=f"markers-{next(names)}")
-    query.options["kafka.topic.metadata.propagation.max.ms"] = "200"
+def test_a_topic_of_markers_that_is_made_again_is_read_from_its_beginning(cluster: Cluster, client: Client) -> None:
+    query = new_query(cluster, markers_topic=f"markers-{next(names)}")
+    query.options["kafka.topic.metadata.propagation.max.ms"] = "1500"
     query.whole(0, [["a"]])
-    client = client_for({"bootstrap.servers": query.bootstrap, "topic.metadata.propagation.max.ms": "200"})
+    client = client_for({"bootstrap.servers": query.bootstrap, "topic.metadata.propagation.max.ms": "1500"})
     ledger = Ledger(client, query.sink.markers, query.application)
     ledger.catch_up()
     check(client.send(messages.DeleteTopicsRequest([messages.DeleteTopicsRequest_DeleteTopicState(query.sink.markers)],
@@ -269,16 +269,16 @@ def test_a_topic_of_markers_that_is_made_again_is_read_from_its_beginning(kafka_
     assert ledger.decision.batch == 1
 
 
-def test_a_record_that_the_topic_does_not_take_is_refused_with_its_name(kafka_shared: Broker) -> None:
-    topic = kafka_shared.create_topic(max_message_bytes=2000)
-    query = Query(kafka_shared.bootstrap_servers, topic, "small")
+def test_a_record_that_the_topic_does_not_take_is_refused_with_its_name(cluster: Cluster) -> None:
+    topic = cluster.topic(max_message_bytes=2000)
+    query = Query(cluster.servers, topic, "small")
     query.whole(0, [["x" * 300] * 20])  # many batches
     with pytest.raises(ValueError, match=rf"topic {topic} has \d+ bytes, and 2000 is the limit"):
         query.whole(1, [["x" * 3000]])
 
 
-def test_a_topic_that_is_not_there_is_told(kafka_shared: Broker) -> None:
-    query = Query(kafka_shared.bootstrap_servers, "no such topic", "none")
+def test_a_topic_that_is_not_there_is_told(cluster: Cluster) -> None:
+    query = Query(cluster.servers, "no such topic", "none")
     query.options["kafka.allow.auto.create.topics"] = "false"
     query.options["kafka.topic.metadata.propagation.max.ms"] = "100"
     with pytest.raises(ClientError) as caught:
@@ -288,3 +288,20 @@ def test_a_topic_that_is_not_there_is_told(kafka_shared: Broker) -> None:
 
 def test_keys_of_markers_name_application_and_task() -> None:
     assert task_key("a", 3) == b'["task","a",3]'
+
+
+def test_a_topic_that_was_made_again_gets_what_comes_after(query: Query, cluster: Cluster) -> None:
+    query.whole(0, [["a"], ["b"]])
+    cluster.delete(query.topic)
+    cluster.topic(3, query.topic)
+    query.whole(1, [["c"], ["d"]])
+    assert committed(cluster.client, query.topic) == Counter("cd")
+
+
+def test_transactions_that_tasks_left_open_do_not_hold_up_readers_once_a_batch_is_through(
+    query: Query, client: Client
+) -> None:
+    query.tasks(0, [["a"], ["b"], ["c"]])  # these die with their driver
+    again = Query(query.bootstrap, query.topic, query.id, query.options, run="second")
+    again.whole(0, [["a", "b", "c"]])
+    assert committed(client, query.topic) == Counter("abc")

@@ -35,6 +35,7 @@ TABLE = (
     _row(r"Python worker (exited unexpectedly|failed to connect back)|EOFException", True, "a Python worker died"),
     _row(r"ExecutorLostFailure|executor lost|FetchFailed|Slave lost|worker lost", True, "an executor died"),
     _row(r"Connection (refused|reset)|No route to host|SocketTimeout|TimeoutException", True, "the network failed"),
+    _row(r"java\.(io|net|nio)\.[\w.]*(IO|Socket|ClosedChannel)Exception|Broken pipe", True, "a process went away"),
     _row(r"OutOfMemoryError", True, "memory ran out"),
     _row(r"AnalysisException|ParseException|UnsupportedOperation", False, "a query that Spark cannot run"),
 )

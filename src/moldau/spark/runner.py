@@ -111,6 +111,7 @@ class Supervisor:
 
     def _start(self, one: Supervised, now: float) -> None:
         try:
+            activate(self.spark)
             writer = one.definition(self.spark).queryName(one.name)
             if self.state_dir is not None:
                 writer = writer.option("checkpointLocation", os.path.join(self.state_dir, one.name))
@@ -159,6 +160,12 @@ class Supervisor:
             return
         query.stop()
         one.status.state = State.STOPPED
+
+
+def activate(spark: Any) -> None:
+    """Make a session that of this thread: Java looks there for data sources of Python, and else finds none."""
+    if hasattr(spark, "_jsparkSession"):  # not with Spark Connect
+        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def _plain(progress: Any) -> Mapping[str, Any]:
