@@ -45,7 +45,8 @@ def test_a_query_whose_worker_dies_is_started_again_and_comes_to_its_end(
     fill(cluster, source, 0, 30)
     definition = copy(cluster, source, target, once(tmp_path / "died"))
     found = run({"copy": definition}, spark, state_dir=str(tmp_path / "state"), policy=QUICK, progress=True)
-    assert (found["copy"].state, found["copy"].restarts) == (State.FINISHED, 1)
+    assert found["copy"].state is State.FINISHED
+    assert found["copy"].restarts >= 1
     assert found["copy"].rows >= 20
     assert committed(cluster.client, target) == Counter(str(number) for number in range(30))
     assert "copy finished" in capfd.readouterr().err
