@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jsonschema import Draft202012Validator
+from jsonschema.validators import extend
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -193,8 +194,18 @@ def checked(name: str, body: Any) -> Any:
 
 
 @cache
-def _validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator({**ref(name), "components": {"schemas": components()}})
+def _validator(name: str) -> Any:
+    return _Strict({**ref(name), "components": {"schemas": components()}})
+
+
+def _is_integer(_: Any, value: Any) -> bool:
+    """JSON Schema takes 1.0 for an integer; Kafka's messages do not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_Strict: Any = extend(
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+)
 
 
 def _short(message: str) -> str:
