@@ -15,6 +15,8 @@ QUALIFIED = (":.", names.WILDCARD)
 
 def rewrite(store: Store, scope: Scope) -> None:
     """Change path and query of a request to what they stand for."""
+    if not store.aliased and not any(sign in scope["raw_path"] for sign in (b"contexts", b"%")):
+        return
     segments = [
         unquote(part, errors="surrogateescape") for part in scope["raw_path"].decode("latin-1").split("/") if part
     ]

@@ -31,6 +31,7 @@ class Store:
 
     def __init__(self) -> None:
         self.configs: dict[str | None, Json] = {}
+        self.aliased: set[str | None] = set()  # subjects that stand for another
         self.modes: dict[str | None, str] = {}
         self._contexts: set[str] = set()
         self._subjects: dict[str, dict[int, Version]] = {}
@@ -66,6 +67,8 @@ class Store:
 
     def _replay_setting(self, kind: str, subject: str | None, value: Json | None) -> None:
         table: dict[str | None, Any] = self.configs if kind == CONFIG else self.modes
+        if kind == CONFIG:
+            (self.aliased.add if (value or {}).get("alias") else self.aliased.discard)(subject)
         if value is None:
             table.pop(subject, None)
         elif kind == CONFIG:

@@ -35,7 +35,8 @@ class Topic:
     """One reader and one writer of partition 0."""
 
     def __init__(self, name: str, client: Mapping[str, Any], store: Store, timeout_s: float) -> None:
-        client = {"reconnect.backoff.max.ms": 1000, **client}  # a broker that comes back is to be noticed
+        # A broker that comes back is to be noticed; and what librdkafka says goes where the rest of the log goes.
+        client = {"reconnect.backoff.max.ms": 1000, "logger": log, "log.connection.close": "false", **client}
         self._name, self._client, self._store, self._timeout_s = name, client, store, timeout_s
         self._read = threading.Condition()
         self._next = 0  # the offset behind the last record that was replayed
@@ -151,7 +152,7 @@ def _refusal(error: KafkaError) -> Exception:
 
 def prepare(client: Mapping[str, Any], name: str, replicas: int, timeout_s: float, *, skip_validation: bool) -> None:
     """Create the topic if it is not there; TopicError if it is there and cannot serve, or nobody answers in time."""
-    admin = AdminClient(dict(client))
+    admin = AdminClient({"logger": log, **client})
     try:
         known = admin.list_topics(timeout=timeout_s)
         if name not in known.topics:

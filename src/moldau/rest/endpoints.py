@@ -22,6 +22,7 @@ from moldau.http import HttpError, Route, json_response, read_body, read_json
 from moldau.rest import media
 from moldau.rest.errors import WRONG_PAYLOAD, not_found, refusal
 from moldau.rest.schemas import components, ref
+from moldau.rest.shapes import KNOWN
 
 if TYPE_CHECKING:
     from moldau.rest.kafka import Kafka
@@ -187,6 +188,8 @@ def checked(name: str, body: Any) -> Any:
     """The body, if it has the shape of a row; what is missing is 422, what is wrong is 400."""
     if body is None:
         raise refusal(WRONG_PAYLOAD, "The body is null; data is required.")
+    if name in KNOWN and KNOWN[name](body):
+        return body
     for error in _validator(name).iter_errors(body):
         where = error.json_path.removeprefix("$").removeprefix(".")
         raise HttpError(422 if error.validator == "required" else 400, f"{where or 'body'}: {_short(error.message)}")

@@ -32,7 +32,8 @@ def librdkafka(settings: ServiceSettings, *prefixes: str) -> dict[str, Any]:
     given = {name: text for prefix in ("client.", *prefixes) for name, text in settings.under(prefix).items()}
     # Without `log.connection.close` each idle connection that a broker closes is a line of log.
     quiet = {"log.connection.close": "false", "logger": logging.getLogger("moldau.rest.librdkafka")}
-    return {"client.id": "moldau-rest", **quiet, **given, "bootstrap.servers": settings["bootstrap.servers"]}
+    own = {"client.id": "moldau-rest", "socket.nagle.disable": "true", **quiet}
+    return {**own, **given, "bootstrap.servers": settings["bootstrap.servers"]}
 
 
 class Kafka:

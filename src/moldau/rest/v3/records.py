@@ -6,8 +6,9 @@ import asyncio
 import binascii
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect
@@ -43,7 +44,9 @@ def milliseconds(text: str) -> int:
         raise HttpError(400, f"timestamp: {text[:40]!r} is not a time in ISO 8601.") from None
 
 
+@lru_cache(maxsize=1000)
 def moment(ms: int) -> str | None:
+    """As Confluent writes it; many records of a stream have the same."""
     if ms < 0:
         return None
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -110,7 +113,8 @@ class Stream(Response):
         limit = settings["api.v3.produce.request.size.limit.max.bytes"]
         self._splitter = Splitter(limit or settings["size.limit.filter.max.request.body.size"])
         self._reports: asyncio.Queue[Sent | HttpError | None] = asyncio.Queue()
-        self._room = asyncio.Semaphore(settings["streaming.max.pending.responses"])
+        self._room = settings["streaming.max.pending.responses"]
+        self._read_on = asyncio.Event()
         self._end = time.monotonic() + settings.seconds("streaming.connection.max.duration.ms")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,7 +148,9 @@ class Stream(Response):
 
     async def _put(self, item: Sent | HttpError) -> None:
         """A report behind the others, as soon as there is room. The end of all needs none."""
-        await self._room.acquire()
+        while self._reports.qsize() >= self._room:
+            self._read_on.clear()
+            await self._read_on.wait()
         self._reports.put_nowait(item)
 
     async def _take(self, chunk: bytes) -> bool:
@@ -179,7 +185,7 @@ class Stream(Response):
             lines.append(await self._line(item))
 
     async def _line(self, item: Sent | HttpError) -> bytes:
-        self._room.release()
+        self._read_on.set()
         try:
             if isinstance(item, HttpError):
                 raise item
@@ -195,34 +201,7 @@ def _told(broken: Broken) -> HttpError:
 
 def parsed(body: bytes) -> dict[str, Any]:
     """A record of the stream, whose depth is known already."""
-    found = document(body, json.loads)
-    return found if _is_plain(found) else checked("NewRecord", found)
-
-
-def _is_plain(found: Any) -> bool:
-    """Whether a record is of a common shape, so that it need not be held against its schema, which takes long."""
-    return type(found) is dict and all(name in _FITS and _FITS[name](part) for name, part in found.items())
-
-
-def _plain_data(part: Any) -> bool:
-    return type(part) is dict and part.keys() == _PLAIN_KEYS and part["type"] in _PLAIN_TYPES
-
-
-def _plain_header(part: Any) -> bool:
-    if type(part) is not dict or part.keys() != _HEADER_KEYS:
-        return False
-    return type(part["name"]) is str and "\0" not in part["name"] and type(part["value"]) is str
-
-
-_PLAIN_KEYS, _HEADER_KEYS = {"type", "data"}, {"name", "value"}
-_PLAIN_TYPES = ("BINARY", "JSON", "STRING")
-_FITS: dict[str, Callable[[Any], bool]] = {
-    "key": _plain_data,
-    "value": _plain_data,
-    "headers": lambda part: type(part) is list and all(map(_plain_header, part)),
-    "partition_id": lambda part: type(part) is int and 0 <= part < 2**31,
-    "timestamp": lambda part: type(part) is str,
-}
+    return checked("NewRecord", document(body, json.loads))
 
 
 async def produce(call: Call) -> Stream:
