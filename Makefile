@@ -45,6 +45,7 @@ crash: setup    ## kill -9 under load, a hundred times
 
 bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks*.md
 	$(PY) -m benchmarks.serdes
+	$(PY) -m benchmarks.services
 	$(PY) -m benchmarks
 
 docs: setup     ## the pages that are made from tables

@@ -21,7 +21,10 @@ import typer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import SerializationContext
+from google.protobuf import json_format
+from google.protobuf.message_factory import GetMessageClass
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -30,7 +33,8 @@ from benchmarks.places import PROJECT
 from benchmarks.report import field_of
 from moldau.serdes.arrow.converters import columns
 from moldau.serdes.context import Context
-from moldau.serdes.registry import Registry
+from moldau.serdes.protobuf import file_of, named
+from moldau.serdes.registry import Registry, Schema
 
 PAGE = PROJECT / "docs" / "benchmarks-serdes.md"
 HERE, THERE = Context("orders"), SerializationContext("orders", "value")
@@ -71,6 +75,14 @@ POINT = {
         "tags": {"type": "array", "items": {"type": "string"}},
     },
 }
+PROTO = """syntax = "proto3";
+message Order {
+  int64 id = 1; string user = 2; optional string item = 3; int32 quantity = 4; double price = 5; bool paid = 6;
+  int64 at = 7; Kind kind = 8; repeated string tags = 9; Place place = 10;
+  enum Kind { NEW = 0; OLD = 1; LOST = 2; }
+  message Place { float lat = 1; float lon = 2; }
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +183,42 @@ def json_rows(count: int) -> Iterator[Row]:
     )
 
 
+def protobuf_rows(count: int) -> Iterator[Row]:
+    client = SchemaRegistryClient.new_client({"url": "mock://bench-protobuf"})
+    few = count // 10
+    kind: Any = GetMessageClass(named(file_of(Schema("PROTOBUF", PROTO)), None))
+    typed = columns("protobuf", Registry(client), PROTO)
+    messages = [json_format.ParseDict(as_proto(order(at)), kind()) for at in range(few)]
+    write, read = ProtobufSerializer(kind, client), ProtobufDeserializer(kind, schema_registry_client=client)
+    whole = [write(one, THERE) for one in messages]
+    framed = pa.array(whole * 10, pa.binary())
+    values = typed.to_arrow(framed, HERE).values
+    yield Row(
+        "Protobuf to Arrow",
+        [
+            Contender("confluent-kafka, messages", lambda n: [read(data, THERE) for data in whole], few),
+            Contender(
+                "Google's parser, dicts",
+                lambda n: [json_format.MessageToDict(kind.FromString(d[6:])) for d in whole],
+                few,
+            ),
+            Contender("moldau", lambda n: typed.to_arrow(framed, HERE), len(framed)),
+        ],
+    )
+    yield Row(
+        "Arrow to Protobuf",
+        [
+            Contender("confluent-kafka, messages", lambda n: [write(one, THERE) for one in messages], few),
+            Contender("moldau", lambda n: typed.from_arrow(values, HERE), len(framed)),
+        ],
+    )
+
+
+def as_proto(one: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in one.items() if value is not None}
+    return {**kept, "at": int(one["at"].timestamp() * 1000)}
+
+
 def figures(row: Row) -> Iterator[tuple[str, str, str]]:
     own = statistics.median(row.found["moldau"])
     for title, found in row.found.items():
@@ -190,9 +238,9 @@ METHOD = """\
 Thousands of rows a second of processor time, one core; the median of the runs, and their range. Runs alternate. An
 order has ten fields: long, two strings of which one may be null, int, double, boolean, timestamp, enum, an array of
 up to two strings, and a record of two floats that may be null. A JSON order has four of them. confluent-kafka and
-fastavro make one Python dict a row, Moldau columns of a batch of {rows:,} rows, frames and look-up of the schema
-included. `times` is Moldau's rate beside the other's. numba compiles once for all schemas, about ten seconds, and
-keeps what it has compiled; that is not counted. `python -m benchmarks.serdes` makes this page.
+fastavro make one Python dict a row (of Protobuf, one message), Moldau columns of a batch of {rows:,} rows, frames and
+look-up of the schema included. `times` is Moldau's rate beside the other's. numba compiles once for all schemas, about
+ten seconds, and keeps what it has compiled; that is not counted. `python -m benchmarks.serdes` makes this page.
 """
 
 
@@ -211,7 +259,7 @@ def main(
 ) -> None:
     """Measure batches to and from Arrow beside values one by one."""
     console = Console()
-    made = [*avro_rows(rows), *json_rows(rows)]
+    made = [*avro_rows(rows), *json_rows(rows), *protobuf_rows(rows)]
     for row in made:
         row.measure()  # a rehearsal: numba compiles, caches fill
         row.found.clear()

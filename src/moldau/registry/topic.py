@@ -152,7 +152,8 @@ def _refusal(error: KafkaError) -> Exception:
 
 def prepare(client: Mapping[str, Any], name: str, replicas: int, timeout_s: float, *, skip_validation: bool) -> None:
     """Create the topic if it is not there; TopicError if it is there and cannot serve, or nobody answers in time."""
-    admin = AdminClient({"logger": log, **client})
+    settings: dict[str, Any] = {"logger": log, **client}
+    admin = AdminClient(settings)
     try:
         known = admin.list_topics(timeout=timeout_s)
         if name not in known.topics:
