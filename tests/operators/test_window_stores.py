@@ -213,3 +213,16 @@ def test_a_key_must_not_be_none() -> None:
     for spec in (window("w", 10, 20, STRING, LONG), versioned("v", 20, STRING, LONG)):
         with pytest.raises(ValueError, match="must not be None"):
             open_store(spec, MemoryBytes()).put(None, 1, 0)
+
+
+def test_a_changelog_counts_duplicates_with_those_of_none() -> None:
+    log: list[tuple[bytes, bytes | None, int]] = []
+    content, spec = MemoryBytes(), window("w", 10, 100, STRING, LONG, duplicates=True)
+    for value in (1, None, 2):
+        open_store(spec, content, log).put("k", value, 20)
+    assert [(int.from_bytes(key[-4:], "big"), value is None) for key, value, _ in log] == [
+        (1, False),
+        (2, True),
+        (3, False),
+    ]
+    assert list(open_store(spec, content).fetch_range("k", 0)) == [(20, 1), (20, 2)]

@@ -34,6 +34,7 @@ from .stream import KStream
 from .table import KTable
 from .topology import Topology
 from .windowed import SessionWindowedKStream, TimeWindowedKStream
+from .windowed_cogroup import SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
 from .windows import (
     BufferConfig,
     EmitStrategy,
@@ -73,6 +74,7 @@ __all__ = [
     "Protobuf",
     "Record",
     "Response",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindowedSerde",
     "SessionWindows",
@@ -83,6 +85,7 @@ __all__ = [
     "StreamsError",
     "String",
     "Suppressed",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindowedSerde",
     "TimeWindows",

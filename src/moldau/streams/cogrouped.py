@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from moldau.operators.context import TopologyError
 from moldau.operators.stateless import PassThrough
@@ -18,6 +18,10 @@ from .materialized import StoreOptions, materialized
 from .recipes import Aggregation, Factory, Recipe, Uses
 from .serdes import SerdeLike
 from .table import KTable
+
+if TYPE_CHECKING:
+    from .windowed_cogroup import SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
+    from .windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 K = TypeVar("K")
 A = TypeVar("A")
@@ -71,6 +75,14 @@ class CogroupedKStream(Generic[K, A]):
         start = functions.of_nothing(initializer, f"aggregate ({store.name})")
         parts = [Aggregation(store.spec, partial(aggregation, start, adder)) for _, adder in self.groups]
         return cogrouped(self.graph, self.groups, parts, store.spec, name, store.spec.key, store.given)
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, A]: ...
+
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
+    ) -> TimeWindowedCogroupedKStream[K, A]: ...
 
     def windowed_by(self, windows: Any) -> Any:
         """By window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from moldau.operators.aggregate import StreamAggregate, StreamReduce
 from moldau.operators.context import Operator
@@ -21,6 +21,8 @@ from .table import KTable
 
 if TYPE_CHECKING:
     from .cogrouped import CogroupedKStream
+    from .windowed import SessionWindowedKStream, TimeWindowedKStream
+    from .windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,6 +92,12 @@ class KGroupedStream(Generic[K, V]):
         from .cogrouped import CogroupedKStream
 
         return CogroupedKStream(((self, functions.aggregator(adder, "cogroup")),))
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...
+
+    @overload
+    def windowed_by(self, windows: TimeWindows | SlidingWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]: ...
 
     def windowed_by(self, windows: Any) -> Any:
         """By window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""

@@ -28,8 +28,8 @@ class WindowBytes:
     """The part of a window store that knows only bytes."""
 
     __slots__ = (
-        "_shard", "_stamped", "_tell", "duplicates", "layout", "listener", "order", "pending", "segments", "sequence",
-        "slack", "window_size",
+        "_shard", "_stamped", "_tell", "duplicates", "layout", "listener", "logged", "order", "pending", "segments",
+        "sequence", "slack", "window_size",
     )  # fmt: skip
 
     def __init__(self, spec: StoreSpec, opening: Opening) -> None:
@@ -42,7 +42,8 @@ class WindowBytes:
         by_key = self.order == "key"
         self.layout = ByKey(opening.bytes, self.segments) if by_key else ByTime(opening.bytes, self.segments, indexed)
         self.slack = 0 if self.order == "time" else 1
-        self.sequence = self.segments.scalars.get("sequence", 0)
+        self.sequence = self.segments.scalars.get("sequence", 0)  # of duplicates
+        self.logged = self.segments.scalars.get("logged", 0)  # in the changelog, which counts those of None too
         self._tell, self._shard, self._stamped = opening.on_change, opening.shard, spec.part("stamped")
         self.listener: Listener | None = None
         cached = opening.cache_bytes and not self.duplicates
@@ -50,22 +51,32 @@ class WindowBytes:
 
     def put(self, key: bytes, value: bytes | None, start: int) -> None:
         if self.duplicates:
-            if value is None:
-                if self.order == "memory":  # which has observed the time before it looks at the value
-                    self.observe(start)
-                return
-            self.sequence = (self.sequence + 1) & 0x7FFFFFFF
-            self.segments.scalars.put("sequence", self.sequence)
+            self.put_duplicate(key, value, start)
+            return
         if self.pending is not None:
             self.segments.latest = max(self.segments.latest, start)
-            self.pending.add(key + SUFFIX.pack(start, self.sequence), self.get(key, start), value)
-            self.layout.put(key, start, self.sequence, value)
+            self.pending.add(key + SUFFIX.pack(start, 0), self.get(key, start), value)
+            self.layout.put(key, start, 0, value)
             return
         self.observe(start)
         if self._tell is not None:
-            self.log(key + SUFFIX.pack(start, self.sequence), value)
+            self.log(key + SUFFIX.pack(start, 0), value)
         if self.is_kept(start):
+            self.layout.put(key, start, 0, value)
+
+    def put_duplicate(self, key: bytes, value: bytes | None, start: int) -> None:
+        """One more value of a window; None adds nothing, but is logged."""
+        if value is not None:
+            self.sequence = (self.sequence + 1) & 0x7FFFFFFF
+            self.segments.scalars.put("sequence", self.sequence)
+        if value is not None or self.order == "memory":  # which has observed the time before it looks at the value
+            self.observe(start)
+        if value is not None and self.is_kept(start):
             self.layout.put(key, start, self.sequence, value)
+        if self._tell is not None:
+            self.logged = (self.logged + 1) & 0x7FFFFFFF
+            self.segments.scalars.put("logged", self.logged)
+            self.log(key + SUFFIX.pack(start, self.logged), value)
 
     def observe(self, start: int) -> None:
         if self.segments.observe(start):
@@ -76,7 +87,7 @@ class WindowBytes:
         key, start = place[:-12], SUFFIX.unpack_from(place, len(place) - 12)[0]
         self.observe(start)
         if not self.is_kept(start):
-            self.layout.put(key, start, self.sequence, None)
+            self.layout.put(key, start, 0, None)
         if self._tell is not None:
             self.log(place, new)
         if self.listener is not None:
