@@ -33,7 +33,8 @@ def test_a_value_tells_where_it_comes_from(moldau: Moldau) -> None:
 
 
 def test_settings_of_brokers_and_groups(moldau: Moldau) -> None:
-    assert "log.dirs" in shown(moldau, "broker", "1", "--all")
+    number = str(moldau.json("cluster", "brokers")[0]["id"])
+    assert "log.dirs" in shown(moldau, "broker", number, "--all")
     moldau("config", "set", "broker", "all", "log.cleaner.threads=2")
     assert shown(moldau, "broker", "all")["log.cleaner.threads"] == "2"
     moldau("config", "unset", "broker", "all", "log.cleaner.threads")

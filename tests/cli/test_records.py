@@ -132,6 +132,24 @@ def test_a_transaction_is_all_or_nothing(moldau: Moldau) -> None:
     assert ended[0]["state"] == "CompleteCommit"
 
 
+def test_batches_are_as_small_as_the_topic_wants(moldau: Moldau) -> None:
+    topic = moldau.topic(1, "max.message.bytes=2000")
+    moldau.write(topic, *("x" * 100 for _ in range(100)))
+    moldau.write(topic, *("k:" + "x" * 100 for _ in range(100)), options=("-K", ":"))
+    assert len(moldau.read(topic)) == 200
+    refused = moldau.run("produce", topic, stdin=b"x" * 3000)
+    assert refused.code == 1 and "max.message.bytes" in refused.err
+
+
+def test_a_group_takes_settings_that_only_our_client_knows(moldau: Moldau) -> None:
+    topic = moldau.topic()
+    moldau.write(topic, "a")
+    options = ("--group", f"g-{topic}", "-X", "default.api.timeout.ms=5000")
+    assert moldau.read(topic, options=options) == ["a"]
+    refused = moldau.run("consume", topic, "--group", "g", "-X", "no.such.thing=1")
+    assert refused.code == 2 and "no.such.thing" in refused.err
+
+
 def test_a_group_goes_on_where_it_left_off(moldau: Moldau) -> None:
     topic = moldau.topic()
     moldau.write(topic, *"abcdef")

@@ -26,7 +26,6 @@ def test_a_topic_from_its_making_to_its_end(moldau: Moldau) -> None:
     assert "13 partitions, 1 more" in moldau("topic", "add-partitions", "life", "--more", "1")
     described = moldau("topic", "describe", "life")
     assert "retention.ms" in described and "segment.bytes" not in described
-    assert len([line for line in described.splitlines() if line.startswith(("  ", "1"))]) >= 13
     assert moldau("topic", "delete", "life") == "Deleted life.\n"
     assert moldau.json("topic", "list", "life") == []
 

@@ -66,7 +66,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Columns = ()) -> Non
         return
     chosen = [_column(one) for one in columns or rows[0]]
     cells = [[_cell(one, row.get(one.key)) for one in chosen] for row in rows]
-    right = [all(_is_number(row.get(one.key)) for row in rows) for one in chosen]
+    right = [_is_numeric([row.get(one.key) for row in rows]) for one in chosen]
     if sys.stdout.isatty() and len(rows) < MANY:
         _print_rich([_title(one) for one in chosen], cells, right)
     else:
@@ -126,8 +126,10 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _is_numeric(values: Sequence[Any]) -> bool:
+    """Whether a column has numbers and nothing else, but for gaps."""
+    found = [value for value in values if value is not None]
+    return bool(found) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in found)
 
 
 def plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from moldau.cli.mistakes import INTERRUPTED, misused
-from moldau.cli.operations import topics
+from moldau.cli.operations import configs, topics
 from moldau.cli.records import lines
 from moldau.cli.records.formats import Wanted, codec
 from moldau.cli.records.options import (
@@ -31,10 +31,10 @@ from moldau.cli.records.options import (
 )
 from moldau.cli.records.partitioners import PARTITIONERS
 from moldau.cli.records.template import delimiter as delimiter_of
-from moldau.cli.records.writing import Writer
+from moldau.cli.records.writing import BATCH_BYTES, Writer
 from moldau.cli.session import Session
 from moldau.cli.verbs import Topic, command, epilog
-from moldau.client import Client
+from moldau.client import Client, ClientError
 from moldau.wire.compression import Compression
 
 EXAMPLES = (
@@ -119,6 +119,7 @@ def produce(
     client, codec = session.client, Compression[compression.value.upper()]
     chosen = PARTITIONERS[partitioner.value]
     writer = Writer(client, topic, _partitions(client, topic), chosen, codec, level, transactional_id, acks)
+    writer.batch_bytes = _batch_bytes(client, topic)
     files = [Path(name) for name in file or ()]
     source = lines.whole(files) if whole else lines.pieces(files, delimiter_of(delimiter, "--delimiter"))
     _run(writer, rules, limited(source, count), quiet)
@@ -179,6 +180,15 @@ def _partitions(client: Client, topic: str) -> int:
     if client.config["allow.auto.create.topics"]:
         return len(client.topic(topic).partitions)
     return len(topics.described(client, [topic])[0].partitions)
+
+
+def _batch_bytes(client: Client, topic: str) -> int:
+    """As many as the topic takes, if it may be asked; a record that is larger is the broker's to refuse."""
+    try:
+        [entry] = configs.described(client, configs.Resource(configs.Kind.TOPIC, topic), ["max.message.bytes"])
+    except (ClientError, ValueError):
+        return BATCH_BYTES
+    return max(1, min(BATCH_BYTES, int(entry.value or BATCH_BYTES) * 9 // 10))
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from moldau.cli.output import Output, write
 from moldau.cli.settings_page import allowed, markdown
 from moldau.settings import Row, table
 
@@ -41,13 +41,6 @@ class Scope(StrEnum):
     rest = "rest"
 
 
-class Output(StrEnum):
-    """How they are written."""
-
-    table = "table"
-    json = "json"
-
-
 def cli(
     name: Annotated[str | None, typer.Argument(help="A name, a part of one, or a pattern with *.")] = None,
     scope: Annotated[Scope | None, typer.Option(help="Only settings of this kind.")] = None,
@@ -61,8 +54,8 @@ def cli(
     found = find(name, scope.value if scope else None)
     if not found:
         _complain_of(name or "")
-    if output is Output.json:
-        print(json.dumps([as_dict(row) for row in found], indent=2))
+    if output is not Output.table:
+        write(output, [as_dict(row) for row in found])
     elif len({row.name for row in found}) == 1:
         _print_cards(found)
     else:

@@ -87,6 +87,7 @@ def run(options: Options, console: Console, errors: Console) -> None:
 
     with runs.Record() as record, Platform(options, errors.print, note).running() as platform:
         console.print(_table(platform))
+        console.print(f"logs are in {platform.logs}; `moldau logs -f` shows them", soft_wrap=True, markup=False)
         console.print("ready")
         platform.look_after(told.is_set)
 

@@ -168,6 +168,7 @@ HINTS = {
     Error.GROUP_ID_NOT_FOUND: "`moldau group list` shows what there is.",
     Error.NON_EMPTY_GROUP: "Stop its members first; `moldau group describe` shows them.",
     Error.TOPIC_DELETION_DISABLED: "Brokers allow it with delete.topic.enable=true.",
+    Error.MESSAGE_TOO_LARGE: "`moldau topic alter TOPIC --set max.message.bytes=N` lets a topic take larger ones.",
     Error.UNSUPPORTED_VERSION: "The brokers are too old for this.",
 }
 

@@ -11,6 +11,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 from moldau.cli.mistakes import Mistake
 from moldau.cli.records.reading import Chunk
 from moldau.client import Record
+from moldau.settings import CLIENT, rows
 
 AT_ONCE = 10_000
 WAIT_S = 0.2
@@ -28,11 +29,7 @@ def chunks(
     """What the group gives us, until the end of it is reached if that was asked for. What was handed out before the
     next one is asked for is committed.
     """
-    given = {**settings, **QUIET, "enable.partition.eof": to_end, "enable.auto.offset.store": False}
-    try:
-        consumer = Consumer(given)
-    except KafkaException as error:
-        raise Mistake(f"The consumer cannot be made: {error.args[0].str()}.") from None
+    consumer = made({**settings, **QUIET, "enable.partition.eof": to_end, "enable.auto.offset.store": False})
     ended: set[tuple[str, int]] = set()
 
     def on_assign(_: Any, partitions: list[TopicPartition]) -> None:
@@ -44,14 +41,28 @@ def chunks(
         left = most
         while left is None or left > 0:
             found = consumer.consume(AT_ONCE if left is None else min(left, AT_ONCE), WAIT_S)
-            made = _chunks(found, ended)
-            left = None if left is None else left - sum(len(chunk.records) for chunk in made)
-            yield made
-            _store(consumer, made)
+            handed = _chunks(found, ended)
+            left = None if left is None else left - sum(chunk.size for chunk in handed)
+            yield handed
+            _store(consumer, handed)
             if to_end and (mine := consumer.assignment()) and len(ended) >= len(mine):
                 return
     finally:
         consumer.close()
+
+
+def made(settings: Mapping[str, Any]) -> Consumer:
+    """A consumer. What only our own client knows is left out: a profile has settings for both."""
+    given = dict(settings)
+    while True:
+        try:
+            return Consumer(given)
+        except KafkaException as error:
+            words = error.args[0].str()
+            name = next((name for name in given if f'"{name}"' in words and "No such" in words), None)
+            if name is None or name not in rows(CLIENT):
+                raise Mistake(f"The consumer cannot be made: {words}.") from None
+            del given[name]
 
 
 def _chunks(found: list[Message], ended: set[tuple[str, int]]) -> list[Chunk]:

@@ -33,8 +33,8 @@ class Printer:
             laid = self.lay_out(chunk)
         except SerdeError:
             laid = self._one_by_one(chunk)
+        self.count += chunk.size  # before anybody can see them: Ctrl-C may come at any time
         sys.stdout.buffer.write(laid)
-        self.count += chunk.size
 
     def _one_by_one(self, chunk: Chunk) -> bytes:
         """What can be written before a record that cannot be read; the command ends there, or goes on without it."""

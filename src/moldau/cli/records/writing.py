@@ -41,6 +41,7 @@ class Writer:
     level: int | None = None
     transactional_id: str | None = None
     acks: int | None = None
+    batch_bytes: int = BATCH_BYTES
     piles: dict[int, Pile] = field(default_factory=dict)
     sticky: int = 0
     count: int = 0
@@ -61,7 +62,7 @@ class Writer:
         now = time.time_ns() // 1_000_000
         at = 0
         while at < len(values):
-            end, room = at, BATCH_BYTES
+            end, room = at, self.batch_bytes
             while end < len(values) and (room > 0 or end == at):
                 room -= len(values[end]) + PER_RECORD
                 end += 1
@@ -80,7 +81,7 @@ class Writer:
             pile.size += len(item.key or b"") + len(item.value or b"") + PER_RECORD
             pile.size += sum(len(name) + len(value or b"") + 4 for name, value in item.headers)
             self.count += 1
-            if pile.size >= BATCH_BYTES:
+            if pile.size >= self.batch_bytes:
                 self._send_pile(partition)
 
     def flush(self) -> None:
