@@ -178,7 +178,7 @@ def operation_name(operation: str) -> str:
 
 
 def block(listed: Iterable[Entry]) -> str:
-    return " \n " + "\n".join(f"\t{entry}" for entry in listed) + " \n"
+    return "\n".join(f"\t{entry}" for entry in listed) + "\n"
 
 
 def add(client: Client, options: Options) -> None:
@@ -189,7 +189,7 @@ def add(client: Client, options: Options) -> None:
     if not all(found.values()):
         raise Usage("You must specify one of: --allow-principal, --deny-principal when trying to add ACLs.")
     for one, listed in found.items():
-        print(f"Adding ACLs for resource `{one}`:{block(listed)}")
+        print(f"Adding ACLs for resource `{one}`: \n {block(listed)}")
         acls.create(client, [Acl(one.resource, one.name, one.pattern, *_fields(entry)) for entry in listed])
 
 
@@ -200,7 +200,7 @@ def _fields(entry: Entry) -> tuple[str, str, str, str]:
 def remove(client: Client, options: Options) -> None:
     for one, listed in rules(options).items():
         if listed:
-            question = f"Are you sure you want to remove ACLs:{block(listed)} from resource filter `{one}`? (y/n)"
+            question = f"Are you sure you want to remove ACLs: \n {block(listed)} from resource filter `{one}`? (y/n)"
         else:
             question = f"Are you sure you want to delete all ACLs for resource filter `{one}`? (y/n)"
         if agreed(options, question):
@@ -234,7 +234,7 @@ def list_acls(client: Client, options: Options) -> None:
 
 def print_acls(found: Mapping[Pattern, Sequence[Entry]]) -> None:
     for pattern, listed in found.items():
-        print(f"Current ACLs for resource `{pattern}`:{block(listed)}")
+        print(f"Current ACLs for resource `{pattern}`:\n{block(listed)}")
 
 
 DOING = {"add": add, "remove": remove, "list": list_acls}

@@ -22,6 +22,7 @@ from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, comp
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
+OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
 LOGGER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException"
 UNREADABLE = "org.apache.kafka.common.errors.SerializationException"
@@ -157,10 +158,21 @@ def _logging(given: Mapping[str, str]) -> Line:
     return line
 
 
+def _internal(topic: str, kinds: tuple[int, ...]) -> Line:
+    """Records of an internal topic as JSON, a line each; those of other kinds are left out."""
+    from moldau.cli.kafka.internal_records import formatted
+
+    return lambda record: formatted(topic, kinds, record.key, record.value)
+
+
 FORMATTERS: dict[str, Callable[[Mapping[str, str]], Line | None]] = {
     "DefaultMessageFormatter": _default,
     "LoggingMessageFormatter": _logging,
     "NoOpMessageFormatter": lambda given: lambda record: b"",
+    "OffsetsMessageFormatter": lambda given: _internal(OFFSETS, (0, 1)),
+    "GroupMetadataMessageFormatter": lambda given: _internal(OFFSETS, (2,)),
+    "TransactionLogMessageFormatter": lambda given: _internal(TRANSACTIONS, (0,)),
+    "ShareGroupStateMessageFormatter": lambda given: _internal(SHARES, (0, 1)),
 }
 
 

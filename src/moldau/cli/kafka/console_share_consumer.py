@@ -26,8 +26,6 @@ def run(options: Options) -> int:
     require(options, "topic", "bootstrap-server")
     if len(options.given("reject", "release")) == 2:
         raise Usage("At most one of --reject and --release may be specified.")
-    if options.given("reject", "release"):
-        raise Usage("--reject and --release are not supported: librdkafka accepts each record that it has given out.")
     try:
         return consume(options, settings(options))
     except plain.Failed as error:
@@ -44,6 +42,7 @@ def settings(options: Options) -> dict[str, Any]:
             f"'--consumer-config') do not match. Detected group ids: {found}"
         )
     own = {"bootstrap.servers": options["bootstrap-server"], "group.id": next(iter(groups), GROUP)}
+    own["share.acknowledgement.mode"] = "explicit"
     return clients.librdkafka({"client.id": GROUP, **given, **own}, "ShareConsumer")
 
 
@@ -76,8 +75,11 @@ class Copy:
         self._most = options["max-messages"]
         self._timeout_s = options["timeout-ms"] / 1000 if (options["timeout-ms"] or -1) >= 0 else float("inf")
         self._goes_on = "reject-message-on-error" in options
+        self._fate = next(iter(options.given("reject", "release")), "accept").upper()
 
     def run(self) -> None:
+        from confluent_kafka import AcknowledgeType
+
         heard = time.monotonic()
         while self._most < 0 or self.count < self._most:
             batch = [one for one in self._consumer.poll(STEP_S) or () if one.error() is None]
@@ -86,19 +88,23 @@ class Copy:
             elif time.monotonic() - heard > self._timeout_s:
                 log("ERROR", "Error processing message, terminating consumer process: ", LOGGER, plain.TIMEOUT)
                 return
-            for message in batch:
+            for message in batch if self._most < 0 else batch[: self._most - self.count]:
                 self.count += 1
-                write(self._line, message, self._goes_on)
+                printed = write(self._line, message, self._goes_on)
+                self._consumer.acknowledge(message, AcknowledgeType[self._fate if printed else "REJECT"])
             sys.stdout.buffer.flush()
 
 
-def write(line: plain.Line, message: Any, goes_on: bool) -> None:
+def write(line: plain.Line, message: Any, goes_on: bool) -> bool:
+    """Print a record, and whether that could be done."""
     try:
         sys.stdout.buffer.write(line(plain.shown(message)))
+        return True
     except Undecodable as error:
         if not goes_on:
             raise plain.Failed(f"{plain.UNREADABLE}: {error}") from None
         log("ERROR", "Error processing message, rejecting this message: ", LOGGER, f"{plain.UNREADABLE}: {error}")
+        return False
 
 
 def _plain(record: Shown) -> bytes:

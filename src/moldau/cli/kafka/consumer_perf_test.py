@@ -93,7 +93,11 @@ def consume(options: Options, wanted: int) -> Read:
             heard = now_ms()
         read.records += len(records)
         read.bytes += sum(len(one) for one in records)
-        if "show-detailed-stats" in options and now_ms() - read.reported[0] >= options["reporting-interval"]:
+        if (
+            records
+            and "show-detailed-stats" in options
+            and now_ms() - read.reported[0] >= options["reporting-interval"]
+        ):
             report(read, options["date-format"])
     consumer.close()
     if read.records < wanted:

@@ -32,7 +32,7 @@ DECODERS = {
 }
 # Control records -> how the tool names them, and what they are.
 CONTROLS = {
-    2: ("LeaderChange", "LeaderChangeMessage"),
+    2: ("LeaderChange:", "LeaderChangeMessage"),
     3: ("SnapshotHeader", "SnapshotHeaderRecord"),
     4: ("SnapshotFooter", "SnapshotFooterRecord"),
     5: ("KRaftVersion", "KRaftVersionRecord"),
@@ -40,10 +40,10 @@ CONTROLS = {
 }
 Parser = Callable[[int, bytes | None, bytes | None], Text]
 INTERNAL: dict[str, Parser] = {
-    "offsets-decoder": partial(internal.dump_coordinator, internal.OFFSETS, "version"),
-    "transaction-log-decoder": internal.dump_transaction,
+    "offsets-decoder": partial(internal.dump_coordinator, internal.OFFSETS),
+    "transaction-log-decoder": partial(internal.dump_coordinator, internal.TRANSACTIONS),
     "cluster-metadata-decoder": internal.dump_metadata,
-    "share-group-state-decoder": partial(internal.dump_coordinator, internal.SHARES, "type"),
+    "share-group-state-decoder": partial(internal.dump_coordinator, internal.SHARES),
 }
 PRINTING = ("print-data-log", *INTERNAL, "value-decoder-class", "key-decoder-class")
 

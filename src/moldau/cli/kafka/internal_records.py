@@ -11,8 +11,6 @@ from moldau.wire.errors import WireError
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 SHARES, METADATA = "__share_group_state", "__cluster_metadata"
 OLD_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
-STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
-STATES += ("PrepareEpochFence",)
 EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 Text = tuple[str | None, str | None]
 
@@ -43,8 +41,8 @@ def value_of(topic: str, number: int, value: bytes) -> tuple[int, Any]:
     return version, codec.decode(messages.record_class(topic, "coordinator-value", kind), version, value, 2)
 
 
-def dump_coordinator(topic: str, label: str, offset: int, key: bytes | None, value: bytes | None) -> Text:
-    """Key and payload as the dump tool prints them; `label` is how it calls the version of a value."""
+def dump_coordinator(topic: str, offset: int, key: bytes | None, value: bytes | None) -> Text:
+    """Key and payload as the dump tool prints them."""
     try:
         number, read = key_of(topic, key or b"")
         text = compact({"type": str(number), "data": to_json(read, 0)})
@@ -54,11 +52,26 @@ def dump_coordinator(topic: str, label: str, offset: int, key: bytes | None, val
         document = to_json(found, version)
         if topic == OFFSETS and number == GROUP_KEY:
             embed(document)
-        return text, compact({label: str(version), "data": document})
+        return text, compact({"version": str(version), "data": document})
     except Unknown as error:
         return f"Unknown record type {error.number} at offset {offset}, skipping.", None
     except WireError as error:
         return f"Error at offset {offset}, skipping. {error}", None
+
+
+def formatted(topic: str, kinds: tuple[int, ...], key: bytes | None, value: bytes | None) -> bytes:
+    """A record as the console consumer's formatters print it; nothing for one of another kind."""
+    try:
+        number, read = key_of(topic, key or b"")
+        if number not in kinds:
+            return b""
+        document: dict[str, Any] = {"key": {"type": number, "data": to_json(read, 0)}, "value": None}
+        if value is not None:
+            version, found = value_of(topic, number, value)
+            document["value"] = {"version": version, "data": to_json(found, version)}
+    except (Unknown, WireError):
+        return b""
+    return compact(document).encode() + b"\n"
 
 
 def embed(document: dict[str, Any]) -> None:
@@ -76,24 +89,6 @@ def embed(document: dict[str, Any]) -> None:
             except (WireError, KeyError):
                 continue
             member[name] = to_json(found, version)
-
-
-def dump_transaction(offset: int, key: bytes | None, value: bytes | None) -> Text:
-    try:
-        _, read = key_of(TRANSACTIONS, key or b"")
-    except Unknown as error:
-        return f"unknown::version={error.number}", None
-    name = f"transaction_metadata::transactionalId={read.transactional_id}"
-    if value is None:
-        return name, "<DELETE>"
-    _, found = value_of(TRANSACTIONS, 0, value)
-    places = [f"{row.topic}-{part}" for row in found.transaction_partitions or () for part in row.partition_ids]
-    state = STATES[found.transaction_status] if 0 <= found.transaction_status < len(STATES) else "Unknown"
-    return name, (
-        f"producerId:{found.producer_id},producerEpoch:{found.producer_epoch},state={state},"
-        f"partitions=[{','.join(places)}],txnLastUpdateTimestamp={found.transaction_last_update_timestamp_ms},"
-        f"txnTimeoutMs={found.transaction_timeout_ms}"
-    )
 
 
 def dump_metadata(offset: int, key: bytes | None, value: bytes | None) -> Text:

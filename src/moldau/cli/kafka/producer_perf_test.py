@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.cli.kafka import clients
-from moldau.cli.kafka.flags import Flag, Options, key_values
+from moldau.cli.kafka.flags import Flag, Mistake, Options, key_values
 from moldau.cli.kafka.running import COMMAND_CONFIG, OK, Terse
 from moldau.cli.kafka.subcommands import ParsedTool
 
@@ -32,19 +32,19 @@ def run(options: Options) -> int:
 def check(options: Options) -> None:
     for old, new in (("producer-props", "command-property"), ("producer.config", "command-config")):
         if old in options and new in options:
-            raise Terse(f"Options --{old} and --{new} cannot be specified together.")
+            raise Mistake(f"Options --{old} and --{new} cannot be specified together.")
     if options["num-records"] <= 0:
-        raise Terse("--num-records should be greater than zero")
+        raise Mistake("--num-records should be greater than zero")
     if options["record-size"] is not None and options["record-size"] <= 0:
-        raise Terse("--record-size should be greater than zero")
+        raise Mistake("--record-size should be greater than zero")
     if options["warmup-records"] >= options["num-records"]:
-        raise Terse(
+        raise Mistake(
             "The value for --warmup-records must be strictly fewer than the number of records in the test, "
             "--num-records."
         )
     duration = options["transaction-duration-ms"]
     if duration is not None and duration <= 0:
-        raise Terse("--transaction-duration-ms should be greater than zero")
+        raise Mistake("--transaction-duration-ms should be greater than zero")
 
 
 def producer_settings(options: Options) -> tuple[dict[str, Any], bool]:
@@ -55,12 +55,12 @@ def producer_settings(options: Options) -> tuple[dict[str, Any], bool]:
     pairs = options.all("command-property") + options.all("producer-props")
     for pair in pairs:
         if pair.count("=") != 1 or not pair.partition("=")[2]:
-            raise Terse(f"Invalid property: {pair}")
+            raise Mistake(f"Invalid property: {pair}")
     given = {"client.id": "perf-producer-client", **(read_file(file) if file else {}), **key_values(pairs)}
     if "bootstrap-server" in options:
         given["bootstrap.servers"] = options["bootstrap-server"]
     if "bootstrap.servers" not in given:
-        raise Terse(
+        raise Mistake(
             "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or "
             "--command-config must be specified."
         )
@@ -134,14 +134,14 @@ class Stats:
         self.window_start = time_ms
         self.window_count = self.window_bytes = self.window_total = self.window_most = 0
 
-    def total_line(self) -> str:
+    def total_line(self, steady: str = "") -> str:
         elapsed = max(1, now_ms() - self.start)
         rate = 1000.0 * self.count / elapsed
         megabytes = 1000.0 * self.bytes / elapsed / (1024 * 1024)
         kept = sorted(self.latencies) or [0]
         half, most, nearly, last = (kept[min(int(p * len(kept)), len(kept) - 1)] for p in (0.5, 0.95, 0.99, 0.999))
         return (
-            f"{self.count} records sent, {rate:.1f} records/sec ({megabytes:.2f} MB/sec), "
+            f"{self.count} {steady}records sent, {rate:.6f} records/sec ({megabytes:.2f} MB/sec), "
             f"{self.total / max(1, self.count):.2f} ms avg latency, {self.most:.2f} ms max latency, "
             f"{half} ms 50th, {most} ms 95th, {nearly} ms 99th, {last} ms 99.9th."
         )
@@ -169,6 +169,11 @@ def measure(options: Options, settings: dict[str, Any], transactional: bool) -> 
         else:
             print(f"org.apache.kafka.common.KafkaException: {error.str()}")
 
+    if warming:
+        print(
+            f"Warmup first {warming} records. Steady state results will print after the complete test summary.",
+            flush=True,
+        )
     producer = Producer({**settings, "on_delivery": delivered})
     if transactional:
         producer.init_transactions()
@@ -176,7 +181,7 @@ def measure(options: Options, settings: dict[str, Any], transactional: bool) -> 
     producer.flush()
     print(stats.total_line())
     if steady is not None:
-        print("Steady state " + steady.total_line())
+        print(steady.total_line("steady state "))
 
 
 def send(producer: Any, options: Options, transactional: bool) -> None:
@@ -215,7 +220,7 @@ def paced(count: int, rate: float) -> Iterator[int]:
 
 TOOL = ParsedTool(
     "kafka-producer-perf-test",
-    "producer-performance",
+    "kafka-producer-perf-test",
     "This tool is used to verify the producer performance. To enable transactions, name a transactional id or a "
     "duration of transactions.",
     (

@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+from moldau.cli.kafka.java_text import double_text
 from moldau.wire.schema import Field, Message, Struct
 
 
@@ -27,7 +28,16 @@ def json_name(name: str) -> str:
 
 
 def compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """JSON without blanks, its numbers of floating point as Java writes them."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{json.dumps(name)}:{compact(one)}" for name, one in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(compact, value)) + "]"
+        case float():
+            return double_text(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def _is_default(field: Field, value: Any) -> bool:

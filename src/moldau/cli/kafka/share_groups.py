@@ -11,10 +11,11 @@ from moldau.cli.kafka import java_order
 from moldau.cli.kafka.consumer_groups_text import MISSING, assigned, complain, row, widest
 from moldau.cli.kafka.exceptions import spoken, words, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid, require
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, connect, tell_usage
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect, tell_usage
 from moldau.cli.operations import TopicPartition, groups, resets, shares
 from moldau.cli.operations.groups import DescribedGroup
-from moldau.client import Client, ClientError, Error, outcomes
+from moldau.client import Client, ClientError, Error, group, outcomes
+from moldau.client import messages as m
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 HOW = ("to-datetime", "to-earliest", "to-latest")
@@ -32,9 +33,9 @@ def run(options: Options) -> int:
     except resets.ResetError as error:
         raise Terse(str(error)) from None
     except ClientError as error:
-        complain(f"Executing share group command failed due to {words_of(error)}")
-        print(spoken(error.error, words_of(error)), file=sys.stderr)
-        return FAILED
+        cause = spoken(error.error, words_of(error))
+        complain(f"Executing share group command failed due to {cause}")
+        print(f"java.util.concurrent.ExecutionException: {cause}", file=sys.stderr)
     return OK
 
 
@@ -43,7 +44,7 @@ def check(options: Options) -> None:
     require(options, "bootstrap-server")
     if "describe" in options:
         if not options.given("group", "all-groups"):
-            raise Usage("Option [describe] takes one of these options: [group], [all-groups]")
+            raise Usage("Option [describe] takes one of these options: [all-groups], [group]")
         if len(options.given("members", "offsets", "state")) > 1:
             raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
         if options["state"] is not None:
@@ -97,13 +98,24 @@ def selected(client: Client, options: Options) -> list[str]:
 def describe(client: Client, options: Options) -> None:
     verbose = "verbose" in options
     for name in sorted(selected(client, options)):
-        one = groups.described(client, name, "share")
+        one = described(client, name)
         if "members" in options:
             print_members(one, verbose)
         elif "state" in options:
             print_state(one, verbose)
         else:
             print_offsets(name, shares.offsets(client, name), verbose)
+
+
+def described(client: Client, name: str) -> DescribedGroup:
+    """A share group; where there is none, what the coordinator says about it."""
+    try:
+        return groups.described(client, name, "share")
+    except ClientError as error:
+        if error.error is not Error.GROUP_ID_NOT_FOUND:
+            raise
+        answer = client.send(m.ShareGroupDescribeRequest([name]), group(name))
+        raise ClientError(error.error, str(error), answer=answer) from None
 
 
 def has_rows(one: DescribedGroup, count: int) -> bool:
@@ -115,17 +127,17 @@ def has_rows(one: DescribedGroup, count: int) -> bool:
     return one.state != "Dead" and count > 0
 
 
-def print_offsets(group: str, found: Sequence[shares.ShareOffset], verbose: bool) -> None:
+def print_offsets(name: str, found: Sequence[shares.ShareOffset], verbose: bool) -> None:
     if not found:
-        print(f"\nShare group '{group}' has no offset information.")
+        print(f"\nShare group '{name}' has no offset information.")
         return
-    widths = [widest([group]), widest(one.topic for one in found), 10, *([13] if verbose else []), 13, 0]
+    widths = [widest([name]), widest(one.topic for one in found), 10, *([13] if verbose else []), 13, 0]
     heading = ["GROUP", "TOPIC", "PARTITION", *(["LEADER-EPOCH"] if verbose else []), "START-OFFSET", "LAG"]
     lines: list[list[object]] = [list(heading)]
     for one in sorted(found, key=lambda each: (each.topic, each.partition)):
         epoch = [MISSING if one.start is None else one.leader_epoch] if verbose else []
         numbers = [MISSING if number is None else number for number in (one.start, one.lag)]
-        lines.append([group, one.topic, one.partition, *epoch, *numbers])
+        lines.append([name, one.topic, one.partition, *epoch, *numbers])
     sys.stdout.writelines(f"\n{row(line, widths)}" for line in lines)
     print()
 
@@ -167,15 +179,15 @@ def reset(client: Client, options: Options) -> None:
     text.print_new_offsets({name: new} if new else {})
 
 
-def new_offsets(client: Client, options: Options, group: str) -> dict[TopicPartition, int]:
+def new_offsets(client: Client, options: Options, name: str) -> dict[TopicPartition, int]:
     if "topic" in options:
         places = consumer.partitions(client, options.all("topic"))
     else:
-        places = [(one.topic, one.partition) for one in shares.offsets(client, group)]
+        places = [(one.topic, one.partition) for one in shares.offsets(client, name)]
     how = options.given(*HOW)
     if not how:
-        raise Usage(f"Option '[reset-offsets]' requires one of the following scenarios: {[[name] for name in HOW]}")
-    new = resets.plan(client, consumer.WANTED[how[0]](options, group), places, {})
+        raise Usage(f"Option '[reset-offsets]' requires one of the following scenarios: {[[how] for how in HOW]}")
+    new = resets.plan(client, consumer.WANTED[how[0]](options, name), places, {})
     return {place: new[place] for place in java_order.partitions(new)}
 
 
@@ -200,7 +212,7 @@ def delete(client: Client, options: Options) -> None:
 def refusal(name: str, one: groups.ListedGroup | None) -> str | None:
     """Why a group is not deleted, before anybody is asked."""
     if one is None:
-        return spoken(Error.GROUP_ID_NOT_FOUND, f"Group '{name}' is not a share group.")
+        return f"java.lang.IllegalArgumentException: Group '{name}' is not a share group."
     if one.state == "Dead":
         return f"java.lang.IllegalStateException: Share group '{name}' group state is DEAD."
     return None if one.state == "Empty" else spoken(Error.NON_EMPTY_GROUP, f"Share group '{name}' is not EMPTY.")

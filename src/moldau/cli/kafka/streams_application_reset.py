@@ -76,24 +76,49 @@ def expel(client: Client, options: Options) -> None:
 
 
 def reset_inputs(client: Client, options: Options, there: Sequence[str]) -> int:
-    named = options.all("input-topics")
-    if not named:
-        print("No input topics specified. Skipping seek.")
+    named, between = options.all("input-topics"), options.all("intermediate-topics")
+    if between:
+        print("WARN: `--intermediate-topics` is deprecated and will be removed in a future release")
+    if not named and not between:
+        print("No input or intermediate topics specified. Skipping seek.")
         return OK
-    print(f"Reset-offsets for input topics [{', '.join(named)}]")
-    lost = [name for name in named if name not in there]
-    if lost:
-        print("Following input topics are not found, skipping them")
-        print(*(f"Topic: {name}" for name in lost), sep="\n")
-    known = [name for name in named if name in there]
-    if known:
-        seek(client, options, topics.partitions(client, known))
+    if named:
+        print(f"Reset-offsets for input topics [{', '.join(named)}]")
+    if between:
+        print(f"Seek-to-end for intermediate topics [{', '.join(between)}]")
+    lost = missing(named, there, "input") + missing(between, there, "intermediate")
+    new = seek(client, options, [name for name in named if name in there])
+    new |= seek_to_end(client, options, [name for name in between if name in there])
+    if new:
+        if "dry-run" not in options:
+            groups.commit(client, options["application-id"], new)
         print("Done.")
     return FAILED if lost else OK
 
 
-def seek(client: Client, options: Options, places: list[TopicPartition]) -> None:
-    name = options["application-id"]
+def missing(named: Sequence[str], there: Sequence[str], kind: str) -> list[str]:
+    lost = [name for name in named if name not in there]
+    if lost:
+        print(f"Following {kind} topics are not found, skipping them")
+        print(*(f"Topic:{' ' if kind == 'input' else ''}{name}" for name in lost), sep="\n")
+    return lost
+
+
+def seek_to_end(client: Client, options: Options, names: Sequence[str]) -> dict[TopicPartition, int]:
+    if not names:
+        return {}
+    group_id = options["application-id"]
+    print(f"Following intermediate topics offsets will be reset to end (for consumer group {group_id})")
+    places = topics.partitions(client, names)
+    print(*(f"Topic: {topic}" for topic, _ in java_order.partitions(places)), sep="\n")
+    return offsets.one_time(client, places, offsets.LATEST)
+
+
+def seek(client: Client, options: Options, names: Sequence[str]) -> dict[TopicPartition, int]:
+    """The new offsets of input topics."""
+    if not names:
+        return {}
+    places, name = topics.partitions(client, names), options["application-id"]
     committed = {place: one.offset for place, one in groups.committed(client, name).items()}
     how = next(iter(options.given(*HOW)), "to-earliest")
     if how == "shift-by":  # from where a consumer would begin
@@ -103,13 +128,12 @@ def seek(client: Client, options: Options, places: list[TopicPartition]) -> None
     new = resets.plan(client, consumer.WANTED[how](options, name), places, committed)
     for topic, partition in java_order.partitions(new):
         print(f"Topic: {topic} Partition: {partition} Offset: {new[topic, partition]}")
-    if "dry-run" not in options:
-        groups.commit(client, name, new)
+    return new
 
 
 def delete_internal(client: Client, options: Options, there: Sequence[str]) -> None:
     prefix = f"{options['application-id']}-"
-    inputs = options.all("input-topics")
+    inputs = options.all("input-topics") + options.all("intermediate-topics")
     found = [name for name in there if name.startswith(prefix) and INTERNAL.fullmatch(name) and name not in inputs]
     named = options.all("internal-topics")
     if any(name not in found for name in named):
@@ -138,7 +162,6 @@ TOOL = Tool(
             "list",
             "Topics that the application writes and reads.",
             separator=",",
-            refused="Kafka has no such topics any more (KIP-1087): leave the flag out.",
         ),
         Flag("internal-topics", "list", "Which internal topics to delete, if not all.", separator=","),
         Flag("to-offset", "offset", "Begin at this offset.", int),

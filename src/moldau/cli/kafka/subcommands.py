@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Mistake, Options, Tool
 from moldau.cli.kafka.running import FAILED, OK, VERSION, run_guarded, warn_of_deprecated
 
-TYPES = {int: "long", float: "Double", str: "String"}
+TYPES = {int: "Long", float: "Double", str: "String"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,11 @@ class ParsedTool:
             options, run = self.read(arguments)
         except Mistake as error:
             return self._tell(str(error), arguments)
-        warn_of_deprecated(options)
-        return run(options)
+        try:
+            warn_of_deprecated(options)
+            return run(options)
+        except Mistake as error:
+            return self._tell(str(error), arguments)
 
     def _tell(self, error: str, arguments: Sequence[str]) -> int:
         if self.mistake:
@@ -119,12 +122,23 @@ class ParsedTool:
             raise Mistake("too few arguments")
         for flag in flags.values():
             if flag.required and flag.name not in found:
-                raise Mistake(f"argument --{flag.name} is required")
+                short = f"/-{flag.short}" if flag.short else ""
+                raise Mistake(f"argument --{flag.name}{short} is required")
+            for text in found.get(flag.name, ()):
+                self._convert(flag, text)
         if self.one_of and not set(self.one_of) & found.keys():
             raise Mistake(f"one of the arguments {' '.join('--' + name for name in self.one_of)} is required")
         given = [name for name in self.one_of if name in found]
         if len(given) > 1:
             raise Mistake(f"argument --{given[1]}: not allowed with argument --{given[0]}")
+
+    def _convert(self, flag: Flag, text: str) -> None:
+        try:
+            flag.parse(text)
+        except Mistake:
+            kind = TYPES[flag.type]
+            why = f"could not convert '{text}' to {kind} (For input string: \"{text}\")"
+            raise Mistake(f"argument --{flag.name}: {why}") from None
 
     def usage(self, command: Command | None = None) -> str:
         """The line of all flags; of a subcommand, behind what the tool needs itself."""
