@@ -51,6 +51,7 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 docs: setup     ## the pages that are made from tables
 	.venv/bin/moldau settings --markdown > docs/settings.md
 	$(PY) -m moldau.cli.page > docs/cli.md
+	$(PY) -m moldau.cli.kafka.page > docs/kafka-tools.md
 	$(PY) -m tests.conformance.differential.page
 	$(PY) -m moldau.spark.page > docs/spark-options.md
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from tests import needs
 from tests.conformance import clients, franz_go, librdkafka, report
 from tests.conformance.differential import suite as differential
+from tests.conformance.kafka_tools import suite as kafka_tools
 from tests.conformance.outcome import Score, Verdict, judged
 
 PAGE = needs.ROOT / "docs" / "conformance.md"
@@ -100,11 +101,19 @@ def run_differential(given: argparse.Namespace, bootstrap: str, work: Path) -> S
     return judged(differential.SUITE, differential.run(work, given.test))
 
 
+def run_kafka_tools(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
+    lacking = needs.missing(kafka_tools.NEEDS)
+    if lacking:
+        return Score(kafka_tools.SUITE, left_out=f"{lacking.tool}: {lacking.reason}")
+    return judged(kafka_tools.SUITE, kafka_tools.run(bootstrap, work, given.test))
+
+
 SUITES = {
     "clients": run_clients,
     "librdkafka": run_librdkafka,
     "franz-go": run_franz_go,
     "differential": run_differential,
+    "kafka-tools": run_kafka_tools,
 }
 
 

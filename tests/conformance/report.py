@@ -12,6 +12,7 @@ ABOUT = {
     "tests of tests/conformance, also part of `make test`.",
     "librdkafka": "librdkafka's own test suite in its quick mode, the tests that need a broker.",
     "differential": "The same requests to Moldau and to Apache Kafka; answers must agree, but for docs/deviations.md.",
+    "kafka-tools": "Kafka's own command-line tools and Moldau's, side by side on one broker: output and exit codes.",
     "franz-go": "franz-go's kgo tests that need a broker, with 10,000 records a chain.",
 }
 SHOWN = (Verdict.FAILED, Verdict.WAITS, Verdict.KNOWN, Verdict.EMPTY, Verdict.SKIPPED)

@@ -159,7 +159,7 @@ def _logging(given: Mapping[str, str]) -> Line:
 
 
 def _internal(topic: str, kinds: tuple[int, ...]) -> Line:
-    """Records of an internal topic as JSON, a line each; those of other kinds are left out."""
+    """Records of an internal topic as JSON; those of other kinds are left out."""
     from moldau.cli.kafka.internal_records import formatted
 
     return lambda record: formatted(topic, kinds, record.key, record.value)
@@ -183,7 +183,7 @@ def consume(options: Options, settings: Mapping[str, Any], line: Line | None) ->
     start = start_offset(options) if "partition" in options else None
     consumer = Consumer(dict(settings))
     copy = Copy(consumer, line, options)
-    code = OK
+    code, failure = OK, ""
     try:
         sys.stdout.flush()  # what stands in its buffer comes before the records
         with stopped_by_signals():
@@ -192,11 +192,12 @@ def consume(options: Options, settings: Mapping[str, Any], line: Line | None) ->
     except Stopped as stopped:
         code = stopped.code
     except Failed as error:
-        log("ERROR", "Unknown error when running consumer: ", LOGGER, str(error))
-        code = FAILED
+        code, failure = FAILED, str(error)
     finally:
         consumer.close()
         print(f"Processed a total of {copy.count} messages", file=sys.stderr)
+    if failure:
+        log("ERROR", "Unknown error when running consumer: ", LOGGER, failure)
     if "enable-systest-events" in options:
         print("shutdown_complete")
     return code

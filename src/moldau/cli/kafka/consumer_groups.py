@@ -151,7 +151,7 @@ def described(client: Client, name: str) -> groups.DescribedGroup:
     except ClientError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             raise
-        answer = client.send(m.DescribeGroupsRequest([name]), group(name))
+        answer = client.send(m.ConsumerGroupDescribeRequest([name]), group(name))
         raise ClientError(error.error, str(error), answer=answer) from None
 
 

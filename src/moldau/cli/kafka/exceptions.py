@@ -34,7 +34,10 @@ NAMES = {
     Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "UnsupportedByAuthenticationException",
     Error.NON_EMPTY_GROUP: "GroupNotEmptyException",
     Error.FETCH_SESSION_TOPIC_ID_ERROR: "FetchSessionTopicIdException",
-    Error.NEW_LEADER_ELECTED: "NewLeaderElectedException",
+    Error.CORRUPT_MESSAGE: "CorruptRecordException",
+    Error.INVALID_RECORD: "org.apache.kafka.common.InvalidRecordException",
+    Error.INVALID_REGULAR_EXPRESSION: "InvalidRegularExpression",
+    Error.PRINCIPAL_DESERIALIZATION_FAILURE: "PrincipalDeserializationException",
 }
 
 # What the Java client says where a broker gives no words of its own.
@@ -73,7 +76,8 @@ OF_CLIENT = (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT, Error.UNSUPPORTED
 def class_name(error: Error) -> str:
     """The Java class of an error, with its package."""
     stem = "".join(word.capitalize() for word in error.name.split("_"))
-    return PACKAGE + NAMES.get(error, f"{stem}Exception")
+    name = NAMES.get(error, f"{stem}Exception")
+    return name if "." in name else PACKAGE + name
 
 
 def words(error: Error, message: str | None = None) -> str:

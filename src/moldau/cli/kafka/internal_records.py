@@ -60,7 +60,9 @@ def dump_coordinator(topic: str, offset: int, key: bytes | None, value: bytes | 
 
 
 def formatted(topic: str, kinds: tuple[int, ...], key: bytes | None, value: bytes | None) -> bytes:
-    """A record as the console consumer's formatters print it; nothing for one of another kind."""
+    """A record as the console consumer's formatters print it, with no end of line, as Kafka's do; nothing for one of
+    another kind.
+    """
     try:
         number, read = key_of(topic, key or b"")
         if number not in kinds:
@@ -71,7 +73,7 @@ def formatted(topic: str, kinds: tuple[int, ...], key: bytes | None, value: byte
             document["value"] = {"version": version, "data": to_json(found, version)}
     except (Unknown, WireError):
         return b""
-    return compact(document).encode() + b"\n"
+    return compact(document).encode()
 
 
 def embed(document: dict[str, Any]) -> None:
