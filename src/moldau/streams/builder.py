@@ -130,3 +130,7 @@ class StreamsBuilder:
     def describe(self) -> str:
         """The topology as Kafka writes it down."""
         return self.build().describe()
+
+    def picture(self) -> str:
+        """The topology as a flowchart in Mermaid's words."""
+        return self.build().picture()

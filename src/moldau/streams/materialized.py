@@ -15,6 +15,7 @@ from .durations import Duration, milliseconds
 from .graph import Graph
 from .names import checked_name
 from .serdes import SerdeLike
+from .tuning import store_type
 
 TYPES = {"persistent": True, "rocksDB": True, "in_memory": False}
 
@@ -75,6 +76,8 @@ def materialized(
     store = options.get("store")
     known = store.name if isinstance(store, StoreSpec) else store
     name = graph.store_name(prefix) if known is None else checked_name(known, "store=")
+    if not isinstance(store, StoreSpec):
+        options = {"store_type": store_type(graph.settings), **options}
     return Materialized(name, known is not None, options, options.get("key") or key, options.get("value") or value)
 
 

@@ -19,6 +19,7 @@ from .joins import keyed_stream
 from .materialized import logging, persistent
 from .names import checked_name
 from .serdes import SerdeLike
+from .tuning import store_type
 from .windows import JoinWindows
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class JoinOptions:
     key: SerdeLike = None
     value: SerdeLike = None
     other_value: SerdeLike = None
-    store_type: str = "persistent"
+    store_type: str | None = None
     logging: bool | Mapping[str, str] = True
 
 
@@ -180,11 +181,14 @@ class Join:
             "join",
         )
 
+    def on_disk(self, name: str) -> bool:
+        return persistent(self.options.store_type or store_type(self.graph.settings), name)
+
     def kept(self, name: str, value: SerdeLike) -> StoreSpec:
         """The store of one side: all records of the window and the grace, also those with the same key and time."""
         size, options = self.windows.size_ms, self.options
         key, written = cast(Any, self.key), cast(Any, value)
-        kept: Any = {"persistent": persistent(options.store_type, name), **logging(options.logging)}
+        kept: Any = {"persistent": self.on_disk(name), **logging(options.logging)}
         return window(name, size, size + self.windows.grace_ms, key, written, duplicates=True, **kept)
 
     def waiting_store(self, this_name: str, value: SerdeLike, other_value: SerdeLike) -> StoreSpec | None:
@@ -194,6 +198,6 @@ class Join:
         base = given.name if isinstance(given, StoreSpec) else given
         suffix = "-outer-shared-join" if self.kind == "outer" else "-left-shared-join"
         name = f"KSTREAM-OUTERSHARED-{this_name[-10:]}" if base is None else base + suffix
-        on_disk = given.persistent if isinstance(given, StoreSpec) else persistent(options.store_type, name)
+        on_disk = given.persistent if isinstance(given, StoreSpec) else self.on_disk(name)
         kept: Any = {"persistent": on_disk, **logging(options.logging)}
         return outer(f"{name}-store", cast(Any, self.key), cast(Any, value), cast(Any, other_value), **kept)

@@ -11,6 +11,7 @@ from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.timestamps import BY_NAME, Extractor
 from moldau.plan.describe import describe
 from moldau.plan.nodes import InternalTopic, Node, ProcessorNode, SinkNode, SourceNode
+from moldau.plan.picture import picture
 from moldau.plan.plan import Plan
 
 from .names import checked_name
@@ -187,7 +188,12 @@ class Topology:
         self.copartitioned.append(frozenset(sources))
 
     def describe(self) -> str:
+        """As Kafka writes it down."""
         return describe(self.freeze())
+
+    def picture(self) -> str:
+        """As a flowchart in Mermaid's words."""
+        return picture(self.freeze())
 
     def freeze(self) -> Plan:
         """The plan as it stands; serdes that were not given are still missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from moldau.operators.context import TopologyError
@@ -16,7 +17,8 @@ USED = frozenset((
     "default.production.exception.handler", "errors.dead.letter.queue.topic.name", "processing.guarantee",
     "statestore.cache.max.bytes", "cache.max.bytes.buffering", "max.task.idle.ms", "state.dir", "application.server",
     "topology.optimization", "replication.factor", "schema.registry.url", "ensure.explicit.internal.resource.naming",
-    "windowstore.changelog.additional.retention.ms", "security.protocol",
+    "windowstore.changelog.additional.retention.ms", "security.protocol", "dsl.store.suppliers.class",
+    "default.dsl.store",
 ))  # fmt: skip
 INERT = {
     "num.standby.replicas": "state is in Spark's checkpoint and in changelog topics, no copies are kept warm",
@@ -42,8 +44,6 @@ INERT = {
     "buffered.records.per.partition": "a micro-batch is bounded by maxOffsetsPerTrigger",
     "poll.ms": "Spark asks for records",
     "task.timeout.ms": "Spark tries a task again",
-    "dsl.store.suppliers.class": "store_type= says of each store what it is",
-    "default.dsl.store": "store_type= says of each store what it is",
     "default.client.supplier": "clients are the platform's own",
     "log.summary.interval.ms": "Spark reports its progress",
     "repartition.purge.interval.ms": "there are no repartition topics to purge",
@@ -57,11 +57,17 @@ REUSE = "reuse.ktable.source.topics"
 OPTIMIZATIONS = ("none", "all", REUSE, "merge.repartition.topics", "single.store.self.join")
 
 
+@cache
+def warn(name: str) -> None:
+    """Once a process."""
+    warnings.warn(f"{name} means nothing here: {INERT[name]}", stacklevel=4)
+
+
 def check(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as they are. Of those that mean nothing here, one warning each; unknown ones are refused."""
     for name in settings:
         if name in INERT:
-            warnings.warn(f"{name} means nothing here: {INERT[name]}", stacklevel=3)
+            warn(name)
         elif name not in USED and not name.startswith(PREFIXES):
             near = difflib.get_close_matches(name, [*USED, *INERT], 1)
             hint = f": did you mean {near[0]}?" if near else ""
@@ -69,7 +75,19 @@ def check(settings: Mapping[str, Any]) -> dict[str, Any]:
     wrong = set(optimizations(settings)) - set(OPTIMIZATIONS)
     if wrong:
         raise TopologyError(f"{OPTIMIZATION} is {min(wrong)!r}: it must be one of {', '.join(OPTIMIZATIONS)}")
+    store_type(settings)
     return dict(settings)
+
+
+def store_type(settings: Mapping[str, Any]) -> str:
+    """What stores are where nothing is said of them: Kafka's two suppliers, by the name of their class, or one word."""
+    given = str(settings.get("dsl.store.suppliers.class", settings.get("default.dsl.store", "rocksDB")))
+    found = {"InMemoryDslStoreSuppliers": "in_memory", "in_memory": "in_memory"}
+    found |= {"RocksDBDslStoreSuppliers": "persistent", "rocksDB": "persistent"}
+    short = given.removesuffix("'>").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+    if short not in found:
+        raise TopologyError(f"dsl.store.suppliers.class is {given!r}: it must be one of {', '.join(found)}")
+    return found[short]
 
 
 def optimizations(settings: Mapping[str, Any]) -> list[str]:
