@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.operators.stores.ordered import MemoryBytes
@@ -13,6 +13,7 @@ changes = st.tuples(keys, st.none() | st.binary(max_size=2))
 
 
 @given(st.lists(st.lists(changes, max_size=30), max_size=6), bounds, bounds, st.booleans())
+@settings(deadline=None)
 def test_it_equals_a_dict_sorted_by_key(
     rounds: list[list[tuple[bytes, bytes | None]]], low: bytes | None, high: bytes | None, reverse: bool
 ) -> None:

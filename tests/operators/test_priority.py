@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.operators.priority import PriorityQueue
 
 
 @given(st.lists(st.integers(0, 5)))
+@settings(deadline=None)
 def test_it_gives_the_smallest_first(numbers: list[int]) -> None:
     queue: PriorityQueue[int] = PriorityQueue(lambda number: number)
     for number in numbers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.streams import Json, Long, Record, StreamsBuilder, String, TopologyTestDriver
@@ -53,6 +53,7 @@ records = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5, 5), st.inte
 
 
 @given(records, st.booleans())
+@settings(deadline=None)
 def test_an_aggregate_equals_a_naive_model(given: list[tuple[str, int, int]], cache: bool) -> None:
     builder = StreamsBuilder("app")
     grouped = builder.stream("in", key=String(), value=Long()).group_by_key()

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.streams import Record, StreamsBuilder, TopologyTestDriver
@@ -84,5 +84,6 @@ def test_what_is_no_duration_is_refused(wrong: Any) -> None:
 
 
 @given(st.integers(0, 10**12))
+@settings(deadline=None)
 def test_milliseconds_and_timedelta_agree(count: int) -> None:
     assert milliseconds(count) == milliseconds(timedelta(milliseconds=count)) == milliseconds(f"{count} ms")

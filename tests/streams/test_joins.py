@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.streams import Record, StreamsBuilder, TopologyError, TopologyTestDriver
@@ -101,6 +101,7 @@ sides = st.lists(
 
 
 @given(sides, st.sampled_from(["join", "left_join", "outer_join"]), st.booleans(), st.booleans())
+@settings(deadline=None)
 def test_a_join_of_tables_equals_a_naive_model(
     given: list[tuple[str, str, str | None]], kind: str, stored: bool, cache: bool
 ) -> None:

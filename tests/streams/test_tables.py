@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.streams import KTable, Long, Record, StreamsBuilder, String, TopologyTestDriver
@@ -106,6 +106,7 @@ rows = st.lists(
 
 
 @given(rows, st.booleans(), st.booleans())
+@settings(deadline=None)
 def test_a_sum_over_a_table_equals_a_naive_model(
     given: list[tuple[str, int | None, int, bool]], cache: bool, derived: bool
 ) -> None:

@@ -21,7 +21,7 @@ def entry_of(operator: Operator, context: Context, shard: Shard, stateful: bool,
     if stateful:
         enter = remembered(enter, shard)
     if refuse is not None:
-        enter = watched(enter, context, refuse)
+        enter = watched(enter, context, shard, refuse)
     return enter
 
 
@@ -35,13 +35,15 @@ def remembered(process: Entry, shard: Shard) -> Entry:
     return enter
 
 
-def watched(process: Entry, context: Context, refuse: Refuse) -> Entry:
+def watched(process: Entry, context: Context, shard: Shard, refuse: Refuse) -> Entry:
     def enter(record: Record) -> None:
+        before = shard.record
         try:
             process(record)
         except StreamsError:  # of a node below, and decided there
             raise
         except Exception as error:
+            shard.record = before  # the node above goes on with its own
             return refuse(context.failure("processing", error, record), error)
 
     return enter

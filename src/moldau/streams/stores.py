@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 from moldau.operators.context import TopologyError
-from moldau.operators.stores import key_value, session, versioned, window
+from moldau.operators.stores import key_value, lru, session, versioned, window
 from moldau.operators.stores.spec import StoreSpec
 
 from .durations import Duration, milliseconds
@@ -29,6 +29,13 @@ def persistent_key_value_store(name: str, **details: Unpack[StoreDetails]) -> St
 
 def in_memory_key_value_store(name: str, **details: Unpack[StoreDetails]) -> StoreSpec:
     return key_value.key_value(name, **options(details), persistent=False)
+
+
+def lru_map(name: str, max_entries: int, **details: Unpack[StoreDetails]) -> StoreSpec:
+    """Keeps so many entries: the one that was not read or written for longest goes first."""
+    if max_entries < 1:
+        raise TopologyError(f"max_entries of the store {name} must be at least 1, not {max_entries}")
+    return lru.lru(name, max_entries, **options(details), persistent=False)
 
 
 def persistent_timestamped_key_value_store(name: str, **details: Unpack[StoreDetails]) -> StoreSpec:
