@@ -1,4 +1,4 @@
-"""A core of the second judge: every topology on a few inputs that are always the same, Kafka's stores on disk."""
+"""A core of the second judge: every topology on a few inputs that are always the same, stores in memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from tests.streams.judge.jvm import BRIEF, Kafka, kafka_streams
 from tests.streams.judge.topologies import TOPOLOGIES
-from tests.streams.judge.trial import ON_DISK, described_otherwise, trial
+from tests.streams.judge.trial import IN_MEMORY, described_otherwise, trial
 
 pytestmark = [pytest.mark.needs("java", "streams-judge"), pytest.mark.xdist_group("java")]
-EXAMPLES = 3
+EXAMPLES = 6
 SEED = 7
 
 
@@ -33,5 +33,5 @@ def test_kafka_streams_describes_the_same_topology(kafka: Kafka, topology: str) 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_kafka_streams_makes_the_same_records(kafka: Kafka, topology: str) -> None:
-    found = trial(kafka, topology, EXAMPLES, [ON_DISK], SEED).difference
+    found = trial(kafka, topology, EXAMPLES, [IN_MEMORY], SEED).difference
     assert not found, found

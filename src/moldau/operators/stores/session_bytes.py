@@ -98,7 +98,11 @@ class SessionsByTime:
 
     def put(self, key: bytes, start: int, end: int, value: bytes | None) -> None:
         self.content.put(self.place(key, start, end), value)
-        self.content.put(INDEX + key + BOUNDS.pack(end, start), None if value is None else b"")
+        self.content.put(self.index(key, start, end), None if value is None else b"")
+
+    def index(self, key: bytes, start: int, end: int) -> bytes:
+        """Of sessions with one end, those in memory that start last come first."""
+        return INDEX + key + BOUNDS.pack(end, LAST_TIME - start if self.in_memory else start)
 
     def get(self, key: bytes, start: int, end: int) -> bytes | None:
         return self.content.get(self.place(key, start, end))
@@ -108,6 +112,7 @@ class SessionsByTime:
         for place, _ in self.content.range(low, high, reverse):
             if len(place) == len(low):
                 end, start = BOUNDS.unpack_from(place, len(place) - 16)
+                start = LAST_TIME - start if self.in_memory else start
                 value = self.get(key, start, end) if start <= latest_start else None
                 if value is not None:
                     yield key, start, end, value
@@ -140,4 +145,4 @@ class SessionsByTime:
         for place, _ in self.content.range(DATA, DATA + time_key(self.segments.lowest * self.segments.interval)):
             key, start, end = self.parse(place)
             self.content.put(place, None)
-            self.content.put(INDEX + key + BOUNDS.pack(end, start), None)
+            self.content.put(self.index(key, start, end), None)
