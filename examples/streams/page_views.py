@@ -1,5 +1,5 @@
-"""Page views by region, in sessions: `pageviews` (key: user) joined with the table `users`, counted by region until five
-minutes pass without a view, to `views-by-region`. `python examples/streams/page_views.py` shows the topology.
+"""Page views by region, in sessions: `pageviews` (key: user) joined with the table `users`, counted by region until
+five minutes pass without a view, to `views-by-region`. `python examples/streams/page_views.py` shows the topology.
 """
 
 from moldau.streams import Json, SessionWindows, StreamsBuilder, String
