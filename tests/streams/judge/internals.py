@@ -5,8 +5,7 @@ What users read is compared whole: sinks, repartition topics, changelogs of tabl
 - the hash of the left value in the topics of a foreign-key join: it is compared with itself only;
 - how the values of records that wait in an outer join are listed (their keys and deletes are compared);
 - stores that hold what a join needs, whose bytes have another frame in Kafka: their changelogs are compared, without
-  the headers that these have in Kafka, without records of null and the numbers of duplicates, which count them;
-- the order in which sessions are listed that are emitted when they close: Kafka has them by segment and key.
+  the headers that these have in Kafka.
 """
 
 from __future__ import annotations
@@ -43,16 +42,14 @@ VALUES: Sequence[tuple[re.Pattern[str], Callable[[bytes], bytes]]] = (
 )
 
 
-def comparable(answer: Answer, topology: str) -> Answer:
+def comparable(answer: Answer) -> Answer:
     """The answer without what is left out."""
     steps = [[shown(record) for record in step if not left_out(record)] for step in answer.steps]
-    return replace(answer, steps=steps, stores=stores(answer.stores, topology))
+    return replace(answer, steps=steps, stores=stores(answer.stores))
 
 
 def left_out(record: Made) -> bool:
-    if BUFFER.search(record.topic):
-        return True
-    return record.value is None and is_side(record.topic)
+    return bool(BUFFER.search(record.topic))
 
 
 def is_side(topic: str) -> bool:
@@ -62,7 +59,7 @@ def is_side(topic: str) -> bool:
 
 def shown(record: Made) -> Made:
     if is_side(record.topic):
-        return replace(record, key=(record.key or b"")[:-4], headers=())
+        return replace(record, headers=())
     for pattern, change in VALUES:
         if pattern.search(record.topic):
             headers = () if record.topic.endswith("-changelog") else record.headers
@@ -70,8 +67,5 @@ def shown(record: Made) -> Made:
     return record
 
 
-def stores(given: Mapping[str, Sequence[Row]], topology: str) -> dict[str, Sequence[Row]]:
-    kept = {name: rows for name, rows in given.items() if not JOIN_STORE.search(name)}
-    if topology.startswith("session_close"):
-        return {name: sorted(rows, key=str) for name, rows in kept.items()}
-    return kept
+def stores(given: Mapping[str, Sequence[Row]]) -> dict[str, Sequence[Row]]:
+    return {name: rows for name, rows in given.items() if not JOIN_STORE.search(name)}
