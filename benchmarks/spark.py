@@ -42,7 +42,7 @@ SPARK = "4.2.0"
 JARS = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK),
     ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),  # the newest there
-    ("org.apache.spark", "spark-avro_2.13", SPARK),
+    ("org.apache.spark", "spark-avro_2.13", "4.1.1"),  # the newest there
     ("org.apache.kafka", "kafka-clients", "3.9.2"),
     ("org.apache.commons", "commons-pool2", "2.12.1"),
     ("org.tukaani", "xz", "1.10"),
@@ -113,11 +113,12 @@ class Row:
 
 def own_python() -> Path:
     """An environment with the PySpark that the jars belong to."""
-    python = HOME / "bin" / "python"
-    if not python.exists():
+    python, done = HOME / "bin" / "python", HOME / f"pyspark-{SPARK}"
+    if not done.exists():
         venv.create(HOME, with_pip=True)
         needed = [f"pyspark=={SPARK}", "pyarrow", "pandas<3", "setuptools"]
         run("PySpark could not be installed", str(python), "-m", "pip", "install", "-q", *needed)
+        done.touch()
     return python
 
 
@@ -135,7 +136,7 @@ def own_jars() -> str:
 
 
 def run(fault: str, *command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     if done.returncode:
         raise BenchError(f"{fault}: {(done.stdout + done.stderr).strip()[:300]}")
 
