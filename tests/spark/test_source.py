@@ -1,20 +1,17 @@
-"""The source on a real Spark and a real broker: what it reads, how far, and what it says when it cannot."""
+"""The source in a real Spark: that it is driven as planned, and what a user sees. What it reads: test_reading.py."""
 
 from __future__ import annotations
 
 import datetime
-import json
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.errors import StreamingQueryException
 
-from moldau.client import Record, TransactionalProducer, build, end
+from moldau.client import Record
 from moldau.spark.progress import lag
-from moldau.testing import Broker, eventually
+from moldau.testing import eventually
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:
@@ -38,18 +35,6 @@ def test_the_columns_are_those_of_sparks_own_source(spark: SparkSession, cluster
         "key": None, "value": None, "topic": topic, "partition": 1, "offset": 1, "timestamp": 0, "timestampType": 0,
         "headers": None,
     }  # fmt: skip
-
-
-def test_every_codec_is_read(spark: SparkSession, cluster: Cluster) -> None:
-    topic = cluster.topic(1)
-    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
-        producer = Producer({"bootstrap.servers": cluster.servers, "compression.type": codec, "linger.ms": 50})
-        for number in range(200):
-            producer.produce(topic, f"{codec} {number}".encode() * 5)
-        assert producer.flush(20) == 0
-    found = [bytes(row.value) for row in cluster.read(spark, topic).orderBy("offset").collect()]
-    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
-    assert found == [f"{codec} {number}".encode() * 5 for codec in codecs for number in range(200)]
 
 
 def test_a_stream_goes_on_where_it_was_and_finds_new_partitions(
@@ -89,110 +74,23 @@ def test_a_running_query_finds_new_topics_and_tells_its_lag(
         query.stop()
 
 
-def test_limits_make_several_batches(spark: SparkSession, cluster: Cluster, checkpoint: str) -> None:
-    topic = cluster.topic(2)
-    for partition in range(2):
-        cluster.put(topic, *map(str, range(10)), partition=partition)
-    sizes: list[int] = []
-    stream = cluster.stream(spark, topic, maxOffsetsPerTrigger="8", minPartitions="4")
-    writer = stream.writeStream.foreachBatch(lambda batch, number: sizes.append(batch.count()))
-    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
-    assert sizes == [8, 8, 4]
-
-
-def test_ranges_are_split_into_as_many_tasks_as_asked_for(spark: SparkSession, cluster: Cluster) -> None:
+def test_progress_is_in_the_group_when_a_batch_is_done(spark: SparkSession, cluster: Cluster, checkpoint: str) -> None:
+    """By the listener: the source itself would be asked for the next batch in an hour."""
     topic = cluster.topic(1)
-    cluster.put(topic, *map(str, range(100)))
-    assert cluster.read(spark, topic, minPartitions="4").rdd.getNumPartitions() == 4
-    read = cluster.read(spark, topic, maxRecordsPerPartition="30")
-    assert read.rdd.getNumPartitions() == 4
-    assert read.count() == 100
-
-
-def test_aborted_and_open_transactions_are_not_read(spark: SparkSession, cluster: Cluster, drain: Drain) -> None:
-    topic = cluster.topic(1)
-    stream = cluster.stream(spark, topic)
-
-    def transaction(value: bytes) -> Any:
-        producer = TransactionalProducer(cluster.client, f"{topic}-{value.decode()}")
-        producer.send(topic, 0, build([Record(timestamp=1, value=value)]))
-        flushed = producer.flush()
-        producer.close()
-        return flushed
-
-    end(cluster.client, transaction(b"good"), commit=True)
-    end(cluster.client, transaction(b"bad"), commit=False)
-    waiting = transaction(b"open")
-    assert values(drain(stream)) == ["good"]
-    end(cluster.client, waiting, commit=True)
-    assert values(drain(stream)) == ["open"]
-    everything = cluster.read(spark, topic, **{"kafka.isolation.level": "read_uncommitted"})
-    assert values(everything.collect()) == ["bad", "good", "open"]
-
-
-def test_bounds_are_offsets_or_times(spark: SparkSession, cluster: Cluster) -> None:
-    topic = cluster.topic(1)
-    cluster.put(topic, *(Record(timestamp=time_ms, value=str(time_ms).encode()) for time_ms in range(100, 110)))
-    offsets = {"startingOffsets": json.dumps({topic: {"0": 2}}), "endingOffsets": json.dumps({topic: {"0": 5}})}
-    assert values(cluster.read(spark, topic, **offsets).collect()) == ["102", "103", "104"]
-    times = {"startingTimestamp": "107", "endingOffsetsByTimestamp": json.dumps({topic: {"0": 109}})}
-    assert values(cluster.read(spark, topic, **times).collect()) == ["107", "108"]
-    late = {"startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "latest"}
-    assert cluster.read(spark, topic, **late).count() == 0
-    with pytest.raises(Exception, match="is as young as 1000: set an earlier time"):
-        cluster.read(spark, topic, startingTimestamp="1000").collect()
-    with pytest.raises(Exception, match=f"none for {topic}-0: give one for every partition"):
-        cluster.read(spark, topic, startingOffsets="{}").collect()
-
-
-def test_records_that_are_gone_fail_a_query_or_not_as_told(spark: SparkSession, cluster: Cluster, drain: Drain) -> None:
-    topic = cluster.topic(1)
-    cluster.put(topic, "a")
-    assert values(drain(cluster.stream(spark, topic))) == ["a"]
-    for value in "bcde":
-        cluster.put(topic, value)
-    cluster.delete_before(topic, 3)
-    with pytest.raises(StreamingQueryException, match="begins at offset 3 now: 1 to 2 are lost"):
-        drain(cluster.stream(spark, topic))
-    assert values(drain(cluster.stream(spark, topic, failOnDataLoss="false"))) == ["d", "e"]
-
-
-def test_a_topic_that_was_made_anew_is_told_from_the_old_one(
-    spark: SparkSession, cluster: Cluster, drain: Drain
-) -> None:
-    topic = cluster.topic(1)
-    cluster.put(topic, "a")
-    assert values(drain(cluster.stream(spark, topic))) == ["a"]
-    cluster.delete(topic)
-    cluster.topic(1, name=topic)
-    cluster.put(topic, "b", "c")
-    with pytest.raises(StreamingQueryException, match="was deleted and made anew"):
-        drain(cluster.stream(spark, topic))
-    assert values(drain(cluster.stream(spark, topic, failOnDataLoss="false"))) == ["b", "c"]
-
-
-def test_progress_is_in_the_group_to_the_last_record(spark: SparkSession, cluster: Cluster, drain: Drain) -> None:
-    topic = cluster.topic(2)
     cluster.put(topic, "a", "b")
-    cluster.put(topic, "c", partition=1)
-    name = f"g-{topic}"
-    drain(cluster.stream(spark, topic, **{"kafka.group.id": name}))
-    eventually(lambda: cluster.committed(name) == {(topic, 0): 2, (topic, 1): 1}, 10, "the offsets of the group")
+    stream = cluster.stream(spark, topic, **{"kafka.group.id": f"g-{topic}"})
+    writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
+    query = writer.trigger(processingTime="1 hour").start()
+    try:
+        eventually(lambda: cluster.committed(f"g-{topic}") == {(topic, 0): 2}, 60, "the offsets of the group")
+    finally:
+        query.stop()
 
 
-@pytest.mark.parametrize("missing", ["broker", "topic"])
-def test_what_is_not_there_is_said_within_seconds(
-    spark: SparkSession, cluster: Cluster, drain: Drain, missing: str
-) -> None:
+def test_what_is_wrong_is_in_the_exception_of_the_query(spark: SparkSession, cluster: Cluster, drain: Drain) -> None:
     topic = cluster.topic(1)
-    if missing == "topic":
-        said, stream = f"There is no topic {topic}s .* Did you mean {topic}?", cluster.stream(spark, topic + "s")
-    else:
-        said = "127.0.0.1:1"
-        stream = cluster.stream(spark, topic, **{"kafka.bootstrap.servers": "127.0.0.1:1"})
-    with pytest.raises(StreamingQueryException, match=said):
-        drain(stream)
+    with pytest.raises(StreamingQueryException, match=rf"There is no topic {topic}s at .* Did you mean {topic}\?"):
+        drain(cluster.stream(spark, topic + "s"))
 
 
 def test_wrong_options_are_said_when_the_stream_is_made(spark: SparkSession, cluster: Cluster) -> None:
@@ -201,24 +99,3 @@ def test_wrong_options_are_said_when_the_stream_is_made(spark: SparkSession, clu
     with pytest.raises(Exception, match="leave out schema"):
         reader = spark.read.format("moldau").schema("a int").option("kafka.bootstrap.servers", cluster.servers)
         reader.option("subscribe", "x").load().collect()
-
-
-def test_a_query_waits_for_a_broker_that_is_away(spark: SparkSession, kafka: Broker, checkpoint: str) -> None:
-    mine = Cluster(kafka.bootstrap_servers)
-    topic = mine.topic(1)
-    mine.put(topic, "a")
-    rows: list[Any] = []
-    writer = mine.stream(spark, topic).writeStream.foreachBatch(lambda batch, number: rows.extend(batch.collect()))
-    query = writer.option("checkpointLocation", checkpoint).start()
-    try:
-        eventually(lambda: values(rows) == ["a"], 30, "the first record")
-        kafka.kill()
-        time.sleep(6)
-        assert query.isActive
-        kafka.start()
-        mine.put(topic, "b")
-        eventually(lambda: values(rows) == ["a", "b"], 40, "the second record")
-        assert query.isActive
-    finally:
-        query.stop()
-        mine.client.close()

@@ -118,8 +118,9 @@ def _fetched(fetcher: Fetcher, left: Mapping[TopicPartition, Reached], until: fl
     most = max(state.wanted.end - state.position for state in left.values()) * GUESSED_RECORD
     size = min(MOST_BYTES, max(LEAST_BYTES, most))
     offsets = {place: state.position for place, state in left.items()}
+    attempt_s = min(ATTEMPT_S, max(1.0, until - time.monotonic()))
     try:
-        found = fetcher.fetch(offsets, max_bytes=MOST_BYTES, max_partition_bytes=size, timeout_s=ATTEMPT_S)
+        found = fetcher.fetch(offsets, max_bytes=MOST_BYTES, max_partition_bytes=size, timeout_s=attempt_s)
     except ClientError as error:
         if error.error in GONE:  # one of the topics is; which?
             topics = {topic for topic, _ in left}
