@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.serdes.context import Context, SerdeError
-from moldau.serdes.primitive import PLAIN
+from moldau.serdes.primitive import PLAIN, Plain
 
 HERE = Context("t")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -94,3 +95,8 @@ def test_bytes_of_another_kind_are_refused(name: str, data: bytes) -> None:
 def test_a_uuid_may_be_given_as_text() -> None:
     value = uuid.UUID(int=7)
     assert PLAIN["uuid"].to_bytes(str(value), HERE) == str(value).encode()
+
+
+@pytest.mark.parametrize("serde", PLAIN.values(), ids=list(PLAIN))
+def test_a_serde_is_itself_again_in_another_process(serde: Plain) -> None:
+    assert pickle.loads(pickle.dumps(serde)) is serde

@@ -2,8 +2,8 @@
 """Blobs: records of one topic packed together, so that Spark moves few rows and no record crosses Java by itself.
 
 A blob is an Arrow stream of columns. It knows where it comes from: the number of the shard that made it (or OUTSIDE,
-for what was read from a topic) and its place there (or its first offset). Shuffles deliver in any order; sorted by
-that, blobs are always fed in the same one.
+for what was read from a topic), its place there (or its first offset), and which part of that it is. Shuffles deliver
+in any order; sorted by that, blobs are always fed in the same one.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ class Blob:
     sequence: int
     data: bytes
     more: bool = False  # whether there is more of this partition that was not read yet
+    part: int = 0
 
     @property
-    def origin(self) -> tuple[str, int, int, int]:
-        return self.topic, self.partition, self.source, self.sequence
+    def origin(self) -> tuple[str, int, int, int, int]:
+        return self.topic, self.partition, self.source, self.sequence, self.part
 
 
 def packed(batch: pa.RecordBatch) -> bytes:

@@ -8,7 +8,7 @@ replayed, in whatever process, does the same to the same pages.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,7 @@ class Book:
     offsets: dict[str, int] = field(default_factory=dict[str, int])  # internal topic -> the next offset
     punctuators: list[list[list[int]]] = field(default_factory=list[list[list[int]]])  # [at, cancelled]; two kinds
     held: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])  # topic, page of a blob
+    stores: list[str] = field(default_factory=list[str])  # that have pages
 
     def to_bytes(self) -> bytes:
         return json.dumps([BOOK_FORMAT, *(getattr(self, name) for name in self.__slots__)]).encode()
@@ -66,6 +67,9 @@ class Conveyed:
     execution: Execution
     sinks: Mapping[str, int] = field(default_factory=dict[str, int])  # partition counts of topics that are written
 
+    def partitions(self, topic: str) -> int:
+        return self.schedule.counts.get(topic) or self.sinks.get(topic, 1)
+
 
 class ShardBatch:
     """A shard for the time of a batch."""
@@ -80,7 +84,7 @@ class ShardBatch:
         plan = self.schedule.plan
         names = set(plan.groups[shard_id.group])
         state = Shard(plan.application_id or "", str(shard_id), self.book.system_time, self.book.stream_time)
-        world = World(self._bytes, self.written.append, self._log, self._partitions)
+        world = World(self._bytes, self.written.append, self._log, conveyed.partitions)
         nodes = [node for node in plan.nodes if node.name in names]
         self.task = Task(plan, nodes, state, world, conveyed.execution, shared)
         self.scheduled = [restored(queue, at) for queue, at in zip(self._queues(), self._remembered(), strict=True)]
@@ -128,8 +132,9 @@ class ShardBatch:
 
     def _remember(self, inboxes: dict[str, Inbox], held: dict[str, list[Raw]]) -> None:
         book, own, shard = self.book, self.pages(BOOK), self.task.shard
-        for store in self.stores.values():
-            store.write()
+        for name, store in self.stores.items():
+            if store.write() and name not in book.stores:
+                book.stores.append(name)
         for _, number in book.held:
             own.remove(number)
         packed = [(topic, data) for topic, left in held.items() for data in blobs.of_raw(left)]
@@ -141,48 +146,53 @@ class ShardBatch:
         book.punctuators = [remembered(kind, queue) for kind, queue in zip(self.scheduled, self._queues(), strict=True)]
 
     def _out(self, incomplete: bool) -> Iterable[Blob]:
-        """What was written, by topic; what goes to another shard by its partition. Who reads from a shard that has more
-        to come is told so.
-        """
-        groups: dict[tuple[str, int], list[Produced]] = {}
-        schedule, book = self.schedule, self.book
-        if incomplete:
-            for topic in schedule.writes(self.id.group):
-                groups |= {(topic, partition): [] for partition in range(schedule.counts[topic])}
-        for record in self.written:
-            internal = record.topic in schedule.internal
-            partition = self._target(record) if internal else KEY_DECIDES
-            groups.setdefault((record.topic, partition), []).append(record)
-        number = schedule.numbers[self.id]
-        for (topic, partition), records in groups.items():
-            for data in list(blobs.of_produced(records)) or [EMPTY]:
-                yield Blob(topic, partition, number, book.sequence, data, incomplete)
-                book.sequence += 1
+        book = self.book
+        for blob in routed(self.schedule, self.id, self.written, incomplete):
+            blob.sequence = book.sequence
+            book.sequence += 1
+            yield blob
         self.pages(BOOK).put(GOING_ON, book.to_bytes())
 
-    def _target(self, record: Produced) -> int:
-        """The partition of an internal topic. Records without a key stay where they are."""
-        count = self.schedule.counts[record.topic]
-        if record.partition is not None:
-            return record.partition
-        return self.id.partition % count if record.key is None else murmur2(record.key) % count
-
     def _bytes(self, spec: StoreSpec) -> OrderedBytes:
-        store = self.stores[spec.name] = PagedBytes(self.pages(spec.name))
+        is_new = spec.name not in self.book.stores
+        store = self.stores[spec.name] = PagedBytes(self.pages(spec.name), is_new)
         return store
 
     def _log(self, spec: StoreSpec) -> OnChange:
         topic, partition, write = self.schedule.plan.changelog(spec), self.id.partition, self.written.append
         return lambda key, value, timestamp: write(Produced(topic, partition, key, value, timestamp))
 
-    def _partitions(self, topic: str) -> int:
-        return self.schedule.counts.get(topic) or self.conveyed.sinks.get(topic, 1)
-
     def _queues(self) -> tuple[Punctuators, Punctuators]:
         return self.task.shard.by_stream_time, self.task.shard.by_wall_clock
 
     def _remembered(self) -> list[list[list[int]]]:
         return self.book.punctuators or [[], []]
+
+
+def routed(schedule: Schedule, shard: ShardId, written: Iterable[Produced], incomplete: bool) -> Iterator[Blob]:
+    """What was written, by topic; what goes to another shard by its partition. Who reads from a shard that has more to
+    come is told so.
+    """
+    groups: dict[tuple[str, int], list[Produced]] = {}
+    if incomplete:
+        for topic in schedule.writes(shard.group):
+            groups |= {(topic, partition): [] for partition in range(schedule.counts[topic])}
+    for record in written:
+        internal = record.topic in schedule.internal
+        partition = target(schedule, shard, record) if internal else KEY_DECIDES
+        groups.setdefault((record.topic, partition), []).append(record)
+    number = schedule.numbers[shard]
+    for (topic, partition), records in groups.items():
+        for part, data in enumerate(list(blobs.of_produced(records)) or [EMPTY]):
+            yield Blob(topic, partition, number, 0, data, incomplete, part)
+
+
+def target(schedule: Schedule, shard: ShardId, record: Produced) -> int:
+    """The partition of an internal topic. Records without a key stay where they are."""
+    count = schedule.counts[record.topic]
+    if record.partition is not None:
+        return record.partition
+    return shard.partition % count if record.key is None else murmur2(record.key) % count
 
 
 def restored(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:

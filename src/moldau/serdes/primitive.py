@@ -20,6 +20,12 @@ class Plain:
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Those of the table below are themselves again in another process."""
+        if PLAIN.get(self.name) is self:
+            return known, (self.name,)
+        return Plain, (self.name, self.encode, self.decode)
+
     def to_bytes(self, value: Any, context: Context) -> bytes | None:
         if value is None:
             return None
@@ -89,5 +95,10 @@ UUID_TEXT = Plain(
     lambda data: UUID(data.decode()),
 )
 JSON = Plain("json", write_json, read_json)
+
+
+def known(name: str) -> Plain:
+    return PLAIN[name]
+
 
 PLAIN = {serde.name: serde for serde in (STRING, BYTES, SHORT, INTEGER, LONG, FLOAT, DOUBLE, UUID_TEXT, JSON)}

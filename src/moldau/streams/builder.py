@@ -124,6 +124,12 @@ class StreamsBuilder:
         self.graph.add(step)
         return self
 
+    def run(self, settings: Mapping[str, Any] | None = None) -> None:
+        """Runs the application on Spark until it is told to stop (SIGTERM, Ctrl-C)."""
+        from .application import run
+
+        run(self.build(), settings)
+
     def build(self) -> Topology:
         return self.graph.topology()
 

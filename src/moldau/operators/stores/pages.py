@@ -106,14 +106,15 @@ class PagedBytes:
 
     __slots__ = ("_changed", "_count", "_firsts", "_index_changed", "_leaves", "_next", "_numbers", "_pages", "_walks")
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: Pages, is_new: bool = False) -> None:
+        """One that is new has no pages to look for."""
         self._pages = pages
         self._leaves: dict[int, Leaf] = {}  # those that were read or made
         self._changed: dict[int, Leaf] = {}
         self._walks: list[Walk] = []
         self._index_changed = False
         self._next, self._firsts, self._numbers = LEAVES, list[bytes](), list[int]()
-        index, count = pages.get(INDEX), pages.get(COUNT)
+        index, count = (None, None) if is_new else (pages.get(INDEX), pages.get(COUNT))
         if index is not None:
             self._next, self._firsts, numbers = decode(index)
             self._numbers = [int.from_bytes(number, "little") for number in numbers]
@@ -172,10 +173,10 @@ class PagedBytes:
     def approximate_count(self) -> int:
         return self._count
 
-    def write(self) -> None:
-        """Puts back what changed. The decoded leaves stay."""
+    def write(self) -> bool:
+        """Puts back what changed; whether anything did. The decoded leaves stay."""
         if not self._changed:
-            return
+            return False
         for leaf in sorted(self._changed.values(), key=lambda leaf: leaf.first):
             self._write_leaf(bisect_left(self._firsts, leaf.first), leaf)
         self._changed.clear()
@@ -184,6 +185,7 @@ class PagedBytes:
             numbers = [number.to_bytes(8, "little") for number in self._numbers]
             self._pages.put(INDEX, encode(self._next, self._firsts, numbers))
             self._index_changed = False
+        return True
 
     def _leaf(self, place: int) -> Leaf:
         return self._read(self._numbers[place], self._firsts[place])

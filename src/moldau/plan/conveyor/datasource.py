@@ -1,0 +1,37 @@
+# pyright: basic
+"""The data source that conveyors begin and end with. It is not for users: its rows are blobs."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter
+from pyspark.sql.types import StructType
+
+from .rows import COLUMNS
+
+FORMAT = "moldau-conveyor"
+OWN = "conveyor."
+
+
+class ConveyorDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from moldau.spark.source import columns_of
+        from moldau.spark.source_options import SourceOptions
+
+        from .source import PackedSource
+
+        given = dict(self.options.items())
+        options = SourceOptions.of({n: text for n, text in given.items() if not n.startswith(OWN)}, streaming=True)
+        own = {name: text for name, text in given.items() if name.startswith(OWN)}
+        return PackedSource(options, columns_of(options), own)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from .sink import PackedSink
+
+        return PackedSink(self.options, schema, overwrite)

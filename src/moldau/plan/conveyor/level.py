@@ -1,0 +1,105 @@
+# pyright: basic
+"""A level on Spark: all its shards, each with its pages in one state variable. And the pass before the first level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from moldau.spark.worker import settle
+
+from ..levels import ShardId
+from ..passing import Passing
+from ..shards import BOOK, Conveyed, ShardBatch
+from .rows import ARROW, Places, blob_of, blobs_of
+
+STATE = "pages"
+KEY, VALUE = "store string, page bigint", "data binary"
+
+
+class StatePages:
+    """The pages of one store of the shard at hand."""
+
+    __slots__ = ("_state", "_store")
+
+    def __init__(self, state: Any, store: str) -> None:
+        self._state, self._store = state, store
+
+    def get(self, number: int) -> bytes | None:
+        key = (self._store, number)
+        if self._store == BOOK and not self._state.containsKey(key):
+            return None  # a new shard; Spark would warn of a page that is asked for and is not there
+        found = self._state.getValue(key)
+        return None if found is None else bytes(found[0])
+
+    def put(self, number: int, page: bytes) -> None:
+        self._state.updateValue((self._store, number), (page,))
+
+    def remove(self, number: int) -> None:
+        self._state.removeKey((self._store, number))
+
+
+class Level(StatefulProcessor):
+    """Spark calls it for every shard that has rows. Rows of later levels and of the sink pass by."""
+
+    def __init__(self, conveyed: Conveyed, places: Places, level: int) -> None:
+        self.conveyed, self.places, self.level = conveyed, places, level
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        settle()
+        self.state = handle.getMapState(STATE, KEY, VALUE)
+        self.shards = {key: number for number, key in enumerate(self.places.keys)}
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        mine, now = [], 0
+        for frame in rows:
+            records = frame.to_dict("records")
+            others = [row for row in records if row["level"] != self.level]
+            if others:
+                yield pd.DataFrame(others, columns=ARROW.names)
+            for row in records:
+                if row["level"] == self.level:
+                    mine.append(row)
+        ticks = [int(row["tick"]) for row in mine if row["blob"] is None]
+        now = max(ticks, default=0)
+        arrived = [blob_of(row) for row in mine if row["blob"] is not None]
+        if mine:
+            out = self.run(self.conveyed.schedule.shards[self.shards[key[0]]], arrived, now)
+            if out:
+                yield pd.DataFrame([self.places.row(blob) for blob in out], columns=ARROW.names)
+
+    def run(self, shard: ShardId, arrived: list[Any], now: int) -> list[Any]:
+        return ShardBatch(self.conveyed, shard, lambda store: StatePages(self.state, store)).run(arrived, now)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def passing(
+    conveyed: Conveyed, places: Places, groups: frozenset[int]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that takes the blobs of sub-topologies that remember nothing through them."""
+
+    def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        passes = Passing(conveyed)
+        reader = conveyed.schedule.reader
+        for batch in batches:
+            found = []
+            for blob in blobs_of(batch):
+                if blob.data is not None and reader.get(blob.topic) in groups:
+                    found += passes.through(blob)
+                else:
+                    found.append(blob)
+            ticks = batch.filter(batch.column("blob").is_null())
+            kept = [blob for blob in found if blob.data is not None]
+            if ticks.num_rows:
+                yield ticks
+            if kept:
+                yield places.batch(kept)
+
+    return through

@@ -1,0 +1,100 @@
+# pyright: basic
+"""Blobs as rows of Spark: the columns that all steps of a conveyor share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..blobs import KEY_DECIDES, Blob
+from ..hashing import spread
+from ..levels import Schedule
+
+COLUMNS = (
+    "shard int, level int, topic string, partition int, source int, sequence bigint, part int, more boolean, "
+    "tick bigint, blob binary"
+)
+ARROW = pa.schema(
+    [
+        ("shard", pa.int32()),  # what Spark groups by
+        ("level", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("source", pa.int32()),
+        ("sequence", pa.int64()),
+        ("part", pa.int32()),
+        ("more", pa.bool_()),
+        ("tick", pa.int64()),  # wall-clock time for the shard, in a row without a blob
+        ("blob", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where blobs go: `keys` has the number that stands for a shard, by the shard's number; `topics` has the level and
+    the number of the first shard of each topic that is read.
+    """
+
+    keys: tuple[int, ...]
+    levels: tuple[int, ...]  # of each shard
+    topics: dict[str, tuple[int, int]]
+    sink: int  # the level behind the last
+
+    @classmethod
+    def of(cls, schedule: Schedule, shuffle_partitions: int) -> Places:
+        level_of = {group: level for level, groups in enumerate(schedule.levels) for group in groups}
+        first: dict[int, int] = {}
+        for number, shard in enumerate(schedule.shards):
+            first.setdefault(shard.group, number)
+        topics = {topic: (level_of[group], first[group]) for topic, group in schedule.reader.items() if group in first}
+        levels = tuple(level_of[shard.group] for shard in schedule.shards)
+        return cls(tuple(spread(len(schedule.shards), shuffle_partitions)), levels, topics, len(schedule.levels))
+
+    @classmethod
+    def of_json(cls, document: dict[str, Any]) -> Places:
+        topics = {topic: (level, first) for topic, (level, first) in document["topics"].items()}
+        return cls(tuple(document["keys"]), tuple(document["levels"]), topics, document["sink"])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"keys": self.keys, "levels": self.levels, "topics": self.topics, "sink": self.sink}
+
+    def row(self, blob: Blob) -> dict[str, Any]:
+        if blob.partition == KEY_DECIDES:
+            level, shard = self.sink, self.keys[blob.source]
+        else:
+            level, first = self.topics[blob.topic]
+            shard = self.keys[first + blob.partition]
+        return {
+            "shard": shard,
+            "level": level,
+            "topic": blob.topic,
+            "partition": blob.partition,
+            "source": blob.source,
+            "sequence": blob.sequence,
+            "part": blob.part,
+            "more": blob.more,
+            "tick": None,
+            "blob": blob.data,
+        }
+
+    def batch(self, found: Iterable[Blob]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([self.row(blob) for blob in found], schema=ARROW)
+
+    def ticks(self, now: int) -> pa.RecordBatch:
+        """A row for every shard."""
+        rows = [{"shard": key, "level": level, "tick": now} for key, level in zip(self.keys, self.levels, strict=True)]
+        return pa.RecordBatch.from_pylist(rows, schema=ARROW)
+
+
+def blob_of(row: dict[str, Any]) -> Blob:
+    return Blob(
+        row["topic"], row["partition"], row["source"], row["sequence"], row["blob"], bool(row["more"]), row["part"]
+    )
+
+
+def blobs_of(batch: pa.RecordBatch) -> Iterator[Blob]:
+    return (blob_of(row) for row in batch.to_pylist())

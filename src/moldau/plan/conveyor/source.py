@@ -1,0 +1,135 @@
+# pyright: basic
+"""The source of a conveyor: topics as blobs, each for the shard that reads its partition.
+
+The position that Spark keeps says besides the offsets which partitions had more to read when the batch was planned,
+because shards wait for them, and the wall-clock time, if somebody asked for it: so a replay sees the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from moldau.spark.batches import Decoded
+from moldau.spark.columns import Columns
+from moldau.spark.planning import Numbers, Position, Range
+from moldau.spark.reading import read
+from moldau.spark.source import StreamSource, Task
+from moldau.spark.source_options import SourceOptions
+from moldau.spark.worker import settle
+
+from ..blobs import EMPTY, MAX_RECORDS, OUTSIDE, SCHEMA, Blob, packed
+from .rows import Places
+
+PLACES, TICK = "conveyor.places", "conveyor.tick.ms"
+MORE, NOW = "@more", "@now"
+MICROS = 1000
+
+
+class Packing(InputPartition):
+    """What one task reads; `more` are the partitions that have more. A time without ranges: the tick for all shards."""
+
+    def __init__(self, ranges: tuple[Range, ...], more: frozenset[tuple[str, int]], now: int | None = None) -> None:
+        super().__init__(ranges)
+        self.ranges, self.more, self.now = ranges, more, now
+
+
+class PackedSource(StreamSource):
+    """As the source of topics, but that rows are blobs."""
+
+    def __init__(self, options: SourceOptions, columns: Columns, given: Mapping[str, str]) -> None:
+        super().__init__(options, columns)
+        self.given = dict(given)
+        self.places = Places.of_json(json.loads(given[PLACES]))
+        self.tick_ms = int(given[TICK]) if given.get(TICK) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "given": self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["options"], state["reading"].columns, state["given"])
+
+    def initialOffset(self) -> dict[str, Any]:
+        now = {} if self.tick_ms is None else {NOW: milliseconds()}
+        return {**super().initialOffset(), **now}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begin = offsets_alone(start)
+        end = super().latestOffset(begin, limit)
+        now = milliseconds()
+        due = self.tick_ms is not None and now >= start.get(NOW, 0) + self.tick_ms
+        if end is begin and not due:
+            return start
+        clock = {} if self.tick_ms is None else {NOW: now}
+        more = start.get(MORE, []) if end is begin else self._more(Position.of_json(end).offsets)
+        return {**end, MORE: more, **clock}
+
+    def _more(self, reached: Numbers) -> list[list[Any]]:
+        """The partitions that have more than a batch reads, as far as is known now."""
+        latest = {} if self._latest is None else self._latest.offsets
+        return [list(one) for one, offset in sorted(latest.items()) if offset > reached.get(one, 0)]
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        tasks = super().partitions(offsets_alone(start), offsets_alone(end))
+        more = frozenset((topic, partition) for topic, partition in end.get(MORE, ()))
+        packing: list[InputPartition] = [Packing(task.ranges, more) for task in tasks if isinstance(task, Task)]
+        if NOW in end and end.get(NOW) != start.get(NOW):
+            packing.append(Packing((), more, end[NOW]))
+        return packing
+
+    def commit(self, end: dict[str, Any]) -> None:
+        super().commit(offsets_alone(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
+        if not isinstance(partition, Packing):
+            return
+        if partition.now is not None:
+            yield self.places.ticks(partition.now)
+            return
+        told: set[tuple[str, int]] = set()
+        options = self.options
+        for wanted, chunk in read(
+            self.reading.client,
+            partition.ranges,
+            isolation=self.reading.isolation,
+            fail_on_data_loss=options.fail_on_data_loss,
+            patience_ms=options.patience_ms,
+        ):
+            place = (wanted.topic, wanted.partition)
+            told.add(place)
+            yield self.places.batch(blobs_of_chunk(wanted, chunk, place in partition.more))
+        silent = [one for one in partition.ranges if (one.topic, one.partition) in partition.more - told]
+        if silent:  # who waits for them must know
+            yield self.places.batch(Blob(one.topic, one.partition, OUTSIDE, one.start, EMPTY, True) for one in silent)
+
+
+def offsets_alone(position: Mapping[str, Any]) -> dict[str, Any]:
+    """As the source of topics knows it."""
+    return {name: value for name, value in position.items() if name not in (MORE, NOW)}
+
+
+def blobs_of_chunk(wanted: Range, chunk: Decoded, more: bool) -> Iterator[Blob]:
+    """Columns stay columns: no record becomes an object here."""
+    offsets = chunk.offsets
+    times = pa.array(offsets_of(chunk.timestamps) // MICROS)
+    headers = chunk.headers if chunk.has_headers else pa.nulls(chunk.rows, SCHEMA.field("headers").type)
+    batch = pa.RecordBatch.from_arrays([chunk.keys, chunk.values, times, headers, offsets], schema=SCHEMA)
+    for at in range(0, chunk.rows, MAX_RECORDS):
+        part = batch.slice(at, MAX_RECORDS)
+        yield Blob(wanted.topic, wanted.partition, OUTSIDE, part.column(4)[0].as_py(), packed(part), more)
+
+
+def offsets_of(times: pa.Array) -> np.ndarray:
+    return times.cast(pa.int64()).to_numpy()
+
+
+def milliseconds() -> int:
+    return time.time_ns() // 1_000_000

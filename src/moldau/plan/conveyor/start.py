@@ -1,0 +1,160 @@
+# pyright: basic
+"""From a plan to a query that can be started: topics looked up and made, levels laid out, one step behind another."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moldau.operators.context import TopologyError
+from moldau.spark import session
+from moldau.spark.admin import create_topics, partition_counts_of
+from moldau.spark.client_settings import PREFIX, client_settings
+from moldau.spark.connections import client_for
+
+from ..levels import Schedule, partition_counts
+from ..passing import passing_groups, wall_clock_interval
+from ..plan import Plan
+from ..shards import Conveyed
+from ..task import Execution
+from . import topics
+from .datasource import FORMAT, ConveyorDataSource
+from .rows import COLUMNS, Places
+from .source import PLACES, TICK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+FROZEN = "moldau-streams.json"  # beside the checkpoint: what must not change between two starts
+FORMAT_VERSION = 1
+SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What is to run: a plan, how it is executed, and where."""
+
+    plan: Plan
+    execution: Execution
+    client: Mapping[str, str]  # settings of the client, without prefix
+    state_dir: str
+    exactly_once: bool = True
+    interval_ms: int = 100
+    batch_records: int = 500_000
+    reset: str = "earliest"
+
+    @property
+    def id(self) -> str:
+        assert self.plan.application_id, "an application that runs has an id"
+        return self.plan.application_id
+
+    @property
+    def home(self) -> str:
+        return os.path.join(self.state_dir, self.id)
+
+
+def run(application: Application, spark: SparkSession) -> None:
+    """Until SIGTERM or SIGINT; it is started again after a failure that may pass."""
+    from moldau.spark.runner import run as run_queries
+
+    run_queries({application.id: lambda spark: definition(application, spark)}, spark)
+
+
+def session_for(application: Application, settings: Mapping[str, Any]) -> SparkSession:
+    return session(application.id, **settings)
+
+
+def definition(application: Application, spark: SparkSession) -> DataStreamWriter:
+    """The query, not started."""
+    conveyed = prepared(application)
+    if conveyed.schedule.plan.global_stores:
+        raise TopologyError("global tables do not run on Spark yet: use a table, or the test driver")
+    partitions = int(spark.conf.get(SHUFFLE) or 1)
+    places = Places.of(conveyed.schedule, partitions)
+    freeze(application, conveyed.schedule, partitions)
+    spark.dataSource.register(ConveyorDataSource)
+    frame = spark.readStream.format(FORMAT).options(**source_options(application, conveyed, places)).load()
+    frame = laid_out(frame, conveyed, places)
+    writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(application.id)
+    writer = writer.options(**sink_options(application)).option("checkpointLocation", checkpoint(application))
+    return writer.trigger(processingTime=f"{application.interval_ms} milliseconds")
+
+
+def prepared(application: Application) -> Conveyed:
+    """The plan with the topics of the cluster; what is missing of its own is made there."""
+    client = client_for(client_settings(prefixed(application)))
+    there = partition_counts_of(client)
+    plan = topics.with_matches(application.plan, there)
+    schedule = Schedule(plan, partition_counts(plan, topics.outside(plan, there)))
+    own = topics.changelogs(schedule)
+    topics.check_counts(own, there)
+    create_topics(client, {topic: row for topic, row in own.items() if topic not in there})
+    return Conveyed(schedule, application.execution, there)
+
+
+def laid_out(frame: Any, conveyed: Conveyed, places: Places) -> Any:
+    from .level import Level, passing
+
+    schedule, passed = conveyed.schedule, passing_groups(conveyed)
+    if passed:
+        frame = frame.mapInArrow(passing(conveyed, places, passed), COLUMNS)
+    for number, groups in enumerate(schedule.levels):
+        if not passed.issuperset(groups):
+            level = Level(conveyed, places, number)
+            frame = frame.groupBy("shard").transformWithStateInPandas(level, COLUMNS, "Append", "None")
+    return frame
+
+
+def source_options(application: Application, conveyed: Conveyed, places: Places) -> dict[str, str]:
+    schedule = conveyed.schedule
+    tick_ms = wall_clock_interval(conveyed)
+    return {
+        **prefixed(application),
+        "subscribe": ",".join(sorted(topic for topic in schedule.reader if topic not in schedule.internal)),
+        "startingOffsets": application.reset,
+        "includeHeaders": "true",
+        "maxOffsetsPerTrigger": str(application.batch_records),
+        "application.id": application.id,
+        PLACES: json.dumps(places.to_json()),
+        **({} if tick_ms is None else {TICK: str(tick_ms)}),
+    }
+
+
+def sink_options(application: Application) -> dict[str, str]:
+    guarantee = "exactly_once" if application.exactly_once else "at_least_once"
+    return {**prefixed(application), "application.id": application.id, "processing.guarantee": guarantee}
+
+
+def prefixed(application: Application) -> dict[str, str]:
+    return {f"{PREFIX}{name}": text for name, text in application.client.items()}
+
+
+def checkpoint(application: Application) -> str:
+    return os.path.join(application.home, "checkpoint")
+
+
+def freeze(application: Application, schedule: Schedule, partitions: int) -> None:
+    """What the state goes by is written down at the first start, and held against what is there at each later one."""
+    now = {
+        "format": FORMAT_VERSION,
+        "partitions": {topic: schedule.counts[topic] for topic in sorted(schedule.reader)},
+        "shuffle partitions": partitions,
+    }
+    path = os.path.join(application.home, FROZEN)
+    if not os.path.exists(path):
+        os.makedirs(application.home, exist_ok=True)
+        with open(path, "w") as file:
+            json.dump(now, file, indent=1)
+        return
+    with open(path) as file:
+        before = json.load(file)
+    for name in now:
+        if before.get(name) != now[name]:
+            raise TopologyError(
+                f"the state of {application.id} in {application.home} was made with {name} {before.get(name)}, and now "
+                f"it is {now[name]}: change it back, or reset the application (moldau streams reset)"
+            )

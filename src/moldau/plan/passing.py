@@ -1,0 +1,76 @@
+"""Sub-topologies that remember nothing: their blobs go through where they are read, without state and shuffle.
+
+That is so where there is one input topic, no store and no punctuator: then what comes out of a record depends on this
+record alone, and blobs can be worked on in any order and place. Each says where it comes from by its first offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from moldau.operators.context import UNKNOWN_TIME, Shard
+from moldau.operators.record import Produced
+from moldau.operators.stores.ordered import MemoryBytes
+
+from . import blobs
+from .blobs import Blob
+from .feeding import Inbox
+from .levels import Schedule, ShardId
+from .shards import Conveyed, routed
+from .task import Task, World
+
+
+def passing_groups(conveyed: Conveyed) -> frozenset[int]:
+    """Those of the first level that remember nothing."""
+    schedule = conveyed.schedule
+    first = schedule.levels[0] if schedule.levels else ()
+    return frozenset(group for group in first if len(schedule.reads[group]) == 1 and remembers_nothing(conveyed, group))
+
+
+def remembers_nothing(conveyed: Conveyed, group: int) -> bool:
+    task = task_of(conveyed, ShardId(group, 0), [])
+    shard = task.shard
+    return not task.stores and not shard.by_stream_time.queue.items and not shard.by_wall_clock.queue.items
+
+
+def wall_clock_interval(conveyed: Conveyed) -> int | None:
+    """How often some operator wants to know the wall-clock time, in milliseconds; None if none does."""
+    queues = [task_of(conveyed, ShardId(group, 0), []).shard.by_wall_clock for group in conveyed.schedule.groups]
+    return min((one.interval for queue in queues for one in queue.queue.items), default=None)
+
+
+def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced]) -> Task:
+    """A task in memory."""
+    plan = conveyed.schedule.plan
+    names = set(plan.groups[shard.group])
+    world = World(lambda spec: MemoryBytes(), written.append, lambda spec: None, conveyed.partitions)
+    nodes = [node for node in plan.nodes if node.name in names]
+    state = Shard(plan.application_id or "", str(shard))
+    return Task(plan, nodes, state, world, conveyed.execution, dict.fromkeys(plan.global_stores))
+
+
+class Passing:
+    """The tasks of one worker, each made once."""
+
+    def __init__(self, conveyed: Conveyed) -> None:
+        self.conveyed = conveyed
+        self.tasks: dict[ShardId, tuple[Task, list[Produced]]] = {}
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.conveyed.schedule
+
+    def through(self, blob: Blob) -> Iterator[Blob]:
+        shard = self.schedule.shard_of(blob.topic, blob.partition)
+        if shard not in self.tasks:
+            written: list[Produced] = []
+            self.tasks[shard] = task_of(self.conveyed, shard, written), written
+        task, written = self.tasks[shard]
+        inbox = Inbox(task.read, UNKNOWN_TIME)
+        inbox.waiting.extend(blobs.raw_records(blob))
+        while inbox.advance():
+            task.feed(*inbox.take())
+        for out in routed(self.schedule, shard, written, blob.more):
+            yield replace(out, sequence=blob.sequence)
+        written.clear()
