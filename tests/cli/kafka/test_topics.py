@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,23 @@ def test_a_topic_that_is_there_may_be_wanted_again(kafka_tools: Kafka, name: str
 def test_a_mistake_is_told_on_standard_error(words: list[str], said: str) -> None:
     done = run("kafka-topics", *words)
     assert done.code == 1 and done.out == "" and done.err.startswith(said)
+
+
+def test_a_broker_that_is_away_is_waited_for_and_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("default.api.timeout.ms=400\n")
+    done = run("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(file), "--list")
+    assert done.code == 1 and done.out.startswith("Error while executing topic command : 127.0.0.1:1 cannot be reached")
+    assert " WARN [AdminClient] 127.0.0.1:1 cannot be reached" in done.err
+
+
+def test_settings_that_cannot_be_used_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\nssl.truststore.location=trust.jks\n")
+    words = ("--bootstrap-server", "127.0.0.1:1", "--list", "--command-config")
+    done = run("kafka-topics", *words, str(file))
+    assert done.code == 1 and "a store of type JKS is readable for Java alone; write it as PEM" in done.err
+    assert run("kafka-topics", *words, str(tmp_path / "none")).code == 1
 
 
 def test_names_that_metrics_cannot_tell_apart_are_warned_of(kafka_tools: Kafka, name: str) -> None:

@@ -46,6 +46,7 @@ DEFAULT_FLAGS = {
     "broker-defaults": "brokers",
     "ip-defaults": "ips",
 }
+NO_ZOOKEEPER = "Kafka has no ZooKeeper since 4.0: use --bootstrap-server."
 _OUTSIDE = r"(?=[^\]]*(?:\[|$))"  # not within brackets
 _CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)
 
@@ -356,6 +357,8 @@ TOOL = Tool(
         Flag("add-config-file", "file", "Settings to set, in a properties file."),
         Flag("delete-config", "k1,k2", "Settings to take back.", separator=","),
         Flag("force", help="Ask nothing; nothing is asked anyway."),
+        Flag("zookeeper", "urls", "The ZooKeeper of old clusters.", refused=NO_ZOOKEEPER),
+        Flag("zk-tls-config-file", "file", "How to connect to ZooKeeper.", refused=NO_ZOOKEEPER),
         *(Flag(name, "name", f"Short for --entity-type {kind} --entity-name.") for name, kind in ENTITY_FLAGS.items()),
         *(Flag(name, help=f"Short for --entity-type {kind} --entity-default.") for name, kind in DEFAULT_FLAGS.items()),
     ),

@@ -15,6 +15,7 @@ from moldau.cli.kafka.running import COMMAND_CONFIG, OK, Terse
 from moldau.cli.kafka.subcommands import ParsedTool
 
 WINDOW_MS = 5000
+WITHOUT_WINDOWS = 2**63
 SAMPLES = 500_000
 TRANSACTION_MS = 3000
 MOST_BYTES = 1 << 30  # of a file of payloads
@@ -99,7 +100,8 @@ def read_payloads(name: str, delimiter: str) -> list[bytes]:
 class Stats:
     """Latencies and rates, of a window and of all; the first records may only warm up."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, window_ms: int = WINDOW_MS) -> None:
+        self.window_ms = window_ms
         self.start = self.window_start = now_ms()
         self.sampling = count // min(count, SAMPLES)
         self.latencies: list[int] = []
@@ -118,7 +120,7 @@ class Stats:
         if self.seen % self.sampling == 0:
             self.latencies.append(latency)
         self.seen += 1
-        if time_ms - self.window_start >= WINDOW_MS:
+        if time_ms - self.window_start >= self.window_ms:
             self.print_window(time_ms)
 
     def print_window(self, time_ms: int) -> None:
@@ -155,8 +157,8 @@ def measure(options: Options, settings: dict[str, Any], transactional: bool) -> 
     from confluent_kafka import Producer
 
     warming = options["warmup-records"]
-    stats = Stats(options["num-records"])
-    steady = None if not warming else Stats(options["num-records"] - warming)
+    stats = Stats(options["num-records"], options["reporting-interval"])
+    steady = None if not warming else Stats(options["num-records"] - warming, WITHOUT_WINDOWS)
 
     def delivered(error: Any, message: Any) -> None:
         if error is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.kafka import usage
 from moldau.cli.kafka.flags import Flag, Mistake, Options, Tool, Usage, read
+from moldau.cli.kafka.java_text import log
 from moldau.settings import SettingError
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
 VERSION = "4.3.1"  # of Kafka, whose tools these are
 OK, FAILED, INTERRUPTED = 0, 1, 130
+PATIENCE_S = 3.0  # with a broker that does not answer, before anything is said
 
 BOOTSTRAP = Flag("bootstrap-server", "server to connect to", "The brokers to begin with, HOST:PORT,...")
 CONTROLLER = Flag(
     "bootstrap-controller",
     "controller to connect to",
     "The controllers to begin with, HOST:PORT,...",
-    refused="a broker of Moldau is its own controller: use --bootstrap-server.",
+    refused="these tools talk to brokers: use --bootstrap-server.",
 )
 COMMAND_CONFIG = Flag("command-config", "file", "Settings of the client, in a properties file as Java clients have it.")
 
@@ -77,19 +79,32 @@ def complain(sentence: str) -> int:
 
 
 def connect(options: Options, **more: str) -> Client:
-    """A client for the brokers and settings that were given."""
-    from moldau.client import Client
+    """A client for the brokers and settings that were given. It waits for a broker that is away, and says so."""
+    from moldau.client import Client, ClientError, Error
 
-    return Client(settings(options, **more))
+    client = Client(settings(options, **more))
+    try:
+        client.refresh(timeout_s=min(PATIENCE_S, client.config.seconds("default.api.timeout.ms")))
+    except ClientError as error:
+        if error.error not in (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT):
+            client.close()
+            raise
+        log("WARN", f"[AdminClient] {error} Trying again.", "org.apache.kafka.clients.NetworkClient")
+    return client
 
 
 def settings(options: Options, **more: str) -> dict[str, str]:
     """The client's settings: the tool's own, those of the file, and the address."""
     from moldau.cli.kafka.java_settings import read_file, translated
 
-    given: Mapping[str, str] = read_file(options["command-config"]) if "command-config" in options else {}
+    file = next((options[name] for name in options.given("command-config", *_old_names(options))), None)
+    given: Mapping[str, str] = read_file(file) if file else {}
     own = {name.replace("_", "."): value for name, value in more.items()}
     return {**own, **translated(given), "bootstrap.servers": options["bootstrap-server"]}
+
+
+def _old_names(options: Options) -> list[str]:
+    return [flag.name for flag in options.tool.flags if flag.deprecated == "command-config"]
 
 
 def warn_of_deprecated(options: Options) -> None:

@@ -28,7 +28,7 @@ def run(options: Options) -> int:
         named = ", ".join(f"--{name}" for name in ACTIONS)
         raise Usage(f"Command must include exactly one action: {named}.")
     try:
-        with connect(options) as client:
+        with connect(options, default_api_timeout_ms=str(max(options["timeout"], 1000))) as client:
             DOING[options.given(*ACTIONS)[0]](client, options)
     except resets.ResetError as error:
         raise Terse(str(error)) from None
