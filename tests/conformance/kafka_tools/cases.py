@@ -227,7 +227,7 @@ CASES: list[Case] = [
     *_rows(
         "kafka-features",
         """
-        describe
+        describe  # NUMBERS
         version-mapping
         version-mapping --release-version 3.9
         feature-dependencies --feature eligible.leader.replicas.version=1

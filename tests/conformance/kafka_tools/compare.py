@@ -55,6 +55,7 @@ class Scene:
     def alike(self, case: Case, side: str, code: int, out: str, err: str) -> Said:
         out = out.replace(self.own(side), self.own("side"))
         if case.how == NUMBERS:
+            out = re.sub(r"Epoch: \d+", "Epoch: #", out)
             out = re.sub(r"\d{5,}", lambda number: "#" * len(number[0]), out)
             out = re.sub(r"#+ +\t|(?<=\t)\d+ +\t|(?<=Watermark:)\s+\d+|(?<=Lag:)\s+\d+", "#\t", out)
         lines = [line for line in out.splitlines() if not re.match(r"\s+at |Tools\$Ended", line)]
