@@ -15,6 +15,7 @@ from moldau.cli.kafka.java_settings import read_file, translated
 from moldau.cli.kafka.java_text import bytes_text, double_text, float_text
 from moldau.client import Error
 from moldau.settings import SettingError
+from tests.cli.running import QUICK
 
 
 def test_strings_hash_as_in_java() -> None:
@@ -33,6 +34,7 @@ def test_a_map_gives_its_keys_by_bucket() -> None:
     ]
 
 
+@QUICK
 @given(st.lists(st.text(max_size=8), unique=True, max_size=60))
 def test_no_key_is_lost_in_order(keys: list[str]) -> None:
     assert sorted(java_order.names(keys)) == sorted(keys)
@@ -58,6 +60,7 @@ def test_doubles_are_written_as_in_java(value: float, text: str) -> None:
     assert double_text(value) == text
 
 
+@QUICK
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_double_is_the_number_that_it_was(value: float) -> None:
     assert float(double_text(value)) == value
