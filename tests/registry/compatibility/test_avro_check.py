@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from moldau.registry.compatibility import LEVELS, check
 from moldau.registry.compatibility.avro_check import find
+from moldau.registry.compatibility.differences import MOST
 from moldau.serdes.schemas import Parsed, parse
 
 
@@ -101,3 +103,29 @@ def test_messages_say_where_and_why_and_against_which_schema() -> None:
 def test_an_older_schema_of_great_length_is_shown_in_part() -> None:
     old = record(*(f'{{"name":"f{number}","type":"int"}}' for number in range(1000)))
     assert any(message.startswith("{oldSchema: <truncated> '{") for message in check("BACKWARD", avro('"int"'), [old]))
+
+
+def nested(levels: int, leaf: str) -> Parsed:
+    """Each record has the next one twice, so that the innermost stands in more places than can be counted."""
+    text = f'{{"type":"record","name":"R{levels}","fields":[{{"name":"x","type":"{leaf}"}}]}}'
+    for at in reversed(range(levels)):
+        fields = f'{{"name":"a","type":{text}}},{{"name":"b","type":"R{at + 1}"}}'
+        text = f'{{"type":"record","name":"R{at}","fields":[{fields}]}}'
+    return parse("AVRO", text)
+
+
+def test_what_differs_in_countless_places_is_told_of_some() -> None:
+    assert len(find(nested(60, "int").raw, nested(60, "string").raw)) == MOST
+    assert find(nested(60, "long").raw, nested(60, "int").raw) == []
+
+
+def union(name: str, branches: int) -> Parsed:
+    return parse(
+        "AVRO", json.dumps([{"type": "record", "name": f"{name}{at}", "fields": []} for at in range(branches)])
+    )
+
+
+def test_unions_that_are_too_large_to_compare_are_told() -> None:
+    assert check("BACKWARD", union("R", 1000), [union("R", 1000)]) == []
+    [message, *_] = check("BACKWARD", union("R", 500), [union("Q", 500)])
+    assert "too large" in message

@@ -2,7 +2,8 @@
 
 Types, paths and details of the findings are those of Java's SchemaCompatibility. A pair of schemas is compared once:
 recursive schemas come to an end, and wide ones do not grow exponentially. A pair that is met again while it is being
-compared counts as readable, and so as no finding of its own.
+compared counts as readable, and so as no finding of its own. What differs in a type that is used in many places differs
+in each of them, so no more is kept of a pair than can be told.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from moldau.registry.compatibility.differences import MOST, PAIRS, TooLarge
 from moldau.serdes.schemas import Parsed
 from moldau.serdes.schemas.avro import Array, Field, Map, Named, Schema, Union
 
@@ -46,8 +48,10 @@ class Comparison:
     def compare(self, reader: Schema, writer: Schema, path: str) -> list[Finding]:
         key = (id(reader), id(writer))
         if key not in self.known:
+            if len(self.known) >= PAIRS:
+                raise TooLarge
             self.known[key] = []
-            self.known[key] = self.differ(reader, writer, path)
+            self.known[key] = self.differ(reader, writer, path)[:MOST]
         return self.known[key]
 
     def differ(self, reader: Schema, writer: Schema, path: str) -> list[Finding]:
@@ -79,7 +83,9 @@ class Comparison:
         return found
 
     def reader_union(self, reader: Union, writer: Schema, path: str) -> list[Finding]:
-        if any(not self.compare(branch, writer, path) for branch in reader.branches):
+        """Some branch must read it. The one of its name does most often, so it is asked first."""
+        likely = sorted(reader.branches, key=lambda branch: name_of(branch) != name_of(writer))
+        if any(not self.compare(branch, writer, path) for branch in likely):
             return []
         return [missing_branch(writer, path or "/")]
 
@@ -94,6 +100,8 @@ class Comparison:
         written = {entry.name: entry for entry in writer.fields}
         found: list[Finding] = []
         for position, entry in enumerate(reader.fields):
+            if len(found) >= MOST:
+                break
             where = f"{path}/fields/{position}"
             source = written_field(entry, written)
             if source is not None:
@@ -110,6 +118,10 @@ def find(reader: Schema, writer: Schema) -> list[Finding]:
 
 def kind_of(schema: Schema) -> str:
     return "RECORD" if schema.kind == "error" else schema.kind.upper()
+
+
+def name_of(schema: Schema) -> str:
+    return schema.full_name if isinstance(schema, Named) else schema.kind
 
 
 def written_field(entry: Field, written: dict[str, Field]) -> Field | None:
