@@ -14,7 +14,7 @@ from moldau.rest.v2 import ENDPOINTS as V2
 from moldau.rest.v3 import ENDPOINTS as V3
 from tests.rest.running import Running, unique
 
-TURNS = 4
+TURNS = 2
 TEXTS = ("", "x", "é/..%", "retention.ms", "-1", "9" * 30, "a" * 300, "User:x", "\u0000", "\u0000x")
 NUMBERS = (-1, 0, 1, 3, 1.5, 2**70)
 
