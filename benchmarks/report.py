@@ -143,18 +143,25 @@ def field_of(path: str, name: str) -> str:
     return next(found, "unknown")
 
 
-def facts() -> dict[str, str]:
-    """The machine and the versions; nothing that names the host."""
+def machine() -> dict[str, str]:
+    """Nothing that names the host."""
     memory_gb = int(field_of("/proc/meminfo", "MemTotal").split()[0]) / 1024**2
     return {
         "machine": f"{os.cpu_count()} cores, {field_of('/proc/cpuinfo', 'model name')}, {memory_gb:.0f} GB",
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "file system": said("findmnt", "-no", "FSTYPE", "-T", str(CACHE)),
         "Python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def facts() -> dict[str, str]:
+    """The machine and the versions."""
+    return {
+        **machine(),
+        "file system": said("findmnt", "-no", "FSTYPE", "-T", str(CACHE)),
         "Java": said("java", "-version"),
         "Apache Kafka": kafka.VERSION,
         "librdkafka": client.version(),
-        "date": time.strftime("%Y-%m-%d"),
     }
 
 

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks.brokers import Broker, cpu_clock, environment, moldau_command, rss_kb
 from benchmarks.places import CACHE, PORT, PROJECT, BenchError
-from benchmarks.report import facts, spread
+from benchmarks.report import machine, spread
 from benchmarks.table import Metric
 
 PAGE = PROJECT / "docs" / "benchmarks-services.md"
@@ -276,8 +276,7 @@ HEADINGS = ("what", "figure", "Moldau", "expected", "")
 
 
 def page(many: int) -> str:
-    known = {name: text for name, text in facts().items() if name in ("machine", "kernel", "Python", "date")}
-    where = "\n".join(f"| {name} | {text} |" for name, text in known.items())
+    where = "\n".join(f"| {name} | {text} |" for name, text in machine().items())
     rows = [HEADINGS, ("---", "---", "---:", "---", "---"), *(line for row in ROWS for line in lines(row, many))]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     method = METHOD.format(connections=CONNECTIONS)
