@@ -101,6 +101,17 @@ def test_reading_a_topic_twice_is_one_source() -> None:
         assert driver.produced_topic_names == {"a", "b"}
 
 
+def test_reading_a_topic_twice_in_two_ways_is_refused() -> None:
+    builder = StreamsBuilder("app")
+    builder.stream("in", key=String(), value=String())
+    builder.stream("in")
+    builder.stream("in", value=String())
+    with pytest.raises(TopologyError, match="in is read twice, with reset=None and with reset='latest'"):
+        builder.stream("in", reset="latest")
+    with pytest.raises(TopologyError, match="in is read twice, with value="):
+        builder.stream("in", value=Json())
+
+
 def test_a_string_is_an_expression() -> None:
     builder = StreamsBuilder("app", {"default.key.serde": "string"})
     orders = builder.stream("in", value=Json()).filter("value.amount > 3 and timestamp < 100")

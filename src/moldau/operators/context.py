@@ -55,7 +55,6 @@ class Shard:
     dropped: dict[tuple[str, str], int] = field(default_factory=dict)  # (node, why) -> how many
     by_stream_time: Punctuators = field(default_factory=Punctuators)
     by_wall_clock: Punctuators = field(default_factory=Punctuators)
-    commit_requested: bool = False
 
 
 class Context:
@@ -141,8 +140,9 @@ class Context:
         return Failure(stage, self.name, self._shard.id, error, self._shard.source, record, topic)
 
     def commit(self) -> None:
-        """Asks for a commit soon."""
-        self._shard.commit_requested = True
+        """Asks for a commit soon. There is nothing to hurry: the driver commits after each record, Spark after each
+        batch, and neither can fail in between without doing it all again.
+        """
 
 
 def anchored(start: int, interval_ms: int, now: int) -> int:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from .context import Context
 from .record import Change, Record, Stamped
 
 Tell = Callable[[Record, Any, Any, int, bool], None]  # the cause, new, old, timestamp, whether it is the latest
-
-
-class TableStore(Protocol):
-    """What a table needs of its store. `put` returns LATEST, NOT_PUT, or until when the value holds."""
-
-    @property
-    def cached(self) -> bool: ...
-
-    @property
-    def versioned(self) -> bool: ...
-
-    def get(self, key: Any) -> Stamped | None: ...
-
-    def put(self, key: Any, value: Any, timestamp: int) -> int: ...
 
 
 def teller(context: Context, store: Any, send_old: bool) -> Tell:

@@ -30,9 +30,6 @@ class Plan:
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
 
-    def children(self, name: str) -> list[Node]:
-        return [node for node in self.nodes if name in node.parents]
-
     def is_global(self, group: Iterable[str]) -> bool:
         """A sub-topology that fills a global store runs once a process, not once a partition."""
         names = set(group)

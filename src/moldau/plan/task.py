@@ -129,7 +129,6 @@ class Task:
         """Caches are flushed: what they held back is forwarded."""
         for flush in self._flushes:
             flush()
-        self.shard.commit_requested = False
 
     def close(self) -> None:
         for operator in self.operators.values():

@@ -23,6 +23,17 @@ from .table import KTable
 from .topology import Topology
 from .tuning import check, reuses_source_topics
 
+Reading = dict[str, Any]  # how a topic is read
+
+
+def agree(before: Reading, now: Reading, topics: str) -> None:
+    """Two streams of a topic are one source: it is read in one way."""
+    for name, given in now.items():
+        if given is not None and given != before[name]:
+            raise TopologyError(
+                f"{topics} is read twice, with {name}={before[name]!r} and with {name}={given!r}: give both the same"
+            )
+
 
 class StreamsBuilder:
     """`settings` are Kafka's: default.key.serde, statestore.cache.max.bytes ..."""
@@ -31,7 +42,7 @@ class StreamsBuilder:
         if application_id is not None:
             checked_name(application_id, "the application's id")
         self.graph = Graph(application_id, check(settings or {}))
-        self._sources: dict[frozenset[str], str] = {}  # topics that are read as a stream -> the node
+        self._sources: dict[frozenset[str], tuple[str, Reading]] = {}  # topics that are read as a stream -> by whom
 
     def stream(
         self,
@@ -49,8 +60,10 @@ class StreamsBuilder:
         if bool(wanted) == (pattern is not None):
             raise TopologyError("stream() needs topics, or pattern=, and not both")
         node = self.graph.named(name, "KSTREAM-SOURCE-")
-        first = self._sources.setdefault(frozenset(wanted), node) if wanted else node
+        reading: Reading = {"key": key, "value": value, "timestamp": timestamp, "reset": reset}
+        first, before = self._sources.setdefault(frozenset(wanted), (node, reading)) if wanted else (node, reading)
         if first != node:
+            agree(before, reading, ", ".join(wanted))
             self.graph.aliases[node] = first
         else:
             self.graph.source(node, wanted, pattern=pattern, key=key, value=value, timestamp=timestamp, reset=reset)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from moldau.operators.context import Context, Operator, TopologyError
-from moldau.operators.record import Record
+from moldau.operators.context import Operator, TopologyError
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.user import FixedKey, UserOperator
-
-Made = Callable[[], Any]
 
 
 def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[Callable[[], Operator], list[StoreSpec]]:
@@ -34,16 +31,3 @@ def brought_by(processor: Any) -> list[StoreSpec]:
     if stores is None:
         return []
     return list(cast(Any, stores() if callable(stores) else stores))
-
-
-class FunctionProcessor:
-    """A function of (record, context) as a processor."""
-
-    def __init__(self, function: Callable[[Record, Context], None]) -> None:
-        self.function = function
-
-    def init(self, context: Context) -> None:
-        self.context = context
-
-    def process(self, record: Record) -> None:
-        self.function(record, self.context)
