@@ -5,7 +5,7 @@ SEED ?=
 # Without compiled modules every start of a broker would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test bench conformance judge simulate crash lint docs clean
+.PHONY: help setup up test bench conformance judge simulate crash chaos-spark lint docs clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate S
 
 crash: setup    ## kill -9 under load, a hundred times
 	$(PY) -m tests.crash
+
+chaos-spark: setup  ## kill -9 under the Spark sink: its tasks and drivers alone, then a whole query
+	$(PY) -m tests.spark.chaos_tasks --page docs/spark-chaos.md
+	$(PY) -m tests.spark.chaos --page docs/spark-chaos.md
 
 bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks*.md
 	$(PY) -m benchmarks.serdes
