@@ -49,6 +49,7 @@ chaos-spark: setup  ## kill -9 under the Spark sink: its tasks and drivers alone
 
 bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks*.md
 	$(PY) -m benchmarks.serdes
+	$(PY) -m benchmarks.commands
 	$(PY) -m benchmarks.services
 	$(PY) -m benchmarks
 

@@ -154,8 +154,11 @@ def _run(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]], quie
 def _write(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]]) -> None:
     number = 0
     for piece in source:
-        if rules.bare and rules.partition is None and rules.timestamp is None:
+        if rules.plain and rules.between is None:
             writer.values(piece)
+        elif rules.plain:
+            writer.keyed(rules.pairs(piece))
+            writer.flush()
         else:
             writer.put(rules.item(line, number + at) for at, line in enumerate(piece, 1))
             number += len(piece)

@@ -15,7 +15,7 @@ from moldau.cli.records import envelope
 from moldau.cli.records.formats import Raw
 from moldau.cli.records.lines import Item, Rules, split, whole
 from moldau.cli.records.partitioners import murmur2
-from moldau.cli.records.writing import body
+from moldau.cli.records.writing import body, paired_body
 from moldau.client import Record, build
 from moldau.wire.records import HEADER_SIZE
 from tests.cli.running import QUICK
@@ -55,7 +55,12 @@ def test_keys_headers_and_nulls() -> None:
     assert nulls.item(b"7:", 1) == Item(b"7", None)
     assert nulls.item(b":v", 1) == Item(None, b"v")
     assert Rules("t", Raw(), Raw(), key="k", partition=2, timestamp=5).item(b"v", 1) == Item(b"k", b"v", (), 2, 5)
-    assert RULES.bare and not keyed.bare
+    assert RULES.plain and not keyed.plain
+    assert Rules("t", Raw(), Raw(), between=b":").pairs([b"a:b:c", b"x", b":y"]) == [
+        (b"a", b"b:c"),
+        (None, b"x"),
+        (b"", b"y"),
+    ]
 
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
@@ -106,6 +111,13 @@ def test_whole_files_are_records(tmp_path: Path) -> None:
 def test_the_quick_way_encodes_as_the_long_one(values: list[bytes]) -> None:
     made = build([Record(0, 1234, None, value) for value in values])
     assert body(values) == bytes(made[HEADER_SIZE:])
+
+
+@QUICK
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=80), st.binary(max_size=100)), min_size=1, max_size=100))
+def test_so_do_pairs(pairs: list[tuple[bytes | None, bytes]]) -> None:
+    made = build([Record(0, 1234, key, value) for key, value in pairs])
+    assert paired_body(pairs) == bytes(made[HEADER_SIZE:])
 
 
 def test_many_records_have_long_offsets() -> None:

@@ -45,14 +45,18 @@ class Rules:
     timestamp: int | None = None
 
     @property
-    def bare(self) -> bool:
-        """Whether a line is a value and nothing else: then nothing needs to be looked at."""
-        return (
-            isinstance(self.value_codec, Raw)
-            and self.key is None
-            and self.between is None
-            and not (self.headers or self.empty_is_null or self.envelopes)
-        )
+    def plain(self) -> bool:
+        """Whether lines are keys and values as they are, or values alone: then there is a quick way."""
+        raw = isinstance(self.value_codec, Raw) and isinstance(self.key_codec, Raw)
+        fixed = self.key is not None or self.partition is not None or self.timestamp is not None
+        return raw and not (fixed or self.headers or self.empty_is_null or self.envelopes)
+
+    def pairs(self, piece: list[bytes]) -> list[tuple[bytes | None, bytes]]:
+        """Keys and values of plain lines."""
+        mark = self.between
+        assert mark is not None
+        cut = [line.partition(mark) for line in piece]
+        return [(key, value) if found else (None, key) for key, found, value in cut]
 
     def item(self, line: bytes, number: int) -> Item:
         """The record of a line; Mistake names the line where it cannot be."""

@@ -17,6 +17,9 @@ from moldau.wire.records import HEADER_SIZE, assemble, zigzag
 BATCH_BYTES = 500_000  # of records; a broker takes a million, if nobody has changed that
 PER_RECORD = 20  # bytes around a record, about
 KNOWN = 4096
+NO_KEY = b"\1"
+
+Pair = tuple[bytes | None, bytes]
 
 _z = [zigzag(number) for number in range(KNOWN)]
 
@@ -43,6 +46,7 @@ class Writer:
     acks: int | None = None
     batch_bytes: int = BATCH_BYTES
     piles: dict[int, Pile] = field(default_factory=dict)
+    pairs: dict[int, list[Pair]] = field(default_factory=dict)  # the same, of keys and values alone
     sticky: int = 0
     count: int = 0
     _producer: Sender | TransactionalProducer | None = None
@@ -70,6 +74,26 @@ class Writer:
             at = end
         self.count += len(values)
 
+    def keyed(self, found: Iterable[Pair]) -> None:
+        """Keys and values alone: nearly as quick. What is not a whole batch yet waits for `flush`."""
+        pairs, partitions, choose = self.pairs, self.partitions, self.partitioner
+        self.producer  # noqa: B018  the partition for records without keys is chosen with it
+        sizes: dict[int, int] = {}
+        for pair in found:
+            key, value = pair
+            place = self.sticky if key is None else choose(key) % partitions if partitions > 1 else 0
+            pile = pairs.get(place)
+            if pile is None:
+                pile = pairs[place] = []
+            size = sizes.get(place, 0) + len(value) + (PER_RECORD if key is None else PER_RECORD + len(key))
+            if size > self.batch_bytes and pile:
+                self._send_pairs(place)
+                pile = pairs[place] = []
+                size = 0
+            sizes[place] = size
+            pile.append(pair)
+            self.count += 1
+
     def put(self, items: Iterable[Item]) -> None:
         """Records with whatever they have; `flush` sends what is not a whole batch yet."""
         now = time.time_ns() // 1_000_000
@@ -88,6 +112,8 @@ class Writer:
         """Send what waits, and go on with the next partition for records without keys."""
         for partition in list(self.piles):
             self._send_pile(partition)
+        for partition in list(self.pairs):
+            self._send_pairs(partition)
 
     def close(self) -> None:
         """Wait until everything is acknowledged, and committed if it is a transaction."""
@@ -124,6 +150,12 @@ class Writer:
         if partition == self.sticky:
             self._next()
 
+    def _send_pairs(self, partition: int) -> None:
+        found = self.pairs.pop(partition)
+        self._send(partition, paired_body(found), len(found), time.time_ns() // 1_000_000)
+        if partition == self.sticky:
+            self._next()
+
     def _send(self, partition: int, records: bytes, count: int, now: int) -> None:
         packed = compress(self.compression, records, self.level) if self.compression else records
         batch = assemble(0, -1, self.compression, count - 1, now, now, -1, -1, -1, count, packed)
@@ -140,4 +172,20 @@ def body(values: list[bytes]) -> bytes:
         size = z[n] if n < known else zigzag(n)
         total = 4 + len(place) + len(size) + n
         out.append(b"%b\0\0%b\1%b%b\0" % (z[total] if total < known else zigzag(total), place, size, value))
+    return b"".join(out)
+
+
+def paired_body(pairs: list[Pair]) -> bytes:
+    """The same with keys."""
+    known, z, out = KNOWN, _z, []
+    for delta, (key, value) in enumerate(pairs):
+        n, k = len(value), 0 if key is None else len(key)
+        place = z[delta] if delta < known else zigzag(delta)
+        size = z[n] if n < known else zigzag(n)
+        if key is None:
+            head = NO_KEY
+        else:
+            head = (z[k] if k < known else zigzag(k)) + key
+        total = 3 + len(place) + len(head) + len(size) + n
+        out.append(b"%b\0\0%b%b%b%b\0" % (z[total] if total < known else zigzag(total), place, head, size, value))
     return b"".join(out)
