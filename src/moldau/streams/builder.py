@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -24,6 +25,17 @@ from .topology import Topology
 from .tuning import check, reuses_source_topics
 
 Reading = dict[str, Any]  # how a topic is read
+_looking: list[bool] = []  # not empty while somebody only wants to see what a file builds
+
+
+@contextmanager
+def looking() -> Iterator[None]:
+    """While this lasts, `run` comes back at once."""
+    _looking.append(True)
+    try:
+        yield
+    finally:
+        _looking.pop()
 
 
 def agree(before: Reading, now: Reading, topics: str) -> None:
@@ -139,6 +151,8 @@ class StreamsBuilder:
 
     def run(self, settings: Mapping[str, Any] | None = None) -> None:
         """Runs the application on Spark until it is told to stop (SIGTERM, Ctrl-C)."""
+        if _looking:
+            return
         from .application import run
 
         run(self.build(), settings)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from moldau.spark.batches import Decoded
 from moldau.spark.columns import Columns
-from moldau.spark.planning import Numbers, Position, Range
+from moldau.spark.planning import MORE, NOW, Numbers, Position, Range
 from moldau.spark.reading import read
 from moldau.spark.source import StreamSource, Task
 from moldau.spark.source_options import SourceOptions
@@ -29,7 +29,6 @@ from ..blobs import EMPTY, MAX_RECORDS, OUTSIDE, SCHEMA, Blob, packed
 from .rows import Places
 
 PLACES, TICK = "conveyor.places", "conveyor.tick.ms"
-MORE, NOW = "@more", "@now"
 MICROS = 1000
 
 
