@@ -218,7 +218,7 @@ def without_the_store(method: str, path: str, given: Any) -> Callable[[Broker], 
     """What is answered while the broker stands still; when it goes on, so does the registry."""
 
     def refused(_: Broker) -> Any:
-        with broker(BROKER) as own, running(own.bootstrap_servers, "kafkastore.timeout.ms=700") as registry:
+        with broker(BROKER) as own, running(own.bootstrap_servers, "kafkastore.timeout.ms=2000") as registry:
             registry.register("a", record("x:int"))
             with standing_still(own):
                 found = registry.ask(method, path, given)
