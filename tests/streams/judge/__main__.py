@@ -10,16 +10,16 @@ import sys
 from tests.streams.judge.jvm import kafka_streams
 from tests.streams.judge.page import write
 from tests.streams.judge.topologies import TOPOLOGIES
-from tests.streams.judge.trial import IN_MEMORY, ON_DISK, Outcome, described_otherwise, trial
+from tests.streams.judge.trial import CACHED, IN_MEMORY, ON_DISK, Outcome, described_otherwise, trial
 
-STORES = {"memory": [IN_MEMORY], "disk": [ON_DISK], "both": [IN_MEMORY, ON_DISK]}
+STORES = {"memory": [IN_MEMORY], "disk": [ON_DISK], "both": [IN_MEMORY, ON_DISK], "cached": [CACHED]}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.streams.judge", description=__doc__)
     parser.add_argument("--examples", type=int, default=300, help="random inputs for each topology (300)")
     parser.add_argument("--topology", action="append", choices=sorted(TOPOLOGIES), metavar="NAME", default=[])
-    parser.add_argument("--stores", choices=sorted(STORES), default="both", help="Kafka's stores (both)")
+    parser.add_argument("--stores", choices=sorted(STORES), default="both", help="where stores are (both)")
     parser.add_argument("--seed", type=int, help="the same inputs again")
     parser.add_argument("--page", action="store_true", help="write docs/streams-judge.md")
     given = parser.parse_args()

@@ -11,7 +11,7 @@ from tests.streams.judge.internals import comparable
 
 def difference(case: Case, kafka: Answer, ours: Answer) -> str:
     """Empty if they are equal; else the case and where they part first."""
-    both = (comparable(answer) for answer in (kafka, ours))
+    both = (comparable(answer, case) for answer in (kafka, ours))
     found = next(_differences(case, *both), "")
     return f"{found}\ninput: {case}" if found else ""
 

@@ -21,6 +21,7 @@ STORES = "dsl.store.suppliers.class"
 SUPPLIERS = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$"
 IN_MEMORY = {STORES: f"{SUPPLIERS}InMemoryDslStoreSuppliers"}
 ON_DISK = {STORES: f"{SUPPLIERS}RocksDBDslStoreSuppliers"}
+CACHED = {**IN_MEMORY, "statestore.cache.max.bytes": "10000000"}
 CLOCK = ("punctuate_wall_clock",)
 TOPICS = ("in", "left", "right")
 
