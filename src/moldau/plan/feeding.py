@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from moldau.operators.context import UNKNOWN_TIME
-from moldau.operators.priority import PriorityQueue
 from moldau.operators.record import Raw, Record
 
 
@@ -56,28 +55,32 @@ class Inbox:
 
 
 def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tuple[Raw, Record]]:
-    """The records that may be taken; the rest stays in the inboxes. `unread` are those that have more to come."""
-    ready: PriorityQueue[Inbox] = PriorityQueue(lambda inbox: inbox.head_time)
-    for inbox in inboxes.values():
-        if inbox.advance():
-            ready.add(inbox)
-    limit = newest(inboxes, unread)
-    while ready.items:
-        inbox = ready.items[0]
-        if limit is not None and inbox.head_time > limit:
-            return
-        ready.poll()
+    """The records that may be taken; the rest stays in the inboxes. `unread` are those that have more to come.
+
+    Among equal times the inbox that stands first goes first. Kafka goes by the layout of a heap there, which depends on
+    when records came; here the order must be the same however they were cut into batches.
+    """
+    ordered = list(inboxes.values())
+    waiting = [inbox for inbox in ordered if inbox.advance()]
+    if len(ordered) == 1:
+        yield from alone(waiting)
+        return
+    places = {id(inbox): place for place, inbox in enumerate(ordered)}
+    open_ones = [inboxes[name] for name in inboxes if name in unread]
+    while waiting:
+        inbox = min(waiting, key=lambda inbox: inbox.head_time)  # of equals the first
+        for other in open_ones:
+            last = (other.partition_time, places[id(other)])
+            if other.head is None and (inbox.head_time, places[id(inbox)]) > last:
+                return
         taken = inbox.take()
-        if inbox.advance():
-            ready.add(inbox)
-        elif unread:
-            limit = newest(inboxes, unread)
+        if not inbox.advance():
+            waiting.remove(inbox)
         yield taken
 
 
-def newest(inboxes: dict[str, Inbox], unread: frozenset[str]) -> int | None:
-    """How new a record may be; None: as new as it likes. A partition that has nothing here but more to come decides."""
-    if len(inboxes) < 2:
-        return None
-    times = [inbox.partition_time for name, inbox in inboxes.items() if name in unread and inbox.head is None]
-    return min(times, default=None)
+def alone(waiting: list[Inbox]) -> Iterator[tuple[Raw, Record]]:
+    for inbox in waiting:
+        yield inbox.take()
+        while inbox.advance():
+            yield inbox.take()
