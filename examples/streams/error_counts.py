@@ -1,6 +1,6 @@
 """Errors of `monitoring_stream` by code and minute: when a minute is over, its counts go to `error_counts`.
 
-`python examples/streams/error_counts.py` shows the topology.
+`python examples/streams/error_counts.py` runs it on localhost:9092.
 """
 
 from moldau.streams import BufferConfig, Json, StreamsBuilder, String, Suppressed, TimeWindows
@@ -18,4 +18,4 @@ builder = StreamsBuilder("error-counts")
 )
 
 if __name__ == "__main__":
-    print(builder.describe())
+    builder.run()

@@ -1,5 +1,5 @@
 """Page views by region, in sessions: `pageviews` (key: user) joined with the table `users`, counted by region until
-five minutes pass without a view, to `views-by-region`. `python examples/streams/page_views.py` shows the topology.
+five minutes pass without a view, to `views-by-region`. `python examples/streams/page_views.py` runs it.
 """
 
 from moldau.streams import Json, SessionWindows, StreamsBuilder, String
@@ -17,4 +17,4 @@ users = builder.table("users", key=String(), value=Json())
 )
 
 if __name__ == "__main__":
-    print(builder.describe())
+    builder.run()

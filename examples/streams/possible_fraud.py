@@ -1,5 +1,5 @@
 """Cards with more than three attempts within five seconds, from `authorization_attempts` (key: the card's number) to
-`possible_fraud`. `python examples/streams/possible_fraud.py` shows the topology.
+`possible_fraud`. `python examples/streams/possible_fraud.py` runs it on localhost:9092.
 """
 
 from moldau.streams import Json, StreamsBuilder, String, TimeWindows
@@ -16,4 +16,4 @@ builder = StreamsBuilder("possible-fraud")
 )
 
 if __name__ == "__main__":
-    print(builder.describe())
+    builder.run()

@@ -1,7 +1,7 @@
 """How many users younger than 30 there are in each region, now.
 
 Two teams keep a topic each, `user-locations` (region) and `user-prefs` (age); both are read as tables, so a user who
-moves leaves one count and enters another. `python examples/streams/users_per_region.py` shows the topology.
+moves leaves one count and enters another. `python examples/streams/users_per_region.py` runs it on localhost:9092.
 """
 
 from moldau.streams import Json, StreamsBuilder, String
@@ -19,4 +19,4 @@ preferences = builder.table("user-prefs", key=String(), value=Json())
 )
 
 if __name__ == "__main__":
-    print(builder.describe())
+    builder.run()

@@ -1,6 +1,6 @@
 """What users of level Platinum click: `clickstream` joined with the table `users`, both by user id, to `vip_users`.
 
-`python examples/streams/vip_users.py` shows the topology.
+`python examples/streams/vip_users.py` runs it on localhost:9092.
 """
 
 from moldau.streams import Json, StreamsBuilder, String
@@ -15,4 +15,4 @@ users = builder.table("users", key=String(), value=Json())
 )
 
 if __name__ == "__main__":
-    print(builder.describe())
+    builder.run()

@@ -1,6 +1,6 @@
 """How often each word was said: the topic `sentences` becomes the table `word-counts`.
 
-`python examples/streams/word_count.py` shows the topology.
+`python examples/streams/word_count.py` runs it on localhost:9092.
 """
 
 import re
@@ -18,4 +18,4 @@ builder = StreamsBuilder("word-count")
 )
 
 if __name__ == "__main__":
-    print(builder.describe())
+    builder.run()
