@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from pathlib import Path
 
@@ -70,5 +71,5 @@ def test_the_owner_of_a_port_is_found() -> None:
         port = server.getsockname()[1]
         assert not ports.is_free("127.0.0.1", port)
         owner = ports.owner(port)
-        assert owner is not None and "pytest" in owner.command
+        assert owner is not None and owner.pid == os.getpid() and "python" in owner.command
     assert ports.is_free("127.0.0.1", port) and ports.owner(port) is None
