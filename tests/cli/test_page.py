@@ -27,10 +27,10 @@ def test_the_page_is_current() -> None:
     assert PAGE.read_text() == markdown(), "run make docs"
 
 
-def test_the_tour_runs(cluster: Broker, tmp_path: Path) -> None:
+def test_the_tour_runs(kafka: Broker, tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "MOLDAU_BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
+        "MOLDAU_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "XDG_CONFIG_HOME": str(tmp_path),
     }
     script = f'moldau() {{ {sys.executable} -m moldau "$@"; }}\n{TOUR}'
