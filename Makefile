@@ -51,6 +51,7 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 	$(PY) -m benchmarks.serdes
 	$(PY) -m benchmarks.commands
 	$(PY) -m benchmarks.services
+	$(PY) -m benchmarks.spark
 	$(PY) -m benchmarks
 
 docs: setup     ## the pages that are made from tables
