@@ -21,8 +21,8 @@ from moldau.wire.refusal import Refused
 from .conftest import World
 
 
-def commit(world: World, group: str, offset: int) -> int:
-    row = m.OffsetCommitRequest_OffsetCommitRequestPartition(0, offset, committed_metadata="x" * 500)
+def commit(world: World, group: str, offset: int, metadata: str = "x" * 500) -> int:
+    row = m.OffsetCommitRequest_OffsetCommitRequestPartition(0, offset, committed_metadata=metadata)
     topic = m.OffsetCommitRequest_OffsetCommitRequestTopic("t", bytes(16), [row])
     (answer,) = world.call(m.OffsetCommitRequest(group, topics=[topic]), 9).topics
     return answer.partitions[0].error_code

@@ -24,8 +24,9 @@ from tests.simulation.disk import Machine, SimDisk
 class SimWorld(World):
     """A world whose files are simulated."""
 
-    def __init__(self, directories: str = "/data") -> None:
+    def __init__(self, directories: str = "/data", **overrides: str) -> None:
         self.directories = directories
+        self.overrides = {name.replace("_", "."): value for name, value in overrides.items()}
         self.clock = ManualClock()
         self.machine = Machine(Random(1), self.clock.wall_ms, Counter())
         self.node = self.start()
@@ -33,10 +34,17 @@ class SimWorld(World):
 
     def start(self) -> Node:
         given = {"log.dirs": self.directories, "node.id": "1", "log.retention.check.interval.ms": "1000"}
-        settings = Settings.load(given)
+        settings = Settings.load(given | self.overrides)
         node = Node(settings, SimDisk(self.machine), self.clock, Random(7), Inline())
         node.start((Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),))
         return node
+
+    def lose_power(self, seed: int) -> None:
+        """What was not synced is gone, all or some of it; the node starts again over the rest."""
+        self.machine.random.seed(seed)
+        self.machine.lose_power()
+        self.node = self.start()
+        self.client = Client(self.node)
 
     def log_of(self, topic: str):
         return self.node.replicas.by_name[topic][0].log
@@ -229,9 +237,7 @@ def test_a_topic_of_the_same_name_does_not_get_the_records_of_the_deleted_one(se
     world.create("other")
     produce(world, world.create("t"), [b"new"])
     assert world.log_of("t").path != before, "it is made in another directory"
-    world.machine.random.seed(seed)
-    world.machine.lose_power()
-    world.node = world.start()
+    world.lose_power(seed)
     log = world.log_of("t")
     found = [record.value for segment in log.segments for _, batch in segment.batches() for record in records(batch)]
     assert found in ([], [b"new"])

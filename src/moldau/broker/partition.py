@@ -47,9 +47,16 @@ class Partition:
     def append(
         self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT, transaction_version: int = 0
     ) -> Appended:
-        """Append as the leader. With no other replica in sync, what is written is committed."""
+        """Append as the leader. With no other replica in sync, what is written is committed.
+
+        Clients' records are synced in the background while their answers wait. A coordinator goes on at once by what it
+        has written (it replays it, ends a transaction, answers), so where `flush.messages` promises a sync it is made
+        here, and Refused says that it failed.
+        """
         log, placement = self.log, self.placement
         appended = log.append(view, placement.leader_epoch, now_ms, origin, transaction_version)
+        if origin is Origin.COORDINATOR and self.must_sync():
+            log.flush(now_ms)
         if len(placement.isr) == 1:
             log.advance_high_watermark(log.end_offset)
         return appended

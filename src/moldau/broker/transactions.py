@@ -125,8 +125,6 @@ class Marker:
             if coordinators.topic == topic:
                 coordinators.replay_marker(index, *self.producer, self.commit)
         node.signal(partition)
-        if partition.must_sync():
-            node.replicas.flush(partition)
         return Error.NONE
 
 
