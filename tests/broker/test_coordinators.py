@@ -97,6 +97,8 @@ def asked_of_a_coordinator() -> list[Any]:
         m.DeleteGroupsRequest(["g"]),
         m.ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 1000, ["t"], topic_partitions=[]),
         m.ConsumerGroupDescribeRequest(["g"]),
+        m.ShareGroupHeartbeatRequest("g", "m", 0, None, ["t"]),
+        streams_join(),
         m.TxnOffsetCommitRequest("x", "g", 1, 0, topics=[row]),
         m.InitProducerIdRequest("x", 1000),
         m.AddPartitionsToTxnRequest(
@@ -106,6 +108,19 @@ def asked_of_a_coordinator() -> list[Any]:
         m.EndTxnRequest("x", 1, 0, True),
         m.DescribeTransactionsRequest(["x"]),
     ]
+
+
+def streams_join() -> Any:
+    part = m.StreamsGroupHeartbeatRequest_Subtopology("0", ["t"])
+    return m.StreamsGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        rebalance_timeout_ms=1000,
+        topology=m.StreamsGroupHeartbeatRequest_Topology(0, [part]),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
 
 
 def error_codes(answer: Any) -> Iterator[int]:
@@ -129,6 +144,22 @@ def test_nobody_is_a_coordinator_before_somebody_asks_for_one(make_world: Callab
         expected = Error.COORDINATOR_NOT_AVAILABLE  # the partition is looked for first: it is part of the transaction
     assert list(error_codes(world.call(request_, version))) == [expected]
     assert list(world.node.cluster.topics) == ["t"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        m.ConsumerGroupHeartbeatRequest("g", " ", 0, None, None, 1000, ["t"], topic_partitions=[]),
+        m.ShareGroupHeartbeatRequest("g", " ", 0, None, ["t"]),
+        m.StreamsGroupHeartbeatRequest("g", " "),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_heartbeat_that_makes_no_sense_is_told_so_by_whomever_it_reaches(
+    make_world: Callable[..., World], request_: Any
+) -> None:
+    answer = make_world().call(request_)
+    assert (answer.error_code, answer.error_message) == (Error.INVALID_REQUEST, "MemberId can't be empty.")
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])

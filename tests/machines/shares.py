@@ -10,9 +10,10 @@ from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups
 from moldau.machines.share import ShareGroup
-from moldau.machines.share_heartbeats import heartbeat
+from moldau.machines.share_heartbeats import check_request, heartbeat
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 from tests.machines.consumers import ASSIGNMENT_MS, SETTINGS, Coordinator, Slots, slots
 
 LOST = (Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND)
@@ -38,6 +39,10 @@ class Shares(Coordinator):
     def share_beat(self, request: Any, crash: bool = False) -> Any:
         """A heartbeat; with a crash the broker goes down before the share coordinator is asked."""
         promise = Promise(lambda error: m.ShareGroupHeartbeatResponse(error_code=error))
+        try:
+            check_request(request)
+        except Refused as refused:
+            return m.ShareGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
         beat = heartbeat(self.machine, promise, request, Client("c", "/h"), self.now_ms)
         self.run(beat.effects)
         if crash:

@@ -10,10 +10,11 @@ from moldau.machines.configuring import InternalTopic
 from moldau.machines.effects import Promise
 from moldau.machines.group import Client
 from moldau.machines.streams import StreamsGroup
-from moldau.machines.streams_heartbeats import heartbeat, refusal
+from moldau.machines.streams_heartbeats import check_request, heartbeat, refusal
 from moldau.machines.tasks import FIELDS, Role, tasks_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 from tests.machines.consumers import ASSIGNMENT_MS, REBALANCE_MS, SESSION_MS, Coordinator, through_bytes
 
 SETTINGS = {
@@ -41,6 +42,10 @@ class StreamsCoordinator(Coordinator):
     def beat(self, request: Any, version: int = 0) -> Any:
         promise = Promise(lambda error: refusal(error, None))
         request = through_bytes(request, None)
+        try:
+            check_request(request)
+        except Refused as refused:
+            return through_bytes(refusal(refused.error, refused.message).response, None)
         self.run(heartbeat(self.machine, promise, request, Client("c", "/h"), version, self.now_ms))
         self.missing = promise.answer.missing
         for topic in self.missing if self.creates else ():

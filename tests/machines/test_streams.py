@@ -164,6 +164,7 @@ def test_a_topology_that_cannot_run_is_refused(coordinator):
         ({"task_end_offsets": []}, "TaskEndOffsets are not supported yet."),
         ({"topology": None}, "Topology must be non-null when (re-)joining."),
         ({"rack_id": ""}, "RackId can't be empty."),
+        ({"member_id": " \t"}, "MemberId can't be empty."),
     ],
 )
 def test_requests_that_are_not_supported_or_not_complete_are_refused(coordinator, fields, problem):
@@ -180,7 +181,8 @@ def test_a_join_needs_a_timeout_and_no_tasks(coordinator):
         ({"active_tasks": tasks}, "ActiveTasks must be empty when (re-)joining."),
         ({"standby_tasks": tasks}, "StandbyTasks must be empty when (re-)joining."),
         ({"warmup_tasks": tasks}, "WarmupTasks are not supported yet."),
-        ({"standby_tasks": None}, "If one task-type is non-null, all must be non-null."),
+        ({"standby_tasks": None}, "StandbyTasks must be empty when (re-)joining."),
+        ({"warmup_tasks": None}, "WarmupTasks must be empty when (re-)joining."),
     ):
         request = member(coordinator).full(0, topology=topology(part("0", "lines")))
         for name, value in fields.items():

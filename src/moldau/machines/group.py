@@ -11,6 +11,7 @@ from moldau.wire.refusal import Refused
 
 NO_MEMBER = ""
 NO_EPOCH = -1
+BLANKS = "".join(map(chr, range(0x21)))  # what Java's trim takes away
 LONG_PREFIX = 8000  # characters of a client id that find room in a member id
 
 # Looks at one partition of a commit (topic, topic id, partition); raises Refused for it alone.
@@ -83,6 +84,13 @@ class Group(Protocol):
 
 def refuse(error: Error, why: str) -> NoReturn:
     raise Refused(error, why)
+
+
+def check_ids(**ids: str | None) -> None:
+    """None of them may be blank, by Java's idea of it. They are named as in the request: `MemberId`."""
+    for name, value in ids.items():
+        if value is not None and not value.strip(BLANKS):
+            refuse(Error.INVALID_REQUEST, f"{name} can't be empty.")
 
 
 def fresh_id(random: Randomness) -> str:

@@ -14,7 +14,7 @@ from moldau.machines.classic import ClassicGroup
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
 from moldau.machines.departures import cancel_timers, fence, touch, watch_revocation
 from moldau.machines.effects import Effects, Promise
-from moldau.machines.group import Client, fresh_id, refuse
+from moldau.machines.group import Client, check_ids, fresh_id, refuse
 from moldau.machines.members import (
     JOIN,
     LEAVE,
@@ -80,11 +80,9 @@ def beat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms:
 def check_request(setting: Callable[[str], Any], request: Any, version: int) -> None:
     """What can be said without looking at the group, by any broker; raises Refused."""
     epoch = request.member_epoch
-    if (version >= CLIENT_IDS or epoch > 0 or epoch == LEAVE) and not request.member_id:
-        refuse(Error.INVALID_REQUEST, "MemberId can't be empty.")
-    for name, value in (("Group", request.group_id), ("Instance", request.instance_id), ("Rack", request.rack_id)):
-        if value == "":
-            refuse(Error.INVALID_REQUEST, f"{name}Id can't be empty.")
+    if version >= CLIENT_IDS or epoch > 0 or epoch == LEAVE:
+        check_ids(MemberId=request.member_id)
+    check_ids(GroupId=request.group_id, InstanceId=request.instance_id, RackId=request.rack_id)
     if epoch == JOIN:
         check_join(request)
     elif epoch == STATIC_LEAVE and request.instance_id is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.machines.assignors import Partitions, Subscriber
 from moldau.machines.consumer import NO_TARGET
 from moldau.machines.effects import Change, Effects, Promise
-from moldau.machines.group import Client, refuse
+from moldau.machines.group import Client, check_ids, refuse
 from moldau.machines.share import ShareGroup, existing, existing_or_new
 from moldau.machines.share_assignor import simple
 from moldau.machines.share_members import (
@@ -73,7 +73,6 @@ class Turn:
 def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms: int) -> Beat:
     """Join, go on or leave."""
     try:
-        check_request(request)
         if request.member_epoch == LEAVE:
             return Beat(leave(groups, promise, request))
         return beat(groups, promise, request, client, now_ms)
@@ -83,10 +82,8 @@ def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, no
 
 
 def check_request(request: Any) -> None:
-    """What can be said without looking at the group."""
-    for name, value in (("Member", request.member_id), ("Group", request.group_id), ("Rack", request.rack_id)):
-        if value == "":
-            refuse(Error.INVALID_REQUEST, f"{name}Id can't be empty.")
+    """What can be said without looking at the group, by any broker; raises Refused."""
+    check_ids(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
     if request.member_epoch == JOIN and not request.subscribed_topic_names:
         refuse(Error.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
     if request.member_epoch < LEAVE:

@@ -15,7 +15,7 @@ from moldau.machines.classic import ClassicGroup
 from moldau.machines.configuring import InternalTopic, Status
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.endpoints import partitions_by_endpoint
-from moldau.machines.group import Client, refuse
+from moldau.machines.group import Client, check_ids, refuse
 from moldau.machines.members import JOIN, LEAVE, STATIC_LEAVE
 from moldau.machines.streams import StreamsGroup, existing
 from moldau.machines.streams_members import Member, removal, tags_of
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
     """Join, go on or leave."""
     try:
-        check_supported(request)
-        check_request(request)
         if request.member_epoch in (LEAVE, STATIC_LEAVE):
             return leave(groups, promise, request)
         return beat(groups, promise, request, client, now_ms)
@@ -53,6 +51,12 @@ def refusal(error: Error, why: str) -> Heard:
     return Heard(m.StreamsGroupHeartbeatResponse(error_code=error, error_message=why, status=[]))
 
 
+def check_request(request: Any) -> None:
+    """What can be said without looking at the group, by any broker; raises Refused."""
+    check_supported(request)
+    check_complete(request)
+
+
 def check_supported(request: Any) -> None:
     """Parts of the protocol that Kafka 4.3 does not have yet, and that clients therefore do not expect."""
     for value, why in (
@@ -67,11 +71,8 @@ def check_supported(request: Any) -> None:
         refuse(Error.INVALID_REQUEST, "Regular expressions for source topics are not supported yet.")
 
 
-def check_request(request: Any) -> None:
-    """What can be said without looking at the group."""
-    for name, value in (("Member", request.member_id), ("Group", request.group_id), ("Rack", request.rack_id)):
-        if value == "":
-            refuse(Error.INVALID_REQUEST, f"{name}Id can't be empty.")
+def check_complete(request: Any) -> None:
+    check_ids(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
     epoch = request.member_epoch
     if epoch == JOIN:
         check_join(request)
@@ -89,9 +90,9 @@ def check_request(request: Any) -> None:
 def check_join(request: Any) -> None:
     if request.rebalance_timeout_ms == -1:
         refuse(Error.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
-    for name, tasks in (("Active", request.active_tasks), ("Standby", request.standby_tasks)):
-        if tasks:
-            refuse(Error.INVALID_REQUEST, f"{name}Tasks must be empty when (re-)joining.")
+    for role, field in FIELDS.items():
+        if getattr(request, field) != []:
+            refuse(Error.INVALID_REQUEST, f"{role.name.title()}Tasks must be empty when (re-)joining.")
     if request.topology is None:
         refuse(Error.INVALID_REQUEST, "Topology must be non-null when (re-)joining.")
     for part in request.topology.subtopologies:

@@ -12,7 +12,7 @@ from moldau.broker import share_groups
 from moldau.broker.api import api
 from moldau.broker.groups import client_of
 from moldau.machines.effects import Promise
-from moldau.machines.share_heartbeats import heartbeat
+from moldau.machines.share_heartbeats import check_request, heartbeat
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -23,6 +23,7 @@ def share_group_heartbeat(node, connection, request, version):
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     try:
+        check_request(request)
         index, machine = node.groups.of(request.group_id)
     except Refused as why:
         return refused(why.error, why.message)

@@ -14,7 +14,7 @@ from moldau.broker.api import api
 from moldau.broker.groups import client_of
 from moldau.broker.streams_groups import create_missing, is_enabled
 from moldau.machines.effects import Promise
-from moldau.machines.streams_heartbeats import Heard, heartbeat, refusal
+from moldau.machines.streams_heartbeats import Heard, check_request, heartbeat, refusal
 from moldau.machines.topics import INTERNAL_TOPICS, check_name
 from moldau.machines.topology import all_topics
 from moldau.wire.errors import Error
@@ -28,6 +28,7 @@ def streams_group_heartbeat(node, connection, request, version):
     if (problem := wrong_names(request.topology)) is not None:
         return refusal(Error.STREAMS_INVALID_TOPOLOGY, problem).response
     try:
+        check_request(request)
         index, machine = node.groups.of(request.group_id)
     except Refused as why:
         return refusal(why.error, why.message).response

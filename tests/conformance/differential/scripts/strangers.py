@@ -20,6 +20,18 @@ BEAT = {
     "subscribed_topic_names": [TOPIC],
     "topic_partitions": [],
 }
+SHARE_BEAT = {"group_id": GROUP, "member_id": "m", "member_epoch": 0, "subscribed_topic_names": [TOPIC]}
+TOPOLOGY = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [TOPIC]}]}
+NO_TASKS = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+STREAMS_BEAT = {
+    "group_id": GROUP,
+    "member_id": "m",
+    "member_epoch": 0,
+    "rebalance_timeout_ms": 30_000,
+    "process_id": "p",
+    "topology": TOPOLOGY,
+    **NO_TASKS,
+}
 OFFSETS = [{"name": TOPIC, "topic_id": topic_id(TOPIC), "partitions": [(0, 5), (9, 5)]}]
 WANTED = [{"name": TOPIC, "topic_id": topic_id(TOPIC), "partition_indexes": [0, 9]}]
 TXN_OFFSETS = [(TOPIC, [(0, 5, -1, ""), (9, 5, -1, "")])]
@@ -71,9 +83,31 @@ OFFSET = [
 CONSUMER = [
     Case("joins a consumer group", "ConsumerGroupHeartbeat", (0, 1), BEAT),
     Case("no member id", "ConsumerGroupHeartbeat", 1, BEAT | {"member_id": ""}),
+    Case("a blank member id", "ConsumerGroupHeartbeat", 1, BEAT | {"member_id": " "}),
+    Case("a blank group", "ConsumerGroupHeartbeat", 1, BEAT | {"group_id": "  "}),
     Case("an unknown assignor", "ConsumerGroupHeartbeat", 1, BEAT | {"server_assignor": "mine"}),
     Case("leaves a consumer group", "ConsumerGroupHeartbeat", 1, BEAT | {"member_epoch": -1}),
     Case("no consumer group", "ConsumerGroupDescribe", (0, 1), {"group_ids": [GROUP, ""]}),
+]
+SHARE = [
+    Case("joins a share group", "ShareGroupHeartbeat", 1, SHARE_BEAT),
+    Case("shares as nobody", "ShareGroupHeartbeat", 1, SHARE_BEAT | {"member_id": ""}),
+    Case("shares as a blank", "ShareGroupHeartbeat", 1, SHARE_BEAT | {"member_id": " \t"}),
+    Case("shares nothing", "ShareGroupHeartbeat", 1, SHARE_BEAT | {"subscribed_topic_names": None}),
+    Case("shares at an epoch below all", "ShareGroupHeartbeat", 1, SHARE_BEAT | {"member_epoch": -2}),
+    Case("leaves a share group", "ShareGroupHeartbeat", 1, SHARE_BEAT | {"member_epoch": -1}),
+]
+STREAMS = [
+    Case("joins a streams group", "StreamsGroupHeartbeat", 0, STREAMS_BEAT),
+    Case("streams as nobody", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"member_id": ""}),
+    Case("streams as a blank", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"member_id": "\n"}),
+    Case("a static member", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"instance_id": "i"}),
+    Case("no topology", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"topology": None}),
+    Case("unknown tasks", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | dict.fromkeys(NO_TASKS)),
+    Case("unknown standby tasks", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"standby_tasks": None}),
+    Case("streams at an epoch below all", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"member_epoch": -3}),
+    Case("a topology behind the join", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"member_epoch": 1}),
+    Case("goes on", "StreamsGroupHeartbeat", 0, STREAMS_BEAT | {"member_epoch": 1, "topology": None}),
 ]
 TRANSACTIONS = [
     Case("an id", "InitProducerId", range(6), {"transactional_id": ID, "transaction_timeout_ms": 1000}),
@@ -96,4 +130,5 @@ MENTIONED = [
     Case("mentioned, and so made", "Metadata", 9, ([{"name": name} for name in INTERNAL], True)),
     Case("as they must be", "DescribeConfigs", 4, {"resources": [(2, name, None) for name in INTERNAL]}),
 ]
-SCRIPT = Script("strangers", [*CLASSIC, *OFFSET, *CONSUMER, *TRANSACTIONS, *MENTIONED], {TOPIC: (1, {})})
+GROUPS = [*CLASSIC, *OFFSET, *CONSUMER, *SHARE, *STREAMS]
+SCRIPT = Script("strangers", [*GROUPS, *TRANSACTIONS, *MENTIONED], {TOPIC: (1, {})})
