@@ -142,19 +142,25 @@ def fetch(
     topic: str = TOPIC,
     **fields: Any,
 ) -> Case:
+    """A member that leaves is answered by Kafka before what it held is released, so that takes a moment to be seen."""
     said = said or {}
     rows = [(part, said.get(part, [])) for part in dict.fromkeys([*parts, *said])]
     usual = {"max_wait_ms": 500, "min_bytes": 1, "max_records": 500, "batch_size": 500}
     topics = [(topic_id(topic), rows)] if rows else []
     who = {"group_id": group, "member_id": member, "share_session_epoch": epoch}
-    return Case(name, "ShareFetch", versions, {**who, **usual, "topics": topics, **fields})
+    return Case(name, "ShareFetch", versions, {**who, **usual, "topics": topics, **fields}, settle_s=leaving_s(epoch))
 
 
 def settle(
     name: str, epoch: int, *said: Said, part: int = 0, member: str = "m1", renews: bool = False, version: int = 2
 ) -> Case:
     rows = [(topic_id(TOPIC), [(part, list(said))])]
-    return Case(name, "ShareAcknowledge", version, (GROUP, member, epoch, renews, rows))
+    body = GROUP, member, epoch, renews, rows
+    return Case(name, "ShareAcknowledge", version, body, settle_s=leaving_s(epoch))
+
+
+def leaving_s(epoch: int) -> float:
+    return 1.0 if epoch == FINAL else 0.0
 
 
 def begin(name: str, group: str, *partitions: int, **said: Any) -> Case:
