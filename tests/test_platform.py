@@ -20,7 +20,7 @@ import pytest
 
 from moldau.cli import up_file
 from moldau.cli.mistakes import Mistake
-from moldau.platform import PARTS, Options, PlatformError, chosen, keep_small
+from moldau.platform import CRASHES, PARTS, Options, Platform, PlatformError, Running, chosen, keep_small
 from moldau.testing import eventually
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -91,6 +91,7 @@ def test_all_parts_serve_come_back_after_a_crash_and_go_with_the_platform() -> N
         eventually(lambda: answers(f"{registry}/subjects/s/versions/1"), 30, "the registry's return")
         again = httpx.post(f"{rest}/topics/t", content='{"records":[{"value":2}]}', headers=V2, timeout=60)
         assert again.json()["offsets"][0]["offset"] == 1, "what the broker had is still there"
+        eventually(lambda: answers(f"http://127.0.0.1:{PARTS['console'].port + offset}/"), 120, "the console")
         left = children(process.pid)
         process.terminate()
         assert process.wait(60) == 0
@@ -184,11 +185,31 @@ def test_a_file_of_logs_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_parts_are_chosen_by_name() -> None:
     assert chosen(Options(only=("rest", "broker"))) == ["broker", "rest"]
-    assert chosen(Options(bootstrap_servers="kafka:9092")) == ["registry", "rest"]
+    assert chosen(Options(bootstrap_servers="kafka:9092")) == ["registry", "rest", "console"]
     with pytest.raises(PlatformError, match="broker, registry"):
         chosen(Options(only=("kafka",)))
     with pytest.raises(PlatformError, match="data-dir"):
         chosen(Options(ephemeral=True, data_dir="x"))
+
+
+def test_a_part_that_is_not_installed_is_left_out_or_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PARTS, "console", PARTS["console"]._replace(needs="no_such_module"))
+    assert chosen(Options()) == ["broker", "registry", "rest"]
+    with pytest.raises(PlatformError, match="pip install"):
+        chosen(Options(only=("console",)))
+
+
+def test_the_platform_goes_on_without_a_part_that_nobody_awaits(tmp_path: Path) -> None:
+    told: list[str] = []
+    platform = Platform(Options(data_dir=str(tmp_path)), told.append)
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(4)"], stdout=subprocess.PIPE) as process:
+        process.wait(60)
+        part = Running("console", [], tmp_path / "log", process, 0.0, "http://127.0.0.1:1", crashes=CRASHES)
+        platform.look_at(part, 1.0)
+        platform.look_at(part, 100.0)
+        assert len(told) == 1 and "goes on without it" in told[0]
+        with pytest.raises(PlatformError, match="in a row"):
+            platform.give_up(replace(part, name="broker"), 4)
 
 
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": {"settings"},
     "registry": {"settings", "serdes", "client", "http"},
     "rest": {"settings", "serdes", "client", "http"},
-    "console": {"settings", "serdes", "client", "http"},
+    "console": {"settings", "serdes", "wire", "client", "http", "cli"},  # of cli: operations, which commands share
     "spark": {"settings", "serdes", "wire", "client"},
     "operators": {"serdes"},
     "views": {"client", "serdes"},

@@ -2,8 +2,9 @@
 
 A part is a command of `moldau` that prints `ready ADDRESS` when it serves, and ends when its stdin does: so all parts
 go with this process, however it ends. The broker comes first, because the others talk to it; what crashes is started
-again on its port, and the others wait for it as they would for any Kafka. What a part writes to stderr is a file of its
-own in the data directory.
+again on its port, and the others wait for it as they would for any Kafka. The console takes longer to start than all
+others together, so nobody waits for it: it comes up while the platform is in use. What a part writes to stderr is a
+file of its own in the data directory.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,11 +73,20 @@ class Options:
 
 
 class Part(NamedTuple):
-    """A row of the platform: what it is, where people know it, and its options besides where to listen."""
+    """A row of the platform: what it is, where people know it, and its options besides where to listen.
+
+    The platform is ready without one that is not awaited, and goes on without it. `needs` is what must be installed.
+    """
 
     what: str
     port: int
     arguments: Callable[[Options], list[str]]
+    awaited: bool = True
+    needs: str | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        return self.needs is None or find_spec(self.needs) is not None
 
 
 def _broker(options: Options) -> list[str]:
@@ -90,10 +101,15 @@ def _rest(options: Options) -> list[str]:
     return [*_registry(options), "--schema-registry-url", f"http://{options.address('registry')}"]
 
 
+def _console(options: Options) -> list[str]:
+    return [*_registry(options), "--schema-registry", f"http://{options.address('registry')}"]
+
+
 PARTS = {
     "broker": Part("any Kafka client", 9092, _broker),
     "registry": Part("Schema Registry", 8081, _registry),
     "rest": Part("REST Proxy", 8082, _rest),
+    "console": Part("a browser", 9021, _console, awaited=False, needs="nicegui"),
 }
 
 
@@ -102,9 +118,11 @@ def chosen(options: Options) -> list[str]:
     for name in options.only:
         if name not in PARTS:
             raise PlatformError(f"There is no part '{name}'. There are: {', '.join(PARTS)}.")
+        if not PARTS[name].is_installed:
+            raise PlatformError(f"The {name} is not installed: pip install 'moldau[{name}]'.")
     if options.ephemeral and options.data_dir:
         raise PlatformError("--ephemeral has a directory of its own; leave out --data-dir.")
-    named = [name for name in PARTS if name in (options.only or PARTS)]
+    named = [name for name, part in PARTS.items() if name in (options.only or PARTS) and part.is_installed]
     return [name for name in named if name != "broker" or not options.bootstrap_servers]
 
 
@@ -117,13 +135,14 @@ class Running:
     log: Path
     process: subprocess.Popen[bytes]
     since: float
-    address: str = ""
+    address: str
+    is_ready: bool = False
     crashes: int = 0
     again_at: float | None = None
 
     def start_again(self) -> None:
         self.process = _spawn(self.command, self.log)
-        self.since, self.again_at = time.monotonic(), None
+        self.since, self.again_at, self.is_ready = time.monotonic(), None, False
 
 
 def _spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
@@ -161,10 +180,14 @@ class Platform:
                 self.options = replace(self.options, data_dir=home)
             self.make_room(names)
             open_parts.callback(self.stop)
-            for group in (names[:1], names[1:]) if "broker" in names else (names,):
+            awaited = [name for name in names if PARTS[name].awaited]
+            for group in (awaited[:1], awaited[1:]) if "broker" in awaited else (awaited,):
                 started = [self.start(name) for name in group]
                 for part in started:
-                    self.await_ready(part)
+                    self.await_ready(part, START_S)
+            for name in names:
+                if not PARTS[name].awaited:
+                    self.start(name)
             self.changed(self)
             yield self
 
@@ -185,21 +208,22 @@ class Platform:
         command = [sys.executable, "-m", "moldau", name, *where, *more]
         log = self.logs / f"{name}.log"
         keep_small(log)
-        part = Running(name, command, log, _spawn(command, log), time.monotonic())
+        address = f"http://{self.options.address(name)}"
+        part = Running(name, command, log, _spawn(command, log), time.monotonic(), address)
         self.parts.append(part)
         return part
 
-    def await_ready(self, part: Running) -> None:
+    def await_ready(self, part: Running, patience_s: float) -> None:
         assert part.process.stdout is not None
-        readable, _, _ = select.select([part.process.stdout], [], [], START_S)
+        readable, _, _ = select.select([part.process.stdout], [], [], patience_s)
         line = part.process.stdout.readline().decode() if readable else ""
         if not line.startswith("ready "):
             where = self.options.address(part.name)
             raise PlatformError(f"The {part.name} did not start on {where}. Its own words:\n{last_lines(part.log)}")
-        part.address = line.split()[1]
+        part.address, part.is_ready = line.split()[1], True
 
     def look_after(self, until: Callable[[], bool]) -> None:
-        """Start again what has crashed; PlatformError for what does not stay up."""
+        """Start again what has crashed; PlatformError for what does not stay up and is needed."""
         while not until():
             for part in self.parts:
                 self.look_at(part, time.monotonic())
@@ -210,18 +234,37 @@ class Platform:
         if part.again_at is not None:
             if now >= part.again_at:
                 part.start_again()
-                self.await_ready(part)
-                self.tell(f"The {part.name} serves again.")
+                if PARTS[part.name].awaited:
+                    self.await_ready(part, START_S)
+                    self.tell(f"The {part.name} serves again.")
                 self.changed(self)
         elif (code := part.process.poll()) is not None:
             part.crashes = part.crashes + 1 if now - part.since < QUICK_CRASH_S else 1
             if part.crashes > CRASHES:
-                words = last_lines(part.log)
-                raise PlatformError(
-                    f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{words}"
-                )
-            part.again_at = now + (PAUSE_S * 2 ** (part.crashes - 2) if part.crashes > 1 else 0)
-            self.tell(f"The {part.name} ended ({_how(code)}); it is started again.")
+                self.give_up(part, code)
+            else:
+                part.again_at = now + (PAUSE_S * 2 ** (part.crashes - 2) if part.crashes > 1 else 0)
+                self.tell(f"The {part.name} ended ({_how(code)}); it is started again.")
+        elif not part.is_ready:
+            self.note_ready(part)
+
+    def note_ready(self, part: Running) -> None:
+        """See whether a part that nobody awaits has come up."""
+        assert part.process.stdout is not None
+        if select.select([part.process.stdout], [], [], 0)[0]:
+            with contextlib.suppress(PlatformError):  # it has ended, and is looked at next time
+                self.await_ready(part, 0)
+                self.tell(f"The {part.name} serves at {part.address}.")
+
+    def give_up(self, part: Running, code: int) -> None:
+        """A part does not stay up: PlatformError, or a sentence if the others can do without it."""
+        words = (
+            f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{last_lines(part.log)}"
+        )
+        if PARTS[part.name].awaited:
+            raise PlatformError(words)
+        part.again_at = float("inf")
+        self.tell(f"{words}\nThe rest goes on without it.")
 
     def stop(self) -> None:
         """The last that was started goes first: nobody misses what it needs."""

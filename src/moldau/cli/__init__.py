@@ -30,7 +30,7 @@ class Command(NamedTuple):
 RUN, DATA, CLUSTER, SERVE = "The platform", "Data", "The cluster", "Parts of the platform, one by one"
 
 COMMANDS = (
-    Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry and REST Proxy.", RUN),
+    Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry, REST Proxy and console.", RUN),
     Command("status", "moldau.cli.status", "Show platforms that run on this machine.", RUN),
     Command("logs", "moldau.cli.logs", "Show what the parts of a platform write.", RUN),
     Command("down", "moldau.cli.down", "Stop a platform.", RUN),
@@ -56,6 +56,7 @@ COMMANDS = (
     Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", SERVE, quick="moldau.cli.quick_broker"),
     Command("registry", "moldau.cli.registry", "Run a Schema Registry.", SERVE),
     Command("rest", "moldau.cli.rest", "Run a REST Proxy.", SERVE),
+    Command("console", "moldau.cli.console", "Run the web console.", SERVE),
 )
 
 

@@ -21,15 +21,15 @@ from moldau.platform import PARTS, Options, Platform, PlatformError
 EPILOG = """\
 Examples:
 
-$ moldau up  (broker, registry and REST Proxy; data in ./moldau-data)
+$ moldau up  (broker, registry, REST Proxy and console; data in ./moldau-data)
 
-$ moldau up --ephemeral --port-offset 10000  (nothing is kept; 19092, 18081, 18082)
+$ moldau up --ephemeral --port-offset 10000  (nothing is kept; 19092, 18081, 18082, 19021)
 
 $ moldau up --only broker,registry
 
 $ moldau up --config moldau.toml
 
-$ moldau up --bootstrap-servers kafka.example:9092  (registry and REST Proxy of another Kafka)
+$ moldau up --bootstrap-servers kafka.example:9092  (registry, REST Proxy and console of another Kafka)
 """
 
 
@@ -50,9 +50,9 @@ def cli(
 ) -> None:
     """Run the platform on the usual ports of this machine.
 
-    When everything serves it prints a table of addresses, and `ready`. `moldau logs` shows what the parts write,
-    `moldau status` how they are. Ctrl-C, SIGTERM and `moldau down` stop all parts in order; a part that crashes is
-    started again.
+    When everything serves it prints a table of addresses, and `ready`; the console follows a moment later. `moldau
+    logs` shows what the parts write, `moldau status` how they are. Ctrl-C, SIGTERM and `moldau down` stop all parts in
+    order; a part that crashes is started again.
     """
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     asked = tuple(name.strip() for name in only.split(",") if name.strip())
@@ -108,5 +108,6 @@ def refuse_second(options: Options) -> None:
 def _table(platform: Platform) -> Table:
     table = Table("part", "address", "for")
     for part in platform.parts:
-        table.add_row(part.name, part.address, PARTS[part.name].what)
+        coming = "" if part.is_ready else " (coming up)"
+        table.add_row(part.name, part.address, PARTS[part.name].what + coming)
     return table

@@ -69,10 +69,10 @@ def bind(listen: Listen) -> tuple[socket.socket, Listen]:
 class Server(uvicorn.Server):
     """uvicorn on a socket that is bound already, with signals left to whoever runs it."""
 
-    def __init__(self, app: ASGIApp, listen: Listen, settings: ServiceSettings) -> None:
+    def __init__(self, app: ASGIApp, listen: Listen, settings: ServiceSettings, *, lifespan: bool = False) -> None:
         config = uvicorn.Config(
             app,
-            lifespan="off",
+            lifespan="on" if lifespan else "off",
             log_config=None,
             access_log=False,
             server_header=False,
@@ -110,17 +110,19 @@ def tls(settings: ServiceSettings) -> ssl.SSLContext:
 Build = Callable[[Listen], AbstractContextManager[ASGIApp]]
 
 
-def run(listen: Listen, settings: ServiceSettings, build: Build, *, stop_with_stdin: bool = False) -> None:
+def run(
+    listen: Listen, settings: ServiceSettings, build: Build, *, stop_with_stdin: bool = False, lifespan: bool = False
+) -> None:
     """Serve until a signal, or until stdin ends where that was asked for.
 
     `build` gets the address with its port, and gives the application for as long as its context is open; what it
-    raises on the way in comes out here.
+    raises on the way in comes out here. With `lifespan` the application itself is told of its start and its end too.
     """
     import uvloop
 
     bound, listen = bind(listen)
     with bound, build(listen) as app:
-        server = Server(app, listen, settings)
+        server = Server(app, listen, settings, lifespan=lifespan)
         _stop_on(server, stop_with_stdin)
         uvloop.run(_live(server, bound, listen))
 

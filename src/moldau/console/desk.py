@@ -1,0 +1,80 @@
+"""What a page works with: the cluster, the registry, threads to wait in, and whether its user may change anything.
+
+A page never waits for the network itself: `ask` does it in a thread. Whatever changes something goes through `act`,
+which asks first whether this user may, in the server and at that very moment: a button that is not shown is no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from moldau.cli.session import Session
+from moldau.client import Client
+from moldau.console.accounts import Account, Sessions
+from moldau.console.model.problems import Problem, Refused, problem
+from moldau.serdes.registry import Registry
+
+T = TypeVar("T")
+THREADS = 16
+READ_ONLY = "This console is read-only: it was started with --read-only, or your user may only look."
+LOGGED_OUT = "Your session has ended. Load the page again and log in."
+
+
+class Console:
+    """What all pages share, for as long as the console runs."""
+
+    def __init__(self, session: Session, *, read_only: bool = False, sessions: Sessions | None = None) -> None:
+        self.session, self.read_only, self.sessions = session, read_only, sessions
+        self.client = session.client
+        self.threads = ThreadPoolExecutor(THREADS, "console")
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registry as serdes have it; RegistryError where it does not answer."""
+        return self.session.connect_registry()
+
+    def close(self) -> None:
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A user's place at a page: `path` and `query` are of its address."""
+
+    console: Console
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    account: Account | None = None
+    token: str | None = None
+    dark: bool | None = None
+
+    @property
+    def client(self) -> Client:
+        return self.console.client
+
+    @property
+    def may_act(self) -> bool:
+        """Whether to offer what changes something."""
+        return not (self.console.read_only or (self.account is not None and self.account.read_only))
+
+    async def ask(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call what waits for the network, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.console.threads, lambda: function(*arguments))
+
+    async def act(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call what changes something, if this user may now; Refused if not."""
+        if self.console.sessions is not None and self.console.sessions.find(self.token) is None:
+            raise Refused(LOGGED_OUT)
+        if not self.may_act:
+            raise Refused(READ_ONLY)
+        return await self.ask(function, *arguments)
+
+    def problem(self, error: Exception) -> Problem:
+        """An error that was to be expected, as a sentence."""
+        return problem(error, self.console.session.bootstrap_servers, self.console.session.registry_url)

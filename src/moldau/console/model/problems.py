@@ -1,0 +1,51 @@
+"""What went wrong, as a sentence, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moldau.cli.mistakes import Mistake
+from moldau.cli.operations.resets import ResetError
+from moldau.client import ClientError, Error
+from moldau.serdes.context import SerdeError
+from moldau.serdes.registry import RegistryError
+
+AWAY = {Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT, Error.BROKER_NOT_AVAILABLE}
+DENIED = {
+    Error.CLUSTER_AUTHORIZATION_FAILED,
+    Error.TOPIC_AUTHORIZATION_FAILED,
+    Error.GROUP_AUTHORIZATION_FAILED,
+    Error.SASL_AUTHENTICATION_FAILED,
+}
+
+
+class Refused(Exception):
+    """The console itself does not do that: a sentence that says why."""
+
+
+EXPECTED = (ClientError, SerdeError, Refused, Mistake, ResetError)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A sentence, and what to do."""
+
+    sentence: str
+    remedy: str = ""
+
+
+def problem(error: Exception, bootstrap_servers: str, registry_url: str) -> Problem:
+    """An error that was to be expected, for people."""
+    match error:
+        case RegistryError():
+            remedy = f"The rest of the console goes on. Is there a Schema Registry at {registry_url}?"
+            return Problem(str(error), remedy)
+        case ClientError() if error.error in AWAY:
+            return Problem(
+                f"The brokers at {bootstrap_servers} do not answer: {error}",
+                "Start them with `moldau up`, or start the console with --bootstrap-servers. Then try again.",
+            )
+        case ClientError() if error.error in DENIED:
+            return Problem(str(error), "The console's user needs an ACL for that: `moldau acl add` gives one.")
+        case _:
+            return Problem(str(error))

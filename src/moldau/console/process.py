@@ -1,0 +1,76 @@
+"""A console as a process: options, guard, pages and HTTP, put together and taken apart."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from moldau.cli.session import Session
+from moldau.console import accounts
+from moldau.console.desk import Console
+from moldau.console.guard import LOOPBACK, Guard
+from moldau.http import Listen, ServeError, parse_listen, run
+from moldau.settings import HTTP, ServiceSettings, SettingError
+
+LISTEN = "127.0.0.1:9021"
+MISSING = "The console needs NiceGUI, which is not installed: pip install 'moldau[console]'."
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `moldau console` was asked for."""
+
+    listen: str = LISTEN
+    read_only: bool = False
+    users: Path | None = None
+    hosts: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+
+
+def serve(session: Session, options: Options, *, stop_with_stdin: bool = False) -> None:
+    """Run a console until it is told to stop. SettingError or ServeError where it cannot be."""
+    settings = ServiceSettings([HTTP], options.overrides)
+    if settings["authentication.method"] != "NONE":
+        raise SettingError("authentication.method", settings["authentication.method"], "the console has --users FILE")
+    place = parse_listen(options.listen, settings)
+    users = accounts.read(options.users) if options.users else None
+    sessions = None if users is None else accounts.Sessions(users)
+    if sessions is None and place.host not in LOOPBACK and not options.read_only:
+        words = "others than this machine could change everything: give --users FILE, or --read-only"
+        raise SettingError("listen", options.listen, words)
+    run(
+        place,
+        settings,
+        lambda bound: application(session, options, sessions, bound),
+        stop_with_stdin=stop_with_stdin,
+        lifespan=True,
+    )
+
+
+@contextlib.contextmanager
+def application(
+    session: Session, options: Options, sessions: accounts.Sessions | None, listen: Listen
+) -> Iterator[ASGIApp]:
+    """The console, for the length of a `with`."""
+    try:
+        from moldau.console import site
+    except ImportError as error:
+        if (error.name or "").split(".")[0] == "nicegui":
+            raise ServeError(MISSING) from None
+        raise
+    console = Console(session, read_only=options.read_only, sessions=sessions)
+    try:
+        yield Guard(site.application(console), sessions, hosts(listen, options.hosts))
+    finally:
+        console.close()
+
+
+def hosts(listen: Listen, more: tuple[str, ...]) -> frozenset[str] | None:
+    """The names that this console goes by. One that listens everywhere is told, or takes any."""
+    if listen.host in ("0.0.0.0", "::") and not more:
+        return None
+    return frozenset((*LOOPBACK, listen.host.lower(), *(name.lower() for name in more)))
