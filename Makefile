@@ -23,7 +23,7 @@ up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082
 
 test: setup     ## lint, then all tests
 	$(MAKE) --no-print-directory lint
-	$(PY) -m pytest -n 2 --dist loadgroup --ignore=tests/spark
+	$(PY) -m pytest -n 2 --dist worksteal --ignore=tests/spark  # neighbours share what their module starts
 	$(PY) -m pytest tests/spark  # by themselves: one Spark a run, and it takes both cores
 
 lint: setup     ## ruff and pyright

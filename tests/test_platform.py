@@ -141,7 +141,7 @@ def test_a_platform_is_found_read_and_stopped_from_elsewhere(tmp_path: Path, mon
         assert "broker | " in moldau("logs", "broker").stdout
         assert moldau("logs", "nobody").returncode == 1
         assert moldau("down").stdout == f"Stopped {home}.\n"
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()

@@ -14,7 +14,7 @@ import pytest
 from moldau import settings
 from moldau.settings import BROKER, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row, SettingError, rows
 
-pytestmark = [pytest.mark.needs("java", "javac"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac")
 
 SCOPES = (TOPIC, BROKER, GROUP, CLIENT_METRICS, QUOTA, IP)
 # Rows that Kafka keeps outside its definitions, and our own.

@@ -30,11 +30,11 @@ def ports() -> Iterator[tuple[int, int]]:
         assert told is not None
         yield port, int(told[1])
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def ask(port: int, method: str = "GET", path: str = "/metrics") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request(method, path)
     response = connection.getresponse()
     return response.status, response.read().decode()

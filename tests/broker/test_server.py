@@ -118,10 +118,10 @@ class Running:
         async def run() -> Any:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(60)
 
     def eventually(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self.call(condition):
             assert time.monotonic() < deadline, "it did not happen"
             time.sleep(0.005)
@@ -176,7 +176,7 @@ def running(node: EchoNode | None = None, loop: str = "uvloop", **limits: str) -
         try:
             yield Running(node, server, event_loop, port)
         finally:
-            asyncio.run_coroutine_threadsafe(server.stop(), event_loop).result(20)
+            asyncio.run_coroutine_threadsafe(server.stop(), event_loop).result(60)
             event_loop.call_soon_threadsafe(event_loop.stop)
             thread.join()
             event_loop.close()
@@ -482,9 +482,9 @@ def test_stopping_answers_what_waits_and_writes_what_is_left() -> None:
     assert rim.node.stopped
     assert client.read() == b"awake"
     assert client.is_closed()
-    reader.join(20)
+    reader.join(60)
     late.sock.close()
-    sender.join(20)
+    sender.join(60)
 
 
 def test_stopping_waits_for_the_work_beside_the_node() -> None:

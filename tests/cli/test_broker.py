@@ -37,7 +37,7 @@ def started(*arguments: str, **options: object) -> Iterator[tuple[subprocess.Pop
 
 def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> tuple[int, str, str]:
     process.send_signal(number)
-    out, errors = process.communicate(timeout=30)
+    out, errors = process.communicate(timeout=60)
     return process.returncode, out, errors
 
 

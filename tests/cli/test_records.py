@@ -207,7 +207,7 @@ def test_tail_waits_for_more_and_ctrl_c_tells_the_count(moldau: Moldau) -> None:
         moldau.write(topic, "new")
         assert reader.stdout.readline() == b"new\n"
         reader.send_signal(signal.SIGINT)
-        _, errors = reader.communicate(timeout=20)
+        _, errors = reader.communicate(timeout=60)
     finally:
         reader.kill()
     assert reader.returncode == 130 and errors == b"2 records\n"
@@ -221,7 +221,7 @@ def test_a_reader_that_goes_away_is_no_error(moldau: Moldau) -> None:
     reader.stdout.readline()
     reader.stdout.close()
     assert reader.stderr.read() == b""
-    assert reader.wait(20) == 141
+    assert reader.wait(60) == 141
     reader.stderr.close()
 
 
@@ -235,7 +235,7 @@ def test_ctrl_c_writes_what_was_typed(moldau: Moldau) -> None:
         eventually(lambda: moldau.read(topic) == ["typed"], 20, "the record")
         writer.send_signal(signal.SIGINT)
         time.sleep(0.1)
-        _, errors = writer.communicate(timeout=20)
+        _, errors = writer.communicate(timeout=60)
     finally:
         writer.kill()
     assert writer.returncode == 130 and errors == b"1 records written\n"

@@ -32,7 +32,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apache]:
         yield kafka
 
 
-APACHE = pytest.param("apache", marks=[pytest.mark.needs("java", "kafka-jars"), pytest.mark.xdist_group("apache")])
+APACHE = pytest.param("apache", marks=pytest.mark.needs("java", "kafka-jars"))
 
 
 @pytest.fixture(scope="session", params=["moldau", APACHE])

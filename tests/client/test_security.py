@@ -13,7 +13,7 @@ from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.client.apache import USER, Apache
 
-pytestmark = [pytest.mark.needs("java", "kafka-jars"), pytest.mark.xdist_group("apache")]
+pytestmark = pytest.mark.needs("java", "kafka-jars")
 OAUTH = {"sasl.mechanism": "OAUTHBEARER", "sasl.username": None, "sasl.password": None}
 UNSIGNED = {**OAUTH, "enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": f"principal={USER}"}
 

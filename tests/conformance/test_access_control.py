@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
 from moldau.testing import Broker, broker
 from tests.conformance.java_tools import Tools
 
-WAIT = 20
+WAIT = 120
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -114,7 +114,6 @@ def test_confluent_kafka_alters_and_describes_scram_credentials(admin: AdminClie
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_kafka_acls_adds_lists_and_removes_entries(run: Tools) -> None:
     producer = ["--producer", "--topic", "orders", "--allow-principal", "User:ada"]
     run("kafka-acls", "--add", *producer)
@@ -145,7 +144,6 @@ def test_kafka_acls_adds_lists_and_removes_entries(run: Tools) -> None:
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_kafka_configs_keeps_scram_credentials_of_users(run: Tools) -> None:
     user = ["--entity-type", "users", "--entity-name", "grace"]
     run("kafka-configs", "--alter", *user, "--add-config", "SCRAM-SHA-512=[iterations=8192,password=secret]")
@@ -156,7 +154,6 @@ def test_kafka_configs_keeps_scram_credentials_of_users(run: Tools) -> None:
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_kafka_configs_is_refused_without_the_cluster(run: Tools, admin: AdminClient) -> None:
     cluster = ["--cluster", "--deny-principal", "User:ANONYMOUS", "--operation", "DescribeConfigs"]
     keep = ["--cluster", "--allow-principal", "User:ANONYMOUS", "--operation", "Alter"]

@@ -32,7 +32,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-WAIT = 20
+WAIT = 120
 MakeTopic = Callable[..., str]
 
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-WAIT = 40
+WAIT = 120
 MakeTopic = Callable[..., str]
 Join = Callable[..., Consumer]
 

@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.conformance.java_tools import Output, Tools, alone
 
-pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac", "kafka-jars")
 
-WAIT = 40
+WAIT = 120
 HOUR_MS = 3_600_000
 MakeTopic = Callable[..., str]
 Offsets = dict[str, int]

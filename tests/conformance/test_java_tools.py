@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.java_tools import Tools
 
-pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac", "kafka-jars")
 
 MakeTopic = Callable[..., str]
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests import needs
 
-pytestmark = [pytest.mark.needs("go", "kadm"), pytest.mark.xdist_group("kadm")]
+pytestmark = pytest.mark.needs("go", "kadm")
 
 
 @pytest.fixture(scope="module")

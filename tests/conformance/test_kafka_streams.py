@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.java_tools import Tools
 from tests.crash.word_count import Trial
 
-pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac", "kafka-jars")
 
 GROUP = ["--group", "word-count"]
 INTERNAL = {"word-count-words-repartition", "word-count-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"}

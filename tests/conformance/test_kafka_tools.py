@@ -13,7 +13,7 @@ from tests.conformance.java_tools import Tools
 from tests.conformance.kafka_tools.cases import CASES, Case
 from tests.conformance.kafka_tools.compare import Scene, differences, scene
 
-pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac", "kafka-jars")
 
 PROGRAM = """
 import org.apache.kafka.common.protocol.Errors;

@@ -18,7 +18,7 @@ from moldau.wire import messages as m
 from moldau.wire.records import Record, build
 from tests.conformance.java_tools import FLAGS, MAIN, Tools
 
-pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac", "kafka-jars")
 
 QUICK = {"group.share.heartbeat.interval.ms": "1000", "group.share.min.heartbeat.interval.ms": "1000"}
 PATIENCE_S = 90.0

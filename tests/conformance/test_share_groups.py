@@ -14,10 +14,10 @@ from moldau.broker.call import call
 from moldau.wire import messages as m
 from tests.conformance.java_tools import Tools
 
-pytestmark = [pytest.mark.needs("java", "javac", "kafka-jars"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "javac", "kafka-jars")
 
 MakeTopic = Callable[..., str]
-TOOL, WAIT = "kafka-share-groups", 20
+TOOL, WAIT = "kafka-share-groups", 120
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ class Taking:
         return f"127.0.0.1:{self.port}"
 
     def count(self, name: str) -> float:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/metrics", timeout=60) as answer:
             found = re.search(rf"^{name} (\S+)$", answer.read().decode(), re.MULTILINE)
         assert found, name
         return float(found[1])
@@ -58,7 +58,7 @@ def taking() -> Iterator[Taking]:
         assert not call(("127.0.0.1", port), m.IncrementalAlterConfigsRequest([resource]), 1).responses[0].error_code
         yield Taking(port, int(told[1]))
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def test_librdkafka_pushes_its_metrics(taking: Taking) -> None:
@@ -71,7 +71,6 @@ def test_librdkafka_pushes_its_metrics(taking: Taking) -> None:
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_javas_clients_push_at_least_when_they_end(taking: Taking, jvm: subprocess.Popen[str]) -> None:
     before = taking.pushes()
     load = ["--num-records", "1000", "--record-size", "10", "--throughput", "1000"]

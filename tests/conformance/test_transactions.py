@@ -21,7 +21,7 @@ from moldau.wire import messages as m
 from moldau.wire.records import Record, build
 from tests.conformance.java_tools import Tools
 
-WAIT = 20
+WAIT = 120
 MakeTopic = Callable[..., str]
 
 
@@ -191,7 +191,6 @@ def table(run: Tools, *arguments: str) -> list[list[str]]:
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_the_performance_tool_writes_in_transactions(
     run: Tools, bootstrap: str, topic: str, fresh_name: Callable[[str], str]
 ) -> None:
@@ -206,7 +205,6 @@ def test_the_performance_tool_writes_in_transactions(
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_the_message_copier_copies(
     run: Tools, bootstrap: str, new_topic: MakeTopic, fresh_name: Callable[[str], str]
 ) -> None:
@@ -243,7 +241,6 @@ def hang(bootstrap: str, topic: str, name: str, age_ms: int) -> tuple[int, int]:
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 def test_a_hanging_transaction_is_found_and_aborted_by_the_tool(
     run: Tools, bootstrap: str, topic: str, fresh_name: Callable[[str], str]
 ) -> None:

@@ -8,7 +8,6 @@ from tests.crash.word_count import PROTOCOLS, Trial
 
 
 @pytest.mark.needs("java", "javac", "kafka-jars")
-@pytest.mark.xdist_group("java")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_words_are_counted_once_through_kill_9(protocol: str, kafka_libs: Path):
     with Trial(kafka_libs, protocol) as trial:

@@ -96,7 +96,7 @@ class Trial:
         """Ask it to close, which it does by itself when nobody holds its stdin."""
         assert self.application.stdin is not None
         self.application.stdin.close()
-        self.application.wait(30)
+        self.application.wait(60)
 
     def start_anew(self) -> None:
         """Start the application without its local state, which must then count everything again."""

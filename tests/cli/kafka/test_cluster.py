@@ -203,7 +203,7 @@ def test_a_broker_is_started_by_kafkas_command_and_keeps_what_storage_wrote(tmp_
             assert lines[0] == f"ClusterId:              {cluster}"
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
 
 
 def test_brokers_to_stop_are_found_among_processes() -> None:

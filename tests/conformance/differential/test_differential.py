@@ -24,7 +24,6 @@ def brokers(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.needs("java", "kafka-jars")
-@pytest.mark.xdist_group("differential")
 @pytest.mark.parametrize("script", PLAYED, ids=lambda script: script.name)
 def test_both_answer_alike(brokers: tuple[Target, Target], script: Script) -> None:
     judgement = play(script, *brokers)

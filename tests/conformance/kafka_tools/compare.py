@@ -18,7 +18,7 @@ from tests.cli.kafka import running as ours
 from tests.conformance.java_tools import Tools
 from tests.conformance.kafka_tools.cases import NUMBERS, SORTED, Case
 
-WAIT_S = 40
+WAIT_S = 120
 FIRST_MS = 1_700_000_000_000
 SIDES = ("java", "ours")
 # Lines of a log, and of a trace: only Java has them.

@@ -10,7 +10,7 @@ from tests.streams.judge.jvm import BRIEF, Kafka, kafka_streams
 from tests.streams.judge.topologies import TOPOLOGIES
 from tests.streams.judge.trial import IN_MEMORY, described_otherwise, trial
 
-pytestmark = [pytest.mark.needs("java", "streams-judge"), pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.needs("java", "streams-judge")
 EXAMPLES = 6
 SEED = 7
 
