@@ -87,8 +87,8 @@ def test_all_parts_serve_come_back_after_a_crash_and_go_with_the_platform() -> N
         assert set(parts) == set(PARTS)
         for name in ("broker", "registry"):
             os.kill(parts[name], signal.SIGKILL)
-            eventually(lambda name=name: children(process.pid).get(name, parts[name]) != parts[name], 30)
-        eventually(lambda: answers(f"{registry}/subjects/s/versions/1"), 30, "the registry's return")
+            eventually(lambda name=name: children(process.pid).get(name, parts[name]) != parts[name])
+        eventually(lambda: answers(f"{registry}/subjects/s/versions/1"), what="the registry's return")
         again = httpx.post(f"{rest}/topics/t", content='{"records":[{"value":2}]}', headers=V2, timeout=60)
         assert again.json()["offsets"][0]["offset"] == 1, "what the broker had is still there"
         eventually(lambda: answers(f"http://127.0.0.1:{PARTS['console'].port + offset}/"), 120, "the console")
@@ -102,7 +102,7 @@ def test_parts_end_with_a_platform_that_is_killed() -> None:
     with platform() as (process, _):
         left = children(process.pid)
         process.kill()
-        eventually(lambda: not [pid for pid in left.values() if Path(f"/proc/{pid}").exists()], 60, "the end of all")
+        eventually(lambda: not [pid for pid in left.values() if Path(f"/proc/{pid}").exists()], what="the end of all")
 
 
 def test_a_taken_port_is_told_with_who_has_it_and_what_to_do() -> None:

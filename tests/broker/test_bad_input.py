@@ -276,7 +276,7 @@ def test_a_client_that_never_reads_costs_little_and_is_closed_in_the_end() -> No
             assert resident_mb(kafka) < before + 30
             with connect(kafka) as other:
                 ping(other)
-            eventually(lambda: open_sockets(kafka) == 0, 20, "the end of the deaf connections")
+            eventually(lambda: open_sockets(kafka) == 0, what="the end of the deaf connections")
 
 
 def open_sockets(kafka: Broker) -> int:

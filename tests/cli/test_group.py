@@ -29,7 +29,7 @@ def member(cluster: Broker, billing: tuple[str, str]) -> Iterator[Consumer]:
     group, topic = billing
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "client.id": "live"})
     consumer.subscribe([topic])
-    eventually(lambda: consumer.poll(0.1) or consumer.assignment(), 30, "the assignment")
+    eventually(lambda: consumer.poll(0.1) or consumer.assignment(), what="the assignment")
     yield consumer
     consumer.close()
 

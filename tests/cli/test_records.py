@@ -232,7 +232,7 @@ def test_ctrl_c_writes_what_was_typed(moldau: Moldau) -> None:
         assert writer.stdin is not None
         writer.stdin.write(b"typed\n")
         writer.stdin.flush()
-        eventually(lambda: moldau.read(topic) == ["typed"], 20, "the record")
+        eventually(lambda: moldau.read(topic) == ["typed"], what="the record")
         writer.send_signal(signal.SIGINT)
         time.sleep(0.1)
         _, errors = writer.communicate(timeout=60)

@@ -57,7 +57,7 @@ def join(client: Client, request: pytest.FixtureRequest) -> Iterator[Callable[..
 
 
 def told(members: Sequence[Member], names: Sequence[str]) -> None:
-    eventually(lambda: all(members_told(one.generation) == sorted(names) for one in members), 30.0, "the rebalance")
+    eventually(lambda: all(members_told(one.generation) == sorted(names) for one in members), what="the rebalance")
 
 
 def test_members_find_each_other_and_one_leads(join: Callable[..., Member]) -> None:
@@ -133,7 +133,7 @@ def test_a_static_member_comes_back_as_itself(join: Callable[..., Member], clien
     before = first.generation
     first.close()
     again = join("a", instance_id="one")
-    eventually(lambda: again.generation, 30.0)
+    eventually(lambda: again.generation)
     assert before and again.generation and members_told(again.generation) == ["a", "b"]
     described = client.send(m.DescribeGroupsRequest(groups=[first.group_id]), group(first.group_id)).groups[0]
     assert len(described.members) == 2
@@ -143,8 +143,8 @@ def test_a_static_member_that_is_replaced_is_fenced(join: Callable[..., Member])
     first = join("a", instance_id="one")
     told([first], "a")
     second = join("a", instance_id="one")
-    eventually(lambda: second.generation, 30.0)
-    failure = eventually(lambda: first.failure, 30.0)
+    eventually(lambda: second.generation)
+    failure = eventually(lambda: first.failure)
     assert isinstance(failure, ClientError) and failure.error is Error.FENCED_INSTANCE_ID
     with pytest.raises(ClientError):
         first.poll()
@@ -181,7 +181,7 @@ def test_a_member_thrown_out_comes_back(join: Callable[..., Member], client: Cli
     assert member.generation
     row = m.LeaveGroupRequest_MemberIdentity(member.generation.member_id)
     client.send(m.LeaveGroupRequest(member.group_id, members=[row]), group(member.group_id))
-    eventually(lambda: len(diary.lines) == 3, 30.0)
+    eventually(lambda: len(diary.lines) == 3)
     assert [kind for kind, _ in diary.lines] == ["assigned", "lost", "assigned"]
 
 
@@ -217,7 +217,7 @@ def test_a_broken_callback_ends_the_member_and_is_told(join: Callable[..., Membe
         raise RuntimeError("a fault of the caller")
 
     member = join("a", on_assigned=broken)
-    assert isinstance(eventually(lambda: member.failure, 30.0), RuntimeError)
+    assert isinstance(eventually(lambda: member.failure), RuntimeError)
 
 
 def test_a_member_whose_group_is_silent_counts_itself_out() -> None:

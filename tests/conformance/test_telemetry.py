@@ -66,7 +66,7 @@ def test_librdkafka_pushes_its_metrics(taking: Taking) -> None:
     producer = Producer({"bootstrap.servers": taking.bootstrap})
     producer.produce("t", b"v")
     assert producer.flush(20) == 0
-    eventually(lambda: taking.pushes() >= before + 2, 20, "a second push")
+    eventually(lambda: taking.pushes() >= before + 2, what="a second push")
     assert taking.count("moldau_telemetry_bytes_total") > 0 and taking.count("moldau_telemetry_clients") >= 1
 
 

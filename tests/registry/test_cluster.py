@@ -66,7 +66,7 @@ def test_another_takes_over_when_the_leader_stops_or_dies(registry_broker: Broke
             getattr(leader, end)()
             schema = record("x:int", name=f"After_{end}")
             survivor = registries[-1]
-            eventually(lambda: isinstance(survivor.post(f"/subjects/{end}/versions", body(schema)), dict), 30.0)  # noqa: B023
+            eventually(lambda: isinstance(survivor.post(f"/subjects/{end}/versions", body(schema)), dict))  # noqa: B023
             ids.append(survivor.register(end, schema))
         assert ids == [1, 2, 3]
         assert registries[0].get("/subjects") == ["kill", "s", "stop"]
@@ -180,7 +180,7 @@ def test_no_write_that_was_acknowledged_is_lost_when_the_leader_is_killed(regist
         eventually(lambda: len(given) > 20)
         leader.service.process.kill()
         before = len(given)
-        eventually(lambda: len(given) > before + 20, 30.0)
+        eventually(lambda: len(given) > before + 20)
     finally:
         going.set()
         for thread in threads:

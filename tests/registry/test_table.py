@@ -223,7 +223,7 @@ def without_the_store(method: str, path: str, given: Any) -> Callable[[Broker], 
             with standing_still(own):
                 found = registry.ask(method, path, given)
                 assert registry.get("/subjects") == ["a"]
-            eventually(lambda: isinstance(registry.post("/subjects/b/versions", body('"int"')), dict), 30.0)
+            eventually(lambda: isinstance(registry.post("/subjects/b/versions", body('"int"')), dict))
         return found
 
     return refused

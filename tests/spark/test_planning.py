@@ -94,6 +94,11 @@ def test_a_limit_is_kept_but_no_partition_starves(
     assert sum(there.values()) > most or end == latest
 
 
+def test_the_limit_is_shared_out_in_the_proportion_of_what_waits() -> None:
+    latest = Position({("a", 0): 901, ("a", 1): 101})
+    assert limited(Position({}), latest, 102).offsets == {("a", 0): 91, ("a", 1): 11}
+
+
 def test_a_target_holds_back_what_came_later() -> None:
     target = Position({("a", 0): 5, ("b", 0): 2}, {"b": "old"})
     now = Position({("a", 0): 9, ("a", 1): 4, ("b", 0): 7}, {"b": "new"})

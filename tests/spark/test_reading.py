@@ -249,6 +249,6 @@ def test_ranges_that_compaction_left_empty_come_to_their_end(kafka: Broker) -> N
         mine.put(topic, Record(timestamp=number * 10_000, key=b"k", value=str(number).encode()))
     query = Query(kafka.bootstrap_servers, topic)
     start, after = {topic: {"0": 0}}, {topic: {"0": 10}}
-    eventually(lambda: query.rows(start, after) == [], 60, "compaction")
+    eventually(lambda: query.rows(start, after) == [], what="compaction")
     assert values(query.now())[-1:] == ["19"]
     mine.client.close()

@@ -62,14 +62,12 @@ def test_a_running_query_finds_new_topics_and_tells_its_lag(
     writer = stream.writeStream.foreachBatch(lambda batch, number: rows.extend(batch.collect()))
     query = writer.option("checkpointLocation", checkpoint).start()
     try:
-        eventually(lambda: values(rows) == ["a"], 30, "the first topic")
+        eventually(lambda: values(rows) == ["a"], what="the first topic")
         second = cluster.topic(1, name=f"{prefix}-new")
         cluster.put(second, "b")
-        eventually(lambda: values(rows) == ["a", "b"], 30, "the second topic")
-        progress = eventually(
-            lambda: query.lastProgress and query.lastProgress["numInputRows"] and query.lastProgress, 10
-        )
-        assert lag(progress["sources"][0]) == {(first, 0): 0, (second, 0): 0}
+        eventually(lambda: values(rows) == ["a", "b"], what="the second topic")
+        read = {(first, 0): 0, (second, 0): 0}
+        eventually(lambda: lag(query.lastProgress["sources"][0]) == read, what="progress that knows of both")
     finally:
         query.stop()
 
@@ -82,7 +80,7 @@ def test_progress_is_in_the_group_when_a_batch_is_done(spark: SparkSession, clus
     writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
     query = writer.trigger(processingTime="1 hour").start()
     try:
-        eventually(lambda: cluster.committed(f"g-{topic}") == {(topic, 0): 2}, 60, "the offsets of the group")
+        eventually(lambda: cluster.committed(f"g-{topic}") == {(topic, 0): 2}, what="the offsets of the group")
     finally:
         query.stop()
 

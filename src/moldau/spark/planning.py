@@ -142,15 +142,14 @@ def waiting(start: Position, latest: Position) -> dict[TopicPartition, int]:
 
 
 def limited(start: Position, latest: Position, most: int) -> Position:
-    """At most so many offsets, shared out in the proportion of what is waiting; a partition with any gets one."""
+    """At most so many offsets: one for each partition that has any, the rest in the proportion of what is waiting."""
     sizes = waiting(start, latest)
-    total = sum(sizes.values())
+    total, rest = sum(sizes.values()), max(0, most - len(sizes))
     if total <= most:
         return latest
-    offsets = {
-        one: start.start_of(one, latest) + min(sizes[one], max(1, most * sizes[one] // total)) if one in sizes else end
-        for one, end in latest.offsets.items()
-    }
+    offsets = dict(latest.offsets)
+    for one, size in sizes.items():
+        offsets[one] = start.start_of(one, latest) + 1 + rest * (size - 1) // max(1, total - len(sizes))
     return Position(offsets, latest.ids, latest.cut)
 
 

@@ -188,7 +188,7 @@ def broker(
         started.close()
 
 
-def eventually(condition: Callable[[], Any], timeout_s: float = 10.0, what: str = "it") -> Any:
+def eventually(condition: Callable[[], Any], timeout_s: float = 150.0, what: str = "it") -> Any:
     """Poll until the condition gives something true, and return that."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
