@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from pathlib import Path
 
 import pytest
 
-from moldau.client import CONTROLLER, Client, check
+from moldau.client import CONTROLLER, Client, Record, build, check, produce
 from moldau.client import messages as m
 
 from .running import Moldau
@@ -58,3 +60,64 @@ def test_a_reset_takes_state_and_changelogs_and_leaves_the_rest(moldau: Moldau, 
     left = client.refresh(None).topics.keys() & set(names)
     assert left == {"app-other", "application-counts-changelog"}
     client.close()
+
+
+STORES = """
+from moldau.streams import Long, StreamsBuilder, String, TimeWindows
+
+builder = StreamsBuilder("asked-%s", {"default.key.serde": "string", "default.value.serde": "string"})
+clicks = builder.stream("clicks").group_by_key()
+clicks.count(store="counts")
+clicks.windowed_by(TimeWindows.of("1 minute", grace="1 day")).count(store="minutes")
+"""
+
+
+@pytest.fixture
+def asked(moldau: Moldau, tmp_path: Path) -> tuple[str, str]:
+    """A file, and its application's id; what it counts is in its changelogs."""
+    identity = uuid.uuid4().hex[:8]
+    path = tmp_path / "stores.py"
+    path.write_text(STORES % identity)
+    client = Client({"bootstrap.servers": moldau.servers})
+    two = (2).to_bytes(8, "big")
+    rows = {"counts": [Record(timestamp=5, key=b"ann", value=two), Record(timestamp=6, key=b"bob", value=two)]}
+    rows["minutes"] = [Record(timestamp=60_001, key=b"ann" + (60_000).to_bytes(8, "big") + bytes(4), value=two)]
+    for store, records in rows.items():
+        topic = f"asked-{identity}-{store}-changelog"
+        new = [m.CreateTopicsRequest_CreatableTopic(topic, 1, 1)]
+        check(client.send(m.CreateTopicsRequest(new, timeout_ms=10_000), to=CONTROLLER))
+        produce(client, topic, 0, build(records))
+    client.close()
+    return str(path), f"asked-{identity}"
+
+
+def test_the_stores_of_a_file_are_asked(moldau: Moldau, asked: tuple[str, str]) -> None:
+    file, _ = asked
+    found = json.loads(moldau("streams", "query", file, "counts", "ann", "-o", "json"))
+    assert found == [{"key": "ann", "value": 2, "timestamp": 5}]
+    assert len(json.loads(moldau("streams", "query", file, "counts", "-o", "json"))) == 2
+    found = json.loads(moldau("streams", "query", file, "minutes", "ann", "--start", "1", "-o", "json"))
+    assert [row["window_start"] for row in found] == [60_000]
+    found = json.loads(moldau("streams", "query", file, "--sql", "select sum(value) as n from counts", "-o", "json"))
+    assert found == [{"n": 4}]
+    assert len(json.loads(moldau("streams", "query", file, "counts", "--at", "0:1", "-o", "json"))) == 1
+
+
+def test_a_store_is_asked_by_the_id_of_its_application(moldau: Moldau, asked: tuple[str, str]) -> None:
+    _, identity = asked
+    long = ("--value-format", "long", "-o", "json")
+    found = json.loads(moldau("streams", "query", identity, "counts", "--prefix", "b", *long))
+    assert found == [{"key": "bob", "value": 2, "timestamp": 6}]
+    kind = ("--kind", "window", "--window-size", "60000")
+    found = json.loads(moldau("streams", "query", identity, "minutes", "ann", *kind, *long))
+    assert [row["window_end"] for row in found] == [120_000]
+    assert json.loads(moldau("streams", "query", identity, "counts", "nobody", *long)) == []
+
+
+def test_what_cannot_be_asked_is_told(moldau: Moldau, asked: tuple[str, str]) -> None:
+    file, identity = asked
+    assert "Name a store" in moldau.run("streams", "query", file).err
+    assert "has no store none" in moldau.run("streams", "query", file, "none").err
+    assert "needs a Python file" in moldau.run("streams", "query", identity, "--sql", "select 1").err
+    assert "does not answer" in moldau.run("streams", "query", "http://127.0.0.1:1", "counts").err
+    assert "is not known" in moldau.run("streams", "query", identity, "counts", "--value-format", "none").err

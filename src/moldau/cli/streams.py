@@ -1,4 +1,4 @@
-"""`moldau streams`: applications of the streams DSL, run from a Python file, shown, and begun anew."""
+"""`moldau streams`: applications of the streams DSL, run from a Python file, shown, asked, and begun anew."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from moldau.cli.mistakes import Mistake
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
+from moldau.cli.stores import Kind, by_id, of_views, over_http
 from moldau.cli.verbs import Sure, noun, verb
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ STATE_DIR = "moldau-state"
 FROZEN = "moldau-streams.json"  # what shows that a folder is an application's
 CHANGELOG = "-changelog"
 File = Annotated[str, typer.Argument(help="A Python file that makes a StreamsBuilder.")]
+LIMIT = 1000
 State = Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is (the setting state.dir).")]
 
 
@@ -40,6 +42,62 @@ def run(session: Session, file: File) -> None:
 def describe(session: Session, file: File) -> None:
     """Show an application's topology, in the form of Kafka Streams."""
     print(builder_of(file).describe(), end="")
+
+
+@verb(
+    cli,
+    "query",
+    (
+        "moldau streams query app.py counts apple",
+        "moldau streams query http://localhost:7070 counts --prefix a",
+        "moldau streams query word-count counts apple --value-format long",
+        "moldau streams query app.py per-minute ann --start 1700000000000",
+        'moldau streams query app.py --sql "select key, value from counts order by value desc limit 3"',
+    ),
+)
+def query(
+    session: Session,
+    application: Annotated[
+        str, typer.Argument(help="A Python file that makes a StreamsBuilder, the URL of application.server, or an id.")
+    ],
+    store: Annotated[str, typer.Argument(help="The store.")] = "",
+    key: Annotated[str, typer.Argument(help="A key; none for all of them.")] = "",
+    sql: Annotated[str, typer.Option("--sql", help="A query over the stores, in DuckDB's words.")] = "",
+    low: Annotated[str, typer.Option("--from", metavar="KEY", help="The first key of a range.")] = "",
+    high: Annotated[str, typer.Option("--to", metavar="KEY", help="The last key of a range.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", help="What keys begin with.")] = "",
+    start: Annotated[str, typer.Option("--start", metavar="MS", help="The earliest time of windows.")] = "",
+    end: Annotated[str, typer.Option("--end", metavar="MS", help="The latest time of windows.")] = "",
+    as_of: Annotated[str, typer.Option("--as-of", metavar="MS", help="A time, for a versioned store.")] = "",
+    at: Annotated[str, typer.Option("--at", metavar="P:OFFSET,...", help="The store as it was at offsets.")] = "",
+    at_least: Annotated[
+        str, typer.Option("--at-least", metavar="P:OFFSET,...", help="Wait until the view is there, or 'latest'.")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", help="The most entries.", min=1, max=10_000)] = LIMIT,
+    kind: Annotated[Kind, typer.Option("--kind", help="What the store is, of an application given by its id.")] = (
+        Kind.key_value
+    ),
+    window_size: Annotated[int, typer.Option("--window-size", metavar="MS", help="Of windows; as --kind.")] = 0,
+    key_format: Annotated[str, typer.Option("--key-format", help="How keys are written; as --kind.")] = "string",
+    value_format: Annotated[str, typer.Option("--value-format", help="How values are; as --kind.")] = "string",
+) -> None:
+    """Look keys, ranges and windows up in the stores of an application, which need not run here: a file or an id is
+    answered from its changelogs, a URL by the application itself.
+    """
+    asked = {"from": low, "to": high, "prefix": prefix, "start": start, "end": end, "as_of": as_of, "at": at}
+    asked = {name: text for name, text in {**asked, "at_least": at_least, "limit": str(limit)}.items() if text}
+    if bool(sql) == bool(store):
+        raise Mistake("Name a store, or give a query with --sql.")
+    if application.startswith(("http://", "https://")):
+        found = over_http(application, store, key, sql, asked)
+    elif application.endswith(".py"):
+        served = builder_of(application).stores({**session.settings, "bootstrap.servers": session.bootstrap_servers})
+        found = of_views(served, store, key, sql, asked)
+    else:
+        served = by_id(session, application, store, kind, window_size, (key_format, value_format))
+        found = of_views(served, store, key, sql, asked)
+    rows = found if isinstance(found, list) else [found]
+    session.show(rows, empty="There is nothing.")
 
 
 @verb(cli, "reset", ("moldau streams reset word-count", "moldau streams reset word-count --state-dir /srv/state --yes"))

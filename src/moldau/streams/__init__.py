@@ -14,6 +14,7 @@ from .driver import TopologyTestDriver
 from .global_table import GlobalKTable
 from .grouped import KGroupedStream
 from .grouped_table import KGroupedTable
+from .kafka_streams import KafkaStreams
 from .serdes import (
     UUID,
     Avro,
@@ -69,6 +70,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KafkaStreams",
     "Long",
     "Metadata",
     "Protobuf",

@@ -12,7 +12,8 @@ from moldau.operators.context import TopologyError
 from moldau.plan.conveyor import start as conveyor
 from moldau.plan.conveyor.start import Application
 
-from .settings import execution
+from .serving import serving
+from .settings import client_settings, execution, whole
 from .topology import Topology
 from .tuning import check
 
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-BOOTSTRAP = "localhost:9092"
 STATE_DIR = "moldau-state"
 GUARANTEES = {"exactly_once_v2": True, "exactly_once": True, "at_least_once": False}
 INTERVAL_MS = {True: 100, False: 30_000}  # Kafka's defaults of commit.interval.ms, with exactly_once_v2 and without
-CLIENT_PREFIXES = ("ssl.", "sasl.")
-CLIENT_NAMES = ("bootstrap.servers", "client.id", "security.protocol")
 OF_CLIENTS = ("consumer.", "main.consumer.")
 OFFSET_RESET = "auto.offset.reset"
 BATCH_RECORDS = "spark.maxOffsetsPerTrigger"
@@ -54,23 +52,6 @@ def application(topology: Topology, settings: Mapping[str, Any] | None = None) -
     )
 
 
-def whole(settings: Mapping[str, Any], name: str, default: int) -> int:
-    given = settings.get(name, default)
-    try:
-        found = int(given)
-    except (TypeError, ValueError):
-        found = -1
-    if found < 0:
-        raise TopologyError(f"{name} is {given!r}: it must be a whole number, 0 or more")
-    return found
-
-
-def client_settings(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What clients are told: where the cluster is, and how one is let in."""
-    own = {name: value for name, value in settings.items() if name in CLIENT_NAMES or name.startswith(CLIENT_PREFIXES)}
-    return {"bootstrap.servers": BOOTSTRAP, **{name: str(value) for name, value in own.items()}}
-
-
 def offset_reset(settings: Mapping[str, Any]) -> str:
     """Where an application begins that never ran: Kafka Streams' default is the beginning."""
     names = (OFFSET_RESET, *(prefix + OFFSET_RESET for prefix in OF_CLIENTS))
@@ -91,7 +72,8 @@ def start(
 def run(topology: Topology, settings: Mapping[str, Any] | None = None, spark: SparkSession | None = None) -> None:
     """Runs the application until SIGTERM or SIGINT; it is started again after a failure that may pass."""
     made = application(topology, settings)
-    conveyor.run(made, spark or session_of(made, settings, topology))
+    with serving(topology, settings):
+        conveyor.run(made, spark or session_of(made, settings, topology))
 
 
 def session_of(made: Application, settings: Mapping[str, Any] | None, topology: Topology) -> SparkSession:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from moldau.operators.context import TopologyError
 from moldau.operators.stores.spec import StoreSpec
@@ -23,6 +23,13 @@ from .stream import KStream
 from .table import KTable
 from .topology import Topology
 from .tuning import check, reuses_source_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from moldau.views.served import Served
+
+    from .kafka_streams import KafkaStreams
 
 Reading = dict[str, Any]  # how a topic is read
 _looking: list[bool] = []  # not empty while somebody only wants to see what a file builds
@@ -156,6 +163,18 @@ class StreamsBuilder:
         from .application import run
 
         run(self.build(), settings)
+
+    def start(self, settings: Mapping[str, Any] | None = None, *, spark: SparkSession | None = None) -> KafkaStreams:
+        """The application at work in the background, with stores that can be asked."""
+        from .kafka_streams import KafkaStreams
+
+        return KafkaStreams(self, settings, spark=spark).start()
+
+    def stores(self, settings: Mapping[str, Any] | None = None) -> Served:
+        """The application's stores, to be asked wherever it runs: they are read from its changelogs."""
+        from .serving import served
+
+        return served(self.build(), settings)
 
     def build(self) -> Topology:
         return self.graph.topology()

@@ -16,6 +16,9 @@ from .topology import extractor
 
 log = logging.getLogger(__name__)
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+BOOTSTRAP = "localhost:9092"
+CLIENT_PREFIXES = ("ssl.", "sasl.")
+CLIENT_NAMES = ("bootstrap.servers", "client.id", "security.protocol")
 CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
 DECISIONS: dict[str, Decision] = {
     "fail": "fail",
@@ -78,3 +81,20 @@ def named_decision(given: Any, name: str) -> Decision:
     if short not in DECISIONS:
         raise TopologyError(f"{name} is {given!r}: it must be a function, 'fail' or 'continue'")
     return DECISIONS[short]
+
+
+def whole(settings: Mapping[str, Any], name: str, default: int) -> int:
+    given = settings.get(name, default)
+    try:
+        found = int(given)
+    except (TypeError, ValueError):
+        found = -1
+    if found < 0:
+        raise TopologyError(f"{name} is {given!r}: it must be a whole number, 0 or more")
+    return found
+
+
+def client_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What clients are told: where the cluster is, and how one is let in."""
+    own = {name: value for name, value in settings.items() if name in CLIENT_NAMES or name.startswith(CLIENT_PREFIXES)}
+    return {"bootstrap.servers": BOOTSTRAP, **{name: str(value) for name, value in own.items()}}

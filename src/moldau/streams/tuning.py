@@ -18,7 +18,7 @@ USED = frozenset((
     "statestore.cache.max.bytes", "cache.max.bytes.buffering", "max.task.idle.ms", "state.dir", "application.server",
     "topology.optimization", "replication.factor", "schema.registry.url", "ensure.explicit.internal.resource.naming",
     "windowstore.changelog.additional.retention.ms", "security.protocol", "dsl.store.suppliers.class",
-    "default.dsl.store",
+    "default.dsl.store", "views.max.bytes", "views.history",
 ))  # fmt: skip
 INERT = {
     "num.standby.replicas": "state is in Spark's checkpoint and in changelog topics, no copies are kept warm",

@@ -61,6 +61,11 @@ class VersionedStore:
         """All that was valid at some time of a span, the earliest first."""
         return (self.record(found) for found in self.bytes.between(self.raw_key(key), first, last, reverse))
 
+    def latest(self) -> Iterator[tuple[Any, Stamped]]:
+        """What is valid now, of all keys."""
+        for key, found in self.bytes.latest():
+            yield self.read_key(key), Stamped(self._read(found.value), found.timestamp)
+
     def approximate_count(self) -> int:
         return self.bytes.content.approximate_count()
 

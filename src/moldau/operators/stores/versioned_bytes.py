@@ -96,6 +96,12 @@ class VersionedBytes:
         found = self.content.get(DATA + key)
         return None if found is None else unpack(found)
 
+    def latest(self) -> Iterator[tuple[bytes, Version]]:
+        """The latest version of every key."""
+        for place, found in self.content.range(DATA, INDEX):
+            if place != INDEX:
+                yield place[1:], unpack(found)
+
     def as_of(self, key: bytes, time: int) -> Version | None:
         latest = self.get(key)
         if latest is not None and latest.timestamp <= time:

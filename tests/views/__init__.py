@@ -1,0 +1,1 @@
+"""Views: stores that are kept up from their changelogs."""
