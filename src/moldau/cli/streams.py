@@ -81,8 +81,9 @@ def query(
     key_format: Annotated[str, typer.Option("--key-format", help="How keys are written; as --kind.")] = "string",
     value_format: Annotated[str, typer.Option("--value-format", help="How values are; as --kind.")] = "string",
 ) -> None:
-    """Look keys, ranges and windows up in the stores of an application, which need not run here: a file or an id is
-    answered from its changelogs, a URL by the application itself.
+    """Look keys, ranges and windows up in the stores of an application.
+
+    It need not run here: a file or an id is answered from its changelogs, a URL by the application itself.
     """
     asked = {"from": low, "to": high, "prefix": prefix, "start": start, "end": end, "as_of": as_of, "at": at}
     asked = {name: text for name, text in {**asked, "at_least": at_least, "limit": str(limit)}.items() if text}
