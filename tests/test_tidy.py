@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "connect": {"spark", "serdes", "client"},
     "mirror": {"spark", "serdes", "client"},
     "testing": {"broker"},
+    "demo": {"client", "serdes", "streams", "plan", "spark"},
 }
 ROOTS = {"__init__", "__main__", "cli", "platform"}  # composition: may import all
 PURE = ("wire", "machines", "operators")

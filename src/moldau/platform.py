@@ -34,6 +34,8 @@ QUICK_CRASH_S = 10.0  # a part that lived longer than this starts again at once
 CRASHES = 5  # quick ones in a row, before the platform gives up
 DATA_DIR = "moldau-data"
 LOGS = ".moldau/logs"  # in the data directory; no name of a partition
+STATE = ".moldau/streams"
+NOWHERE = "-"  # the address of a part without a port
 LOG_BYTES = 32 << 20  # a file of logs; what was before is kept once
 LOG_LINES = 20  # of a part that does not start
 PAUSE_S = 0.5  # before a second start in a row; each further one waits twice as long
@@ -54,6 +56,8 @@ class Options:
     bootstrap_servers: str | None = None
     overrides: tuple[str, ...] = ()
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of parts, by name
+    demo: tuple[str, ...] = ()  # which parts of the demonstration
+    demo_rate: float = 20.0  # events a second
 
     @property
     def home(self) -> Path:
@@ -69,7 +73,8 @@ class Options:
         return self.bootstrap_servers or self.address("broker")
 
     def address(self, name: str) -> str:
-        return f"{HOST}:{PARTS[name].port + self.port_offset}"
+        port = EVERY[name].port
+        return f"{HOST}:{port + self.port_offset}" if port else NOWHERE
 
 
 class Part(NamedTuple):
@@ -79,10 +84,11 @@ class Part(NamedTuple):
     """
 
     what: str
-    port: int
+    port: int  # 0: it does something by itself, and nobody connects to it
     arguments: Callable[[Options], list[str]]
     awaited: bool = True
     needs: str | None = None
+    program: str = "moldau"
 
     @property
     def is_installed(self) -> bool:
@@ -113,6 +119,21 @@ PARTS = {
 }
 
 
+def _shop(options: Options) -> list[str]:
+    return [*_console(options), "--rate", str(options.demo_rate)]
+
+
+def _pipeline(options: Options) -> list[str]:
+    return [*_console(options), "--state-dir", str(options.home / STATE)]
+
+
+DEMO = {
+    "shop": Part("orders, payments, clicks", 0, _shop, awaited=False, program="moldau.demo"),
+    "pipeline": Part("two streams on Spark", 0, _pipeline, awaited=False, program="moldau.demo"),
+}
+EVERY = {**PARTS, **DEMO}
+
+
 def chosen(options: Options) -> list[str]:
     """The parts to start, in order; PlatformError for one that is not there."""
     for name in options.only:
@@ -123,7 +144,9 @@ def chosen(options: Options) -> list[str]:
     if options.ephemeral and options.data_dir:
         raise PlatformError("--ephemeral has a directory of its own; leave out --data-dir.")
     named = [name for name, part in PARTS.items() if name in (options.only or PARTS) and part.is_installed]
-    return [name for name in named if name != "broker" or not options.bootstrap_servers]
+    if options.demo and (options.bootstrap_servers or not {"broker", "registry"} <= set(named)):
+        raise PlatformError("The demo has a broker and registry of its own: leave out --bootstrap-servers and --only.")
+    return [*(name for name in named if name != "broker" or not options.bootstrap_servers), *options.demo]
 
 
 @dataclass(slots=True)
@@ -180,13 +203,13 @@ class Platform:
                 self.options = replace(self.options, data_dir=home)
             self.make_room(names)
             open_parts.callback(self.stop)
-            awaited = [name for name in names if PARTS[name].awaited]
+            awaited = [name for name in names if EVERY[name].awaited]
             for group in (awaited[:1], awaited[1:]) if "broker" in awaited else (awaited,):
                 started = [self.start(name) for name in group]
                 for part in started:
                     self.await_ready(part, START_S)
             for name in names:
-                if not PARTS[name].awaited:
+                if not EVERY[name].awaited:
                     self.start(name)
             self.changed(self)
             yield self
@@ -194,7 +217,8 @@ class Platform:
     def make_room(self, names: Sequence[str]) -> None:
         """A directory for logs, and ports that are free; PlatformError says who has them."""
         for name in names:
-            check_port(name, self.options)
+            if EVERY[name].port:
+                check_port(name, self.options)
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -203,15 +227,16 @@ class Platform:
             ) from None
 
     def start(self, name: str) -> Running:
-        where = ["--listen", self.options.address(name), "--stop-with-stdin"]
-        more = [*PARTS[name].arguments(self.options), *self.options.set(name)]
-        command = [sys.executable, "-m", "moldau", name, *where, *more]
+        part = EVERY[name]
+        where = ["--listen", self.options.address(name)] if part.port else []
+        more = [*part.arguments(self.options), *self.options.set(name)]
+        command = [sys.executable, "-m", part.program, name, "--stop-with-stdin", *where, *more]
         log = self.logs / f"{name}.log"
         keep_small(log)
-        address = f"http://{self.options.address(name)}"
-        part = Running(name, command, log, _spawn(command, log), time.monotonic(), address)
-        self.parts.append(part)
-        return part
+        address = f"http://{self.options.address(name)}" if part.port else NOWHERE
+        running = Running(name, command, log, _spawn(command, log), time.monotonic(), address)
+        self.parts.append(running)
+        return running
 
     def await_ready(self, part: Running, patience_s: float) -> None:
         assert part.process.stdout is not None
@@ -234,7 +259,7 @@ class Platform:
         if part.again_at is not None:
             if now >= part.again_at:
                 part.start_again()
-                if PARTS[part.name].awaited:
+                if EVERY[part.name].awaited:
                     self.await_ready(part, START_S)
                     self.tell(f"The {part.name} serves again.")
                 self.changed(self)
@@ -254,14 +279,15 @@ class Platform:
         if select.select([part.process.stdout], [], [], 0)[0]:
             with contextlib.suppress(PlatformError):  # it has ended, and is looked at next time
                 self.await_ready(part, 0)
-                self.tell(f"The {part.name} serves at {part.address}.")
+                where = f"serves at {part.address}" if part.address != NOWHERE else "runs"
+                self.tell(f"The {part.name} {where}.")
 
     def give_up(self, part: Running, code: int) -> None:
         """A part does not stay up: PlatformError, or a sentence if the others can do without it."""
         words = (
             f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{last_lines(part.log)}"
         )
-        if PARTS[part.name].awaited:
+        if EVERY[part.name].awaited:
             raise PlatformError(words)
         part.again_at = float("inf")
         self.tell(f"{words}\nThe rest goes on without it.")

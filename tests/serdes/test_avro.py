@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import decimal
 import json
+import pickle
 import socket
 from typing import Any
 
@@ -208,3 +209,12 @@ def test_a_registry_that_is_away_is_told_as_such() -> None:
 def test_without_a_schema_there_is_nothing_to_write_with(registry: Registry) -> None:
     with pytest.raises(SerdeError, match="no schema to write with"):
         Avro.of(registry).to_bytes({}, Context("t"))
+
+
+def test_a_serde_goes_to_another_process_as_its_settings() -> None:
+    registry = Registry.connect({"schema.registry.url": "http://127.0.0.1:1"})
+    made = Avro.of(registry, '"string"')
+    first, second = (pickle.loads(pickle.dumps(made)) for _ in range(2))
+    assert first.subjects.own == made.subjects.own
+    assert first.subjects.registry is second.subjects.registry
+    assert first.subjects.registry.client.config() == registry.client.config()

@@ -31,6 +31,7 @@ RUN, DATA, CLUSTER, SERVE = "The platform", "Data", "The cluster", "Parts of the
 
 COMMANDS = (
     Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry, REST Proxy and console.", RUN),
+    Command("demo", "moldau.cli.demo", "Run the platform with a made-up shop in it, to look at.", RUN),
     Command("status", "moldau.cli.status", "Show platforms that run on this machine.", RUN),
     Command("logs", "moldau.cli.logs", "Show what the parts of a platform write.", RUN),
     Command("down", "moldau.cli.down", "Stop a platform.", RUN),

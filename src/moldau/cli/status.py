@@ -13,6 +13,7 @@ from moldau.cli.mistakes import NO
 from moldau.cli.output import Column, size
 from moldau.cli.session import Session
 from moldau.cli.verbs import command, epilog
+from moldau.platform import NOWHERE
 
 EPILOG = epilog(("moldau status", "moldau status -o json"))
 TIMEOUT_S = 1.0
@@ -35,12 +36,19 @@ def _row(run: runs.Run, part: runs.RunningPart) -> dict[str, Any]:
     return {
         "part": part.name,
         "address": part.address,
-        "state": "serves" if answers(part.address) else "does not answer",
+        "state": state(part),
         "process": part.pid,
         "memory": runs.memory(part.pid),
         "up": _since(run.started),
         "data": run.data_dir,
     }
+
+
+def state(part: runs.RunningPart) -> str:
+    """How it is. One without an address has nobody to answer to: it runs if its process does."""
+    if part.address == NOWHERE:
+        return "runs" if runs.memory(part.pid) else "does not run"
+    return "serves" if answers(part.address) else "does not answer"
 
 
 def answers(address: str) -> bool:

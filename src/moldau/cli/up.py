@@ -6,7 +6,10 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +19,7 @@ from rich.table import Table
 
 from moldau.cli import runs, up_file
 from moldau.cli.mistakes import FAILED, Mistake
-from moldau.platform import PARTS, Options, Platform, PlatformError
+from moldau.platform import DEMO, EVERY, PARTS, Options, Platform, PlatformError
 
 EPILOG = """\
 Examples:
@@ -28,6 +31,8 @@ $ moldau up --ephemeral --port-offset 10000  (nothing is kept; 19092, 18081, 180
 $ moldau up --only broker,registry
 
 $ moldau up --config moldau.toml
+
+$ moldau up --demo  (with a made-up shop and two streams applications, see `moldau demo`)
 
 $ moldau up --bootstrap-servers kafka.example:9092  (registry, REST Proxy and console of another Kafka)
 """
@@ -47,6 +52,9 @@ def cli(
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="These options and settings of parts, in TOML.")
     ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Let a made-up shop write records, and streams applications read them.")
+    ] = False,
 ) -> None:
     """Run the platform on the usual ports of this machine.
 
@@ -54,28 +62,37 @@ def cli(
     logs` shows what the parts write, `moldau status` how they are. Ctrl-C, SIGTERM and `moldau down` stop all parts in
     order; a part that crashes is started again.
     """
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     asked = tuple(name.strip() for name in only.split(",") if name.strip())
-    try:
+    with mistakes_told("up"):
         told = up_file.read(config) if config else Options()
         options = replace(
             told,
             data_dir=data_dir or told.data_dir,
-            ephemeral=ephemeral or told.ephemeral,
+            ephemeral=ephemeral or told.ephemeral or (demo and not (data_dir or told.data_dir)),
             port_offset=told.port_offset if port_offset is None else port_offset,
             only=asked or told.only,
             bootstrap_servers=bootstrap_servers or told.bootstrap_servers,
             overrides=tuple(overrides or ()),
+            demo=tuple(DEMO) if demo else (),
         )
-        run(options, console, errors)
+        run(options)
+
+
+@contextmanager
+def mistakes_told(command: str) -> Iterator[None]:
+    """A sentence and an exit code for a platform that cannot run."""
+    try:
+        yield
     except (PlatformError, Mistake) as error:
-        errors.print(f"moldau up: {error}", markup=False)
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"moldau {command}: {error}", markup=False)
         raise typer.Exit(FAILED) from None
 
 
-def run(options: Options, console: Console, errors: Console) -> None:
+def run(options: Options) -> None:
     """Until a signal; PlatformError where a part cannot run, or a platform runs there already."""
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     refuse_second(options)
+    options = without_what_lacks_java(options, errors.print)
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: told.set())
@@ -88,8 +105,41 @@ def run(options: Options, console: Console, errors: Console) -> None:
     with runs.Record() as record, Platform(options, errors.print, note).running() as platform:
         console.print(_table(platform))
         console.print(f"logs are in {platform.logs}; `moldau logs -f` shows them", soft_wrap=True, markup=False)
+        for line in advice(platform):
+            console.print(line, soft_wrap=True, markup=False)
         console.print("ready")
         platform.look_after(told.is_set)
+
+
+def without_what_lacks_java(options: Options, tell: Callable[[str], None]) -> Options:
+    """The demonstration goes on without its streams applications where Spark cannot run; the reason is told."""
+    if "pipeline" not in options.demo:
+        return options
+    if find_spec("pyspark") is None:
+        reason = "Spark is not installed: `pip install 'moldau[spark]'` brings it."
+    else:
+        from moldau.spark import java
+
+        try:
+            java.prepare()
+            return options
+        except java.NoJava as error:
+            reason = str(error)
+    tell(f"The demo goes on without its streams applications. {reason}")
+    return replace(options, demo=tuple(name for name in options.demo if name != "pipeline"))
+
+
+def advice(platform: Platform) -> Iterator[str]:
+    """What to look at while the demonstration runs."""
+    if not platform.options.demo:
+        return
+    addresses = {part.name: part.address for part in platform.parts}
+    if "console" in addresses:
+        yield f"watch it in a browser: {addresses['console']}"
+    topic = "shop.orders-enriched" if "pipeline" in addresses else "shop.orders"
+    where = "" if not platform.options.port_offset else f" -b {addresses['broker']} -r {addresses['registry']}"
+    yield f"watch it in a terminal: moldau consume {topic} -s avro{where}"
+    yield "Ctrl-C ends it"
 
 
 def refuse_second(options: Options) -> None:
@@ -109,5 +159,5 @@ def _table(platform: Platform) -> Table:
     table = Table("part", "address", "for")
     for part in platform.parts:
         coming = "" if part.is_ready else " (coming up)"
-        table.add_row(part.name, part.address, PARTS[part.name].what + coming)
+        table.add_row(part.name, part.address, EVERY[part.name].what + coming)
     return table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -101,6 +102,10 @@ class Registry:
     def close(self) -> None:
         self.client.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What goes to another process, a worker of Spark's say, are the settings: a client cannot be sent."""
+        return reconnected, (tuple(self.client.config().items()),)
+
     def registered(self, answer: Any, format: str | None) -> Registered:
         return Registered(ref_of(answer), self.completed(answer.schema, format))
 
@@ -137,6 +142,12 @@ class Registry:
                 raise
             where = self.client.config().get("url")
             raise RegistryError(f"the schema registry {where} cannot be reached: {error}") from None
+
+
+@cache
+def reconnected(settings: tuple[tuple[str, Any], ...]) -> Registry:
+    """One client a process, however many serdes arrive there, and with it what it knows of schemas."""
+    return Registry.connect(dict(settings))
 
 
 def ref_of(answer: Any) -> SchemaRef:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .context import Context, SerdeError
 from .framing import SchemaRef
@@ -32,6 +33,10 @@ class Subjects:
     known: dict[str, SchemaRef] = field(default_factory=dict)
     latest: dict[str, tuple[float, Registered]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without lock and memory, which are of this process."""
+        return Subjects, (self.registry, self.options, self.own, self.name, self.format)
 
     def to_write(self, context: Context) -> Registered:
         subject = self.options.subject_of(context, self.name)

@@ -1,0 +1,62 @@
+"""The parts of the demonstration as processes: `python -m moldau.demo shop` and `... pipeline`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+LARGEST_RATE = 10_000.0
+FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints `ready` when it works, and ends with stdin, as every part of the platform."""
+    parser = argparse.ArgumentParser(prog="python -m moldau.demo")
+    parser.add_argument("part", choices=("shop", "pipeline"))
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--schema-registry", dest="registry", required=True)
+    parser.add_argument("--state-dir", default="moldau-state")
+    parser.add_argument("--rate", type=float, default=20.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stop-with-stdin", action="store_true")
+    given = parser.parse_args(arguments)
+    if not 0 < given.rate <= LARGEST_RATE:
+        parser.error(f"--rate is a number of events a second, up to {LARGEST_RATE:.0f}")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=FORMAT)
+    if given.stop_with_stdin:
+        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
+    (_shop if given.part == "shop" else _pipeline)(given)
+
+
+def _shop(given: argparse.Namespace) -> None:
+    from moldau.demo.feed import Feed, run
+
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    run(Feed(given.bootstrap_servers, given.registry, given.rate, given.seed), stopped, _ready)
+
+
+def _pipeline(given: argparse.Namespace) -> None:
+    from moldau.demo.applications import run
+
+    run(given.bootstrap_servers, given.registry, given.state_dir, _ready)
+
+
+def _ready() -> None:
+    sys.stdout.write("ready -\n")
+    sys.stdout.flush()
+
+
+def _end_with_stdin() -> None:
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
