@@ -30,7 +30,7 @@ def page_clicks() -> StreamsBuilder:
     return builder
 
 
-def counted(window: Windowed[str], clicks: int) -> tuple[str, dict[str, Any]]:
+def counted(window: Windowed, clicks: int) -> tuple[str, dict[str, Any]]:
     return window.key, {"page": window.key, "since": window.start, "clicks": clicks}
 
 
