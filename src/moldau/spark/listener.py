@@ -1,18 +1,19 @@
 """Offsets of consumer groups, committed when a batch is done: the last one of a query too.
 
-The source commits by itself when Spark asks it for the next batch, which may be a minute later, or never. The listener
-hears of every batch. Which groups there are stands in the options of the sources, which are in the query's plan.
+The source commits by itself when Spark asks it for the next batch, which may be a minute later, or never. A listener in
+Java hears of every batch, and tells of it here, in a thread that waits for nothing else. Without the compiled class
+(`classes.py`) there are the commits of the source alone.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
-
+from moldau.spark.classes import LISTENER, new
 from moldau.spark.connections import client_for
 from moldau.spark.options import OptionError
 from moldau.spark.planning import Position
@@ -21,57 +22,57 @@ from moldau.spark.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-    )
 
 SOURCE = "moldau"
+MOST_RUNS = 1000  # of queries, whose groups are remembered
 log = logging.getLogger("moldau.spark")
+Groups = list[tuple[SourceOptions, GroupProgress]]
 
 
-class GroupListener(StreamingQueryListener):
+class GroupCommits:
     """Of one session. What a query is called on is `runId`, which is new at each start."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._sources: dict[str, list[tuple[SourceOptions, GroupProgress]]] = {}
+    def __init__(self) -> None:
+        self._groups: dict[str, Groups] = {}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        found = [one for one in sources_of(self._spark, str(event.id)) if one.group is not None]
-        if found:
-            self._sources[str(event.runId)] = [(one, GroupProgress(one.group or "")) for one in found]
+    def accept(self, options: Sequence[Mapping[str, str]], progress: str) -> None:
+        """A batch is done; called by Java."""
+        found = json.loads(progress)
+        mine = self._of(found["runId"], options)
+        for source in found["sources"] if mine else ():
+            if end := source.get("endOffset"):
+                commit(mine, Position.of_json(json.loads(end) if isinstance(end, str) else end))
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        mine = self._sources.get(str(event.progress.runId), [])
-        for source in event.progress.sources if mine else ():
-            if not source.endOffset:
-                continue
-            end = Position.of_json(json.loads(source.endOffset))
-            for options, group in mine:
-                if reads(options, end):
-                    group.reached(client_for(options.client), end.offsets)
-                    break
+    def _of(self, run: str, options: Sequence[Mapping[str, str]]) -> Groups:
+        if run not in self._groups:
+            if len(self._groups) >= MOST_RUNS:
+                self._groups.pop(next(iter(self._groups)))
+            sources = [one for given in options for one in options_of(dict(given)) if one.group is not None]
+            self._groups[run] = [(one, GroupProgress(one.group or "")) for one in sources]
+        return self._groups[run]
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing was done since the last progress."""
+    class Java:
+        """What Py4J wants to know."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._sources.pop(str(event.runId), None)
+        implements = ("java.util.function.BiConsumer",)
 
 
-def sources_of(spark: SparkSession, query_id: str) -> Iterator[SourceOptions]:
-    """The options of a query's sources of ours, by its plan."""
-    query: Any = spark.streams.get(query_id)
-    if query is None:
-        return
-    leaves = query._jsq.streamingQuery().analyzedPlan().collectLeaves()
-    for number in range(leaves.size()):
-        leaf = leaves.apply(number)
-        if leaf.getClass().getSimpleName() == "StreamingRelationV2" and leaf.sourceName() == SOURCE:
-            yield from options_of(dict(leaf.extraOptions().asCaseSensitiveMap()))
+def listen(spark: SparkSession, classes: Path) -> None:
+    """Commit offsets of the groups of all queries of a session."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    context: Any = spark.sparkContext
+    ensure_callback_server_started(context._gateway)
+    java: Any = spark._jsparkSession
+    java.streams().addListener(new(context._gateway, classes, LISTENER, java, SOURCE, GroupCommits()))
+
+
+def commit(groups: Groups, end: Position) -> None:
+    """Write the end of a batch of a source into its group."""
+    for options, group in groups:
+        if reads(options, end):
+            return group.reached(client_for(options.client), end.offsets)
+    return None
 
 
 def options_of(given: Mapping[str, str]) -> Iterator[SourceOptions]:

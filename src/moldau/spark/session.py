@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from moldau.spark import filesystem, java
+from moldau.spark import classes, java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     from pyspark.sql import SparkSession
 
     from moldau.spark.datasource import TopicDataSource
-    from moldau.spark.listener import GroupListener
+    from moldau.spark.listener import listen
     from moldau.spark.shared import check_shared
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -88,7 +88,8 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     made = builder.getOrCreate()
     if made not in _known:
         made.dataSource.register(TopicDataSource)
-        made.streams.addListener(GroupListener(made))
+        if (compiled := classes.class_path(home)) is not None:
+            listen(made, compiled)
         _known.add(made)
     if (checkpoints := conf.get(CHECKPOINTS)) is not None:
         check_shared(made, checkpoints)
@@ -108,11 +109,11 @@ def local(master: str, home: Path) -> Iterator[Setting]:
     yield from LOCAL
     cores = str(cores_of(master))
     yield Setting("spark.sql.shuffle.partitions", cores, "each is a task and a state store; Spark has 200")
-    classes = filesystem.class_path(home)
-    if classes is not None:
+    compiled = classes.class_path(home)
+    if compiled is not None:
         reason = "no process for each checkpoint file"
-        yield Setting("spark.driver.extraClassPath", str(classes), reason)
-        yield Setting("spark.hadoop.fs.file.impl", filesystem.CLASS, reason)
+        yield Setting("spark.driver.extraClassPath", str(compiled), reason)
+        yield Setting("spark.hadoop.fs.file.impl", classes.FILE_SYSTEM, reason)
 
 
 def cores_of(master: str) -> int:

@@ -1,0 +1,68 @@
+"""The Java classes of ours, which Spark runs without: compiled once, where there is a javac, and kept.
+
+One spares a process for each checkpoint file, one tells Python of batches that are done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from moldau.spark.java import OLDEST, cache
+
+SOURCES = Path(__file__).parent / "java"
+FILE_SYSTEM = "moldau.PlainLocalFileSystem"
+LISTENER = "moldau.BatchListener"
+COMPILE_SECONDS = 120
+log = logging.getLogger("moldau.spark")
+
+
+def class_path(home: Path) -> Path | None:
+    """The folder of the compiled classes; None where they cannot be had."""
+    sources, jars = sorted(SOURCES.glob("*.java")), spark_jars()
+    text = b"".join(source.read_bytes() for source in sources) + " ".join(jar.name for jar in jars).encode()
+    target = cache() / f"classes-{hashlib.sha256(text).hexdigest()[:12]}"
+    if target.exists():
+        return target
+    compiler = shutil.which("javac", path=f"{home / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}")
+    return build(compiler, jars, sources, target) if compiler and jars else None
+
+
+def spark_jars() -> list[Path]:
+    import pyspark
+
+    return sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+
+
+def build(compiler: str, jars: list[Path], sources: list[Path], target: Path) -> Path | None:
+    """Compile beside the target and rename: two sessions may start at the same time."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            names = os.pathsep.join(map(str, jars))
+            command = [compiler, "--release", str(OLDEST), "-cp", names, "-d", f"{scratch}/classes", *map(str, sources)]
+            subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
+            Path(scratch, "classes").rename(target)
+    except (OSError, subprocess.SubprocessError) as error:
+        if not target.exists():
+            log.info("Checkpoints are slower than they could be, for %s was not compiled: %s", FILE_SYSTEM, error)
+            return None
+    return target
+
+
+def new(gateway: Any, classes: Path, name: str, *arguments: Any) -> Any:
+    """An object of a class of ours in a Java that runs, whether it was started with them or not."""
+    jvm = gateway.jvm
+    places = gateway.new_array(jvm.java.net.URL, 1)
+    places[0] = jvm.java.net.URL(f"{classes.as_uri()}/")
+    loader = jvm.java.net.URLClassLoader(places, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    given = jvm.java.util.ArrayList()
+    for one in arguments:
+        given.add(one)
+    return loader.loadClass(name).getConstructors()[0].newInstance(given.toArray())
