@@ -24,10 +24,10 @@ log = logging.getLogger("moldau.spark")
 
 
 def class_path(home: Path) -> Path | None:
-    """The folder of the compiled classes; None where they cannot be had."""
+    """The jar of the compiled classes; None where they cannot be had."""
     sources, jars = sorted(SOURCES.glob("*.java")), spark_jars()
     text = b"".join(source.read_bytes() for source in sources) + " ".join(jar.name for jar in jars).encode()
-    target = cache() / f"classes-{hashlib.sha256(text).hexdigest()[:12]}"
+    target = cache() / f"classes-{hashlib.sha256(text).hexdigest()[:12]}.jar"
     if target.exists():
         return target
     compiler = shutil.which("javac", path=f"{home / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}")
@@ -48,7 +48,7 @@ def build(compiler: str, jars: list[Path], sources: list[Path], target: Path) ->
             names = os.pathsep.join(map(str, jars))
             command = [compiler, "--release", str(OLDEST), "-cp", names, "-d", f"{scratch}/classes", *map(str, sources)]
             subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
-            Path(scratch, "classes").rename(target)
+            Path(shutil.make_archive(f"{scratch}/classes", "zip", f"{scratch}/classes")).rename(target)
     except (OSError, subprocess.SubprocessError) as error:
         if not target.exists():
             log.info("Checkpoints are slower than they could be, for %s was not compiled: %s", FILE_SYSTEM, error)
@@ -60,7 +60,7 @@ def new(gateway: Any, classes: Path, name: str, *arguments: Any) -> Any:
     """An object of a class of ours in a Java that runs, whether it was started with them or not."""
     jvm = gateway.jvm
     places = gateway.new_array(jvm.java.net.URL, 1)
-    places[0] = jvm.java.net.URL(f"{classes.as_uri()}/")
+    places[0] = jvm.java.net.URL(classes.as_uri())
     loader = jvm.java.net.URLClassLoader(places, jvm.java.lang.Thread.currentThread().getContextClassLoader())
     given = jvm.java.util.ArrayList()
     for one in arguments:

@@ -6,12 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from moldau.spark import classes, java
+from moldau.spark import archive, classes, home, java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +74,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     `session("orders", "local[4]", **{"spark.driver.memory": "2g"})`. If the place of checkpoints is among them
     (`spark.sql.streaming.checkpointLocation`), it is looked at whether every node of a cluster reaches it.
     """
-    home = java.prepare()
+    java_home = java.prepare()
     from pyspark.sql import SparkSession
 
     from moldau.spark.datasource import TopicDataSource
@@ -82,13 +83,14 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
-    chosen = settings(master or conf.pop("spark.master", None), home, IN_A_JOB in os.environ)
+    chosen = settings(master or conf.pop("spark.master", None), java_home, IN_A_JOB in os.environ)
     for name, value in {**chosen, **conf, "spark.app.name": app_name}.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
+    with home.light() if is_local(chosen.get("spark.master")) else nullcontext():
+        made = builder.getOrCreate()
     if made not in _known:
         made.dataSource.register(TopicDataSource)
-        if (compiled := classes.class_path(home)) is not None:
+        if (compiled := classes.class_path(java_home)) is not None:
             listen(made, compiled)
         _known.add(made)
     if (checkpoints := conf.get(CHECKPOINTS)) is not None:
@@ -96,24 +98,30 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     return made
 
 
-def settings(master: str | None, home: Path, in_a_job: bool = False) -> dict[str, str]:
+def settings(master: str | None, java_home: Path, in_a_job: bool = False) -> dict[str, str]:
     """The settings for a master; None is the one that spark-submit was told, or else local[*]."""
     if master is None and not in_a_job:
         master = "local[*]"
-    rows = [*EVERYWHERE, *(local(master, home) if master and master.startswith("local") else ())]
+    rows = [*EVERYWHERE, *(local(str(master), java_home) if is_local(master) else ())]
     return {row.name: row.value for row in rows} | ({"spark.master": master} if master else {})
 
 
-def local(master: str, home: Path) -> Iterator[Setting]:
+def is_local(master: str | None) -> bool:
+    return master is not None and master.startswith("local")
+
+
+def local(master: str, java_home: Path) -> Iterator[Setting]:
     """What holds where driver and workers are one process on one machine."""
     yield from LOCAL
     cores = str(cores_of(master))
     yield Setting("spark.sql.shuffle.partitions", cores, "each is a task and a state store; Spark has 200")
-    compiled = classes.class_path(home)
+    compiled = classes.class_path(java_home)
     if compiled is not None:
         reason = "no process for each checkpoint file"
         yield Setting("spark.driver.extraClassPath", str(compiled), reason)
         yield Setting("spark.hadoop.fs.file.impl", classes.FILE_SYSTEM, reason)
+    options = archive.java_options(java_home, home.jars(), compiled)
+    yield Setting("spark.driver.extraJavaOptions", options, "Java starts from an archive of Spark's classes")
 
 
 def cores_of(master: str) -> int:
