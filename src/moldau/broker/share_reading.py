@@ -47,7 +47,12 @@ class Fetched(NamedTuple):
 
 
 def read_shared(log: Log, offset: int, enough: int, max_bytes: int, isolation: Isolation) -> Fetched | None:
-    """Batches from the one that holds `offset` on, until that of the offset `enough`; None if there are none."""
+    """Batches from the one that holds `offset` on, until that of the offset `enough`; None if there are none.
+
+    A group may be ahead of a log that has lost its tail with the power: it waits there, as in Kafka.
+    """
+    if offset > log.end_offset:
+        return None
     found = log.read(offset, max_bytes, isolation=isolation)
     if found.span is None:
         return None

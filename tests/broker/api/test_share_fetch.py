@@ -367,6 +367,14 @@ def test_log_start_that_moves_takes_records_along(world: World) -> None:
     assert member.settle((0, 9, [ACCEPT])) == Error.NONE
 
 
+def test_group_that_is_ahead_of_its_log_waits_for_it(world: World) -> None:
+    initialize(world, 0, start=12, epoch=1)
+    member = Member(world)
+    assert member.acquire() == []
+    produce(world, b"a", b"b", b"c")
+    assert member.acquire() == [(12, 12, 1)]
+
+
 def test_state_that_is_set_anew_counts_at_once(world: World) -> None:
     member = Member(world)
     member.acquire()
