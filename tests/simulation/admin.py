@@ -92,7 +92,7 @@ class Admin:
         topic = world.random.choice(topics)
         if kind == 1 and not topic.lasting:
             return delete_topic(world, topic)
-        if kind == 2 and len(topic.ledgers) < 3:
+        if kind == 2 and len(topic.ledgers) < 3 and not (topic.lasting and world.plan.stateful):
             return add_partitions(world, topic)
         if kind in (3, 4) and "delete" in topic.configs.get("cleanup.policy", "delete") and not topic.lasting:
             return delete_records(world, world.random.choice(topic.ledgers))

@@ -12,7 +12,7 @@ from tests.simulation.admin import TOPIC_RESOURCE, Described, Image
 from tests.simulation.copies.output import Side, decided
 from tests.simulation.copies.spectator import fetch_request
 from tests.simulation.ledger import FOREVER, WEEK_MS, Ledger, Seen
-from tests.simulation.plan import OUTPUT
+from tests.simulation.plan import CHANGELOG, OUTPUT
 from tests.simulation.properties import Broken, Property
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ WAITING_JOBS = 30
 """So many other jobs may be before a flush."""
 
 
+SHARE_STATE = "__share_group_state"
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-HIDDEN = (*INTERNAL, OUTPUT)
+HIDDEN = (*INTERNAL, SHARE_STATE, OUTPUT)
 """Topics that are not the administrator's."""
 
 
@@ -61,7 +62,7 @@ class Auditor:
         found = {t.name: Described(t.topic_id, len(t.partitions), configs[t.name]) for t in topics}
         if self.world.sides and OUTPUT not in found:
             raise Broken(Property.METADATA, f"there is no topic {OUTPUT} any more")
-        return {name: topic for name, topic in found.items() if name not in HIDDEN}
+        return {name: topic for name, topic in found.items() if name not in HIDDEN and not name.endswith(CHANGELOG)}
 
     def audit_metadata(self) -> None:
         """After a start: what was in doubt is decided, and all else is as it was."""
@@ -139,6 +140,13 @@ class Auditor:
                 before, (offset, found) = offset, decided(str(side), offset, part)
                 assert offset > before, f"{side}: nothing at {offset}, the last stable offset is {side.stable}"
                 values += found
+
+    def share_state(self, group: str, ledger: Ledger) -> Any:
+        """What the share coordinator knows of a partition; None if there is nothing, or nobody to ask."""
+        part = m.ReadShareGroupStateRequest_PartitionData(ledger.index, -1)
+        topic = m.ReadShareGroupStateRequest_ReadStateData(ledger.topic.id, [part])
+        row = self.call(m.ReadShareGroupStateRequest(group, [topic]), 0).results[0].partitions[0]
+        return None if row.error_code else row
 
     def transactions(self) -> list[Any]:
         """Those that have not ended."""

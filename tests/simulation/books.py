@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker.coordinators import Coordinators, replay_batch
 from moldau.machines.classic import ClassicGroup, State
 from moldau.machines.groups import Groups
+from moldau.machines.share_state import ShareStates
 from moldau.machines.transactions import Transactions
 from moldau.wire.refusal import Refused
 from tests.simulation.copies.output import whole_batches
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 STEPS = 3  # so many batches may be in the log that were not lived through
-SOFT = {"seen", "resolved"}
+SOFT = {"seen", "resolved", "configured", "shutdown_by", "endpoint_epoch"}
 REBALANCING = "rebalancing"
 
 Books = dict[str, Any]
@@ -33,7 +34,6 @@ def lived(world: World, torn: bool = False) -> dict[tuple[str, int], Books]:
         (coordinators.topic, index): books(machine, torn)
         for coordinators in world.node.coordinators
         for index, machine in coordinators.machines.items()
-        if isinstance(machine, Transactions | Groups)
     }
 
 
@@ -79,6 +79,8 @@ def books(machine: Any, torn: bool = False) -> Books:
     """All that is not soft, as plain values. A classic group is ahead of its record while that is being written."""
     if isinstance(machine, Transactions):
         return {name: replace(one, last_epoch=-1) for name, one in machine.by_id.items()}
+    if isinstance(machine, ShareStates):
+        return {str(key): replace(state) for key, state in machine.states.items()}
     assert isinstance(machine, Groups)
     groups = {name: group_books(group, torn) for name, group in machine.groups.items()}
     known = machine.offsets

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from tests.simulation.copies.copier import Copier
 from tests.simulation.groups.reader import Reader
 from tests.simulation.groups.roster import Roster
+from tests.simulation.shares.pool import Pool
+from tests.simulation.shares.sharer import Sharer
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-Life = Reader | Copier
+Life = Reader | Copier | Sharer
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +23,7 @@ class Seat:
     """A client's place; `single` where two lives at once are against the rules."""
 
     name: str
-    roster: Roster
+    group: Roster | Pool
     begin: Callable[[str], Life]
     single: bool
     lives: list[Life] = field(default_factory=list)
@@ -54,6 +56,11 @@ class Crowd:
         for number in range(count):
             name = f"{roster.name}.{number}"
             self.seats.append(Seat(name, roster, lambda life, n=name: Copier(self.world, roster, life, n), False))
+
+    def sharers(self, pool: Pool, count: int) -> None:
+        for number in range(count):
+            name = f"{pool.name}.{number}"
+            self.seats.append(Seat(name, pool, lambda life: Sharer(self.world, pool, life), False))
 
     def act(self) -> None:
         """Something happens to somebody; an empty seat is taken."""
@@ -88,8 +95,8 @@ class Crowd:
 
     def thin_out(self) -> None:
         """Some do not come back: what they left open must end without them."""
-        for roster in self.world.rosters:
-            seats = [seat for seat in self.seats if seat.roster is roster]
+        for group in self.world.groups():
+            seats = [seat for seat in self.seats if seat.group is group]
             for seat in self.world.random.sample(seats, self.world.random.randrange(len(seats))):
                 self.empty(seat)
                 self.seats.remove(seat)

@@ -30,7 +30,7 @@ def schedule(world: World) -> None:
     events.after(0.1, lambda: create_topics(world))
     for number in range(plan.producers):
         events.after(1, lambda number=number: Producer(world, f"p{number}") and None)
-    if plan.groups or plan.copies:
+    if INPUT in plan.topics:
         events.after(1, lambda: invite(world))
     for number in range(plan.consumers):
         events.after(1, lambda number=number: Consumer(world, f"c{number}") and None)

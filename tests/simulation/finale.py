@@ -26,7 +26,7 @@ def finish(world: World) -> None:
     world.calm_down()
     world.run_for(CALM_MS)
     restarts: list[Callable[[], None] | None] = [world.stop, lambda: world.die(False)]
-    if not world.rosters:
+    if not world.groups():
         restarts += [None, lambda: world.die(True)]
     elif not world.coordinators_may_fail():
         restarts.append(None)
@@ -49,7 +49,7 @@ def finish(world: World) -> None:
 
 def drain(world: World) -> None:
     """The groups read on, and the copiers copy, until all is done and every transaction has ended."""
-    if not world.rosters:
+    if not world.groups():
         return
     world.draining = True
     world.crowd.thin_out()
@@ -57,9 +57,9 @@ def drain(world: World) -> None:
     world.crowd.stop()
     wait_for(world, undecided, Property.ALL_ENDS)
     if not world.lost_power:
-        for roster in world.rosters:
-            if roster.name != COPY:
-                roster.check_delivered()
+        for group in world.groups():
+            if group.name != COPY:
+                group.check_delivered()
         world.book.check_whole()
 
 
@@ -81,7 +81,7 @@ def undecided(world: World) -> list[str]:
 
 
 def unfinished(world: World) -> list[str]:
-    left = [f"group {roster.name}: {what}" for roster in world.rosters for what in roster.unread()]
+    left = [f"group {group.name}: {what}" for group in world.groups() for what in group.unread()]
     left += [f"{side} is decided to {side.stable} of {side.high}" for side in world.sides if side.stable < side.high]
     if world.sides:
         for ledger, side in zip(world.topics[INPUT].ledgers, world.sides, strict=False):

@@ -11,11 +11,13 @@ from tests.simulation.copies.output import Side
 from tests.simulation.copies.spectator import Spectator
 from tests.simulation.groups.roster import Roster
 from tests.simulation.office import GROUP, TRANSACTION
-from tests.simulation.plan import COPY, INPUT, OUTPUT, OUTPUT_PARTITIONS
+from tests.simulation.plan import COPY, INPUT, OUTPUT, OUTPUT_PARTITIONS, SHARE
+from tests.simulation.shares.pool import Pool
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+GROUP_RESOURCE = 32
 COMPACTED = (
     ("internal.segment.bytes", SET, "1500"),
     ("min.cleanable.dirty.ratio", SET, "0.0"),
@@ -37,8 +39,20 @@ def invite(world: World) -> None:
         world.rosters.append(Roster(world, COPY, plan.copies, topics))
         world.crowd.copiers(world.rosters[-1], plan.members)
         Spectator(world, "spectator")
+    if plan.shares:
+        begin_at_the_beginning(world, SHARE)
+        world.pools.append(Pool(world, SHARE, topics, plan.deliveries))
+        world.crowd.sharers(world.pools[-1], plan.members)
     for seat in world.crowd.seats:
         seat.spawn()
+
+
+def begin_at_the_beginning(world: World, group: str) -> None:
+    """By default a share group begins at the end of what there is."""
+    row = m.IncrementalAlterConfigsRequest_AlterableConfig("share.auto.offset.reset", SET, "earliest")
+    resource = m.IncrementalAlterConfigsRequest_AlterConfigsResource(GROUP_RESOURCE, group, [row])
+    (answer,) = world.auditor.call(m.IncrementalAlterConfigsRequest([resource], False), 1).responses
+    assert answer.error_code == 0, answer.error_message
 
 
 def make_output(world: World) -> None:

@@ -8,7 +8,7 @@ from random import Random
 from tests.simulation.topics import lasting_configs, random_configs
 
 DIRECTORIES = ("/disk1", "/disk2")
-INPUT, OUTPUT, COPY = "in", "out", "copy"
+INPUT, OUTPUT, COPY, SHARE = "in", "out", "copy", "share"
 OUTPUT_PARTITIONS = 3
 """As many as an administrator makes of the input's."""
 FORGETFUL = {
@@ -16,6 +16,8 @@ FORGETFUL = {
     "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
 }
 KINDS = ("eager", "cooperative", "consumer")
+STREAMS = "streams"
+CHANGELOG = "-store-changelog"
 
 
 @dataclass(slots=True)
@@ -40,6 +42,9 @@ class Plan:
     reuse_names: bool  # topics get the names of deleted ones; then they are written to and read by id alone
     groups: tuple[str, ...] = ()  # the protocols of groups that read the input
     copies: str | None = None  # the protocol of the group that copies the input to the output
+    stateful: bool = False  # whether streams groups have a topic of their own, which fits the input as it is
+    shares: bool = False  # whether a share group reads the input
+    deliveries: int = 5  # of a record to the share group, at most
     transactions: int = 2  # the version of the copiers' transactions
     members: int = 2  # of each group
     static: bool = False
@@ -81,11 +86,13 @@ class Plan:
 
     def invite(self, random: Random) -> None:
         """Clients that read in groups, or copy, or both."""
-        kind = random.choice(("groups", "copies", "copies", "both"))
-        if kind != "copies":
-            self.groups = tuple(random.choice(KINDS) for _ in range(random.choice((1, 1, 2))))
-        if kind != "groups":
+        kind = random.choice(("groups", "copies", "copies", "both", "shares", "shares"))
+        self.shares = kind == "shares"
+        if kind in ("groups", "both") or (self.shares and random.random() < 0.2):
+            self.groups = tuple(random.choice((*KINDS, STREAMS)) for _ in range(random.choice((1, 1, 2))))
+        if kind in ("copies", "both"):
             self.copies = random.choice(KINDS)
+        self.stateful = STREAMS in self.groups and random.random() < 0.5
         self.length_ms = random.choice((800, 1500, 3000))
         self.power = random.choice((0, 0, 0, 0.3))
         self.transactions = random.choice((1, 2, 2))
@@ -100,9 +107,27 @@ class Plan:
         self.producers, self.batches = min(self.producers, 3), min(self.batches, 60)
         self.consumers = min(self.consumers, 1)
         self.topics[INPUT] = (random.choice((1, 2, 3)), lasting_configs(random))
-        self.settings |= coordinator_settings(random, self.session_ms)
+        self.deliveries = random.choice((2, 5, 10))
+        self.settings |= coordinator_settings(random, self.session_ms) | self.share_settings(random)
         if random.random() < 0.2:
             self.settings |= FORGETFUL
+
+    def share_settings(self, random: Random) -> dict[str, str]:
+        """Locks end as soon as Kafka allows it, and the state is pruned within the time of a world."""
+        return {
+            "share.coordinator.state.topic.num.partitions": str(random.choice((1, 2))),
+            "share.coordinator.snapshot.update.records.per.snapshot": str(random.choice((0, 3, 100))),
+            "share.coordinator.state.topic.prune.interval.ms": str(random.choice((200, 1000))),
+            "group.share.min.session.timeout.ms": "1",
+            "group.share.session.timeout.ms": str(self.session_ms),
+            "group.share.min.heartbeat.interval.ms": "1",
+            "group.share.heartbeat.interval.ms": str(self.session_ms // 5),
+            "group.share.assignment.interval.ms": str(random.choice((0, 50, 1000))),
+            "group.share.min.record.lock.duration.ms": "1000",
+            "group.share.record.lock.duration.ms": "1000",
+            "group.share.delivery.count.limit": str(self.deliveries),
+            "group.share.partition.max.record.locks": str(random.choice((100, 2000))),
+        }
 
 
 def coordinator_settings(random: Random, session_ms: int) -> dict[str, str]:
@@ -117,6 +142,12 @@ def coordinator_settings(random: Random, session_ms: int) -> dict[str, str]:
         "group.consumer.min.heartbeat.interval.ms": "1",
         "group.consumer.heartbeat.interval.ms": str(session_ms // 5),
         "group.consumer.assignment.interval.ms": str(random.choice((0, 50, 1000))),
+        "group.streams.min.session.timeout.ms": "1",
+        "group.streams.session.timeout.ms": str(session_ms),
+        "group.streams.min.heartbeat.interval.ms": "1",
+        "group.streams.heartbeat.interval.ms": str(session_ms // 5),
+        "group.streams.assignment.interval.ms": str(random.choice((0, 50, 1000))),
+        "group.streams.initial.rebalance.delay.ms": str(random.choice((0, 20, 100))),
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(random.choice((30, 200))),
     }
 

@@ -29,6 +29,7 @@ from tests.simulation.network import Link
 from tests.simulation.plan import DIRECTORIES, Plan
 from tests.simulation.producers import Producer
 from tests.simulation.properties import Broken, Property
+from tests.simulation.shares.pool import Pool
 from tests.simulation.topics import Topic
 
 ENDPOINT = Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0)
@@ -52,6 +53,7 @@ class World:
         self.links: list[Link] = []
         self.ready: list[Link] = []
         self.rosters: list[Roster] = []
+        self.pools: list[Pool] = []
         self.sides: list[Side] = []
         self.book = Book()
         self.lived: dict[tuple[str, int], Books] = {}
@@ -166,8 +168,8 @@ class World:
     def lose_promises(self) -> None:
         """What groups and transactions were told is not synced: nothing of it is promised any more."""
         self.lost_power = True
-        for roster in self.rosters:
-            roster.power_lost()
+        for group in self.groups():
+            group.power_lost()
         for side in self.sides:
             side.forget()
 
@@ -209,6 +211,9 @@ class World:
 
     def ledgers(self) -> list[Ledger]:
         return [ledger for topic in self.topics.values() for ledger in topic.ledgers]
+
+    def groups(self) -> list[Roster | Pool]:
+        return [*self.rosters, *self.pools]
 
     def delay(self) -> float:
         return self.random.uniform(0.05, self.plan.latency_ms)

@@ -1,8 +1,11 @@
-"""Membership by the consumer protocol (KIP-848): heartbeats alone, each member at its own pace."""
+"""Membership by heartbeats alone, each member at its own pace: consumer groups (KIP-848) and streams groups (KIP-1071).
+
+The two differ in what a heartbeat looks like, which is the dialect of a member.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -20,24 +23,48 @@ JOIN, LEAVE, AWAY_FOR_A_WHILE = 0, -1, -2
 OUT = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.FENCED_INSTANCE_ID)
 
 
+Slot = tuple[bytes, int]  # a topic and a number
+
+
+class Dialect(Protocol):
+    """How a member of a kind of group says what it wants, and is told what it gets."""
+
+    version: int
+
+    def request(self, member: ConsumerMember, owned: list[Ledger]) -> Any: ...
+
+    def assigned(self, member: ConsumerMember, answer: Any) -> list[Slot] | None:
+        """What the member is to own; None if that has not changed."""
+        ...
+
+    def farewell(self, member: ConsumerMember) -> Any: ...
+
+
 class ConsumerMember:
     """One member; its id is its own choice, and new with each life."""
 
-    def __init__(self, world: World, roster: Roster, name: str, instance: str | None, client: Partitions) -> None:
+    def __init__(
+        self,
+        world: World,
+        roster: Roster,
+        name: str,
+        instance: str | None,
+        client: Partitions,
+        dialect: Dialect | None = None,
+    ) -> None:
         random = world.random
         self.world = world
         self.roster = roster
         self.name = name
         self.instance = instance
+        self.dialect = dialect or Consumer(world)
         self.client = client
         self.office = Office(world, name, roster.name, GROUP)
         self.id = f"{name}-{random.getrandbits(64):016x}"
         self.epoch = JOIN
-        self.wanted: list[tuple[bytes, int]] = []
+        self.wanted: list[Slot] = []
         self.unsure = True  # what was said last may not have been heard: say everything
         self.said: list[Ledger] | None = None  # what the coordinator knows to be owned
-        self.by_pattern = random.random() < 0.3
-        self.assignor = random.choice((None, "uniform", "range"))
         self.beat_ms = world.plan.session_ms / random.choice((4, 8))
         self.due_ms = 0.0
         self.holder = Holder(name, world.plan.session_ms, world.plan.rebalance_ms)
@@ -95,7 +122,7 @@ class ConsumerMember:
 
     def beat(self) -> Steps[None]:
         sent_ms, owned = self.world.clock.now, list(self.owned)
-        answer = yield from self.office.ask(self.request(owned), 1)
+        answer = yield from self.office.ask(self.dialect.request(self, owned), self.dialect.version)
         if answer is None:
             self.unsure = True
             return
@@ -115,17 +142,6 @@ class ConsumerMember:
         if not self.take(answer) and all(ledger in self.target for ledger in owned):
             self.holder.settled_ms = sent_ms
 
-    def request(self, owned: list[Ledger]) -> Any:
-        known = m.ConsumerGroupHeartbeatRequest(self.roster.name, self.id, self.epoch, self.instance)
-        if self.unsure or self.epoch == JOIN:
-            known.rebalance_timeout_ms = self.world.plan.rebalance_ms
-            names = [topic.name for topic in self.roster.topics]
-            known.subscribed_topic_names = [] if self.by_pattern else names
-            known.subscribed_topic_regex = "|".join(names) if self.by_pattern else None
-            known.server_assignor = self.assignor
-        known.topic_partitions = rows(owned) if self.unsure or self.said != owned else None
-        return known
-
     def take(self, answer: Any) -> bool:
         """Whether it brings something new; then what is owned is said again, be it the same."""
         if answer.member_epoch < self.epoch and not self.world.lost_power:
@@ -133,9 +149,8 @@ class ConsumerMember:
             raise self.roster.broken(Property.EPOCHS, seen)
         self.epoch = answer.member_epoch
         before = self.wanted
-        if answer.assignment is not None:
-            rows = answer.assignment.topic_partitions
-            self.wanted = [(bytes(row.topic_id), index) for row in rows for index in row.partitions]
+        wanted = self.dialect.assigned(self, answer)
+        self.wanted = before if wanted is None else wanted
         if self.wanted != before:
             self.said = None
             self.note(f"is to have {[str(ledger) for ledger in self.target]} in epoch {self.epoch}")
@@ -144,11 +159,40 @@ class ConsumerMember:
     def leave(self) -> Steps[None]:
         yield from self.client.finish(list(self.owned))
         self.owned.clear()
-        epoch = LEAVE if self.instance is None else AWAY_FOR_A_WHILE
-        yield from self.office.ask(m.ConsumerGroupHeartbeatRequest(self.roster.name, self.id, epoch, self.instance), 1)
+        yield from self.office.ask(self.dialect.farewell(self), self.dialect.version)
 
     def note(self, text: str) -> None:
         self.world.events.note(f"{self.name} {text}")
+
+
+class Consumer:
+    """A member of a consumer group: it subscribes to names or to a pattern."""
+
+    version = 1
+
+    def __init__(self, world: World) -> None:
+        self.by_pattern = world.random.random() < 0.3
+        self.assignor = world.random.choice((None, "uniform", "range"))
+
+    def request(self, member: ConsumerMember, owned: list[Ledger]) -> Any:
+        known = m.ConsumerGroupHeartbeatRequest(member.roster.name, member.id, member.epoch, member.instance)
+        if member.unsure or member.epoch == JOIN:
+            known.rebalance_timeout_ms = member.world.plan.rebalance_ms
+            names = [topic.name for topic in member.roster.topics]
+            known.subscribed_topic_names = [] if self.by_pattern else names
+            known.subscribed_topic_regex = "|".join(names) if self.by_pattern else None
+            known.server_assignor = self.assignor
+        known.topic_partitions = rows(owned) if member.unsure or member.said != owned else None
+        return known
+
+    def assigned(self, member: ConsumerMember, answer: Any) -> list[Slot] | None:
+        if answer.assignment is None:
+            return None
+        return [(bytes(row.topic_id), index) for row in answer.assignment.topic_partitions for index in row.partitions]
+
+    def farewell(self, member: ConsumerMember) -> Any:
+        epoch = LEAVE if member.instance is None else AWAY_FOR_A_WHILE
+        return m.ConsumerGroupHeartbeatRequest(member.roster.name, member.id, epoch, member.instance)
 
 
 def rows(owned: list[Ledger]) -> list[Any]:

@@ -10,6 +10,7 @@ from tests.simulation.consumers import check_run
 from tests.simulation.groups.classic import ClassicMember
 from tests.simulation.groups.consumer import ConsumerMember
 from tests.simulation.groups.roster import NOTHING
+from tests.simulation.groups.streams import streams_member
 from tests.simulation.ledger import Ledger, Seen
 from tests.simulation.network import Peer
 from tests.simulation.properties import Property
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 Member = ClassicMember | ConsumerMember
-MEMBERS = {"eager": ClassicMember, "cooperative": ClassicMember, "consumer": ConsumerMember}
+MEMBERS = {"eager": ClassicMember, "cooperative": ClassicMember, "consumer": ConsumerMember, "streams": streams_member}
 FETCH, FETCH_BY_ID = 12, 13
 BY_EPOCH, BY_ID = 9, 10
 STABLE = 7

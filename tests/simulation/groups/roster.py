@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOTHING = -1
 FUTURE = 1 << 31
+BY_EPOCH = ("consumer", "streams")  # groups in which each member has its own epoch
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +78,7 @@ class Roster:
     def claim(self, holder: Holder, member_id: str, generation: int, ledgers: Iterable[Ledger]) -> None:
         """A member was given partitions."""
         for ledger in ledgers:
-            if self.kind != "consumer":
+            if self.kind not in BY_EPOCH:
                 self.check_generation(ledger, member_id, generation)
             self.check_others(holder, ledger, generation)
             for other in self.holders:
@@ -127,7 +128,7 @@ class Roster:
     def check_fencing(self, holder: Holder, ledger: Ledger, generation: int, sent_ms: float) -> None:
         """A commit was taken. A classic group knows only in which generation its members are, not what they own."""
         claim = self.claims.get(ledger)
-        mine = holder.owns.get(ledger) if self.kind == "consumer" else generation
+        mine = holder.owns.get(ledger) if self.kind in BY_EPOCH else generation
         if claim is None or mine is None or claim.holder is holder or self.world.lost_power:
             return
         if claim.generation > mine and claim.at_ms < sent_ms:
