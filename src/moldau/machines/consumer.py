@@ -9,21 +9,19 @@ protocol, in migration.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.members import Member, partitions_of, with_assignment, with_subscription
 from moldau.machines.reconciling import Owned, owned_slots
+from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.subscriptions import Resolved
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-
-if TYPE_CHECKING:
-    from moldau.machines.groups import Groups
 
 FIRST_EPOCH = 1
 NO_TARGET: Partitions = {}
@@ -224,82 +222,33 @@ def deletion(key: Any) -> Change:
     return Change(key, None)
 
 
-def persisted(groups: Groups, group_id: str) -> ConsumerGroup:
-    """The group that a record is about. A classic group that only stored offsets makes room."""
-    group = groups.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        group = groups.groups[group_id] = ConsumerGroup(group_id)
-    return group
+def unassigned(member: Member) -> Member:
+    return replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={})
 
 
-def existing(groups: Groups, group_id: str) -> ConsumerGroup | None:
-    group = groups.groups.get(group_id)
-    return group if isinstance(group, ConsumerGroup) else None
+def put_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.regexes[key.regular_expression] = Resolved(frozenset(value.topics), value.version, value.timestamp)
 
 
-def replay_subscription(groups: Groups, key: Any, value: Any) -> None:
-    if value is None:
-        if group := existing(groups, key.group_id):
-            group.remove(key.member_id)
-        return
-    group = persisted(groups, key.group_id)
-    group.put(with_subscription(group.members.get(key.member_id) or Member(key.member_id), value))
+def take_regex(group: ConsumerGroup, key: Any) -> None:
+    group.regexes.pop(key.regular_expression, None)
 
 
-def replay_assignment(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.put(with_assignment(group.members.get(key.member_id) or Member(key.member_id), value))
-    elif (found := existing(groups, key.group_id)) and (member := found.members.get(key.member_id)):
-        found.put(replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={}))
-
-
-def replay_target(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        persisted(groups, key.group_id).target[key.member_id] = partitions_of(value.topic_partitions)
-    elif group := existing(groups, key.group_id):
-        group.target.pop(key.member_id, None)
-
-
-def replay_epoch(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
-    elif existing(groups, key.group_id):
-        del groups.groups[key.group_id]
-
-
-def replay_target_epoch(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.target_epoch, group.assigned_ms = value.assignment_epoch, value.assignment_timestamp
-    elif group := existing(groups, key.group_id):
-        group.target_epoch = -1
-
-
-def replay_regex(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        resolved = Resolved(frozenset(value.topics), value.version, value.timestamp)
-        group.regexes[key.regular_expression] = resolved
-    elif group := existing(groups, key.group_id):
-        group.regexes.pop(key.regular_expression, None)
-
-
-def replay_old_metadata(groups: Groups, key: Any, value: Any) -> None:
+def put_old_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
     """Kafka before 4.1 wrote the topics themselves; their hash takes the record's place at the next change."""
-    if value is not None:
-        persisted(groups, key.group_id).has_old_metadata = True
-    elif group := existing(groups, key.group_id):
-        group.has_old_metadata = False
+    group.has_old_metadata = True
 
 
-REPLAY: dict[str, Callable[[Groups, Any, Any], None]] = {
-    "ConsumerGroupMetadataKey": replay_epoch,
-    "ConsumerGroupPartitionMetadataKey": replay_old_metadata,
-    "ConsumerGroupMemberMetadataKey": replay_subscription,
-    "ConsumerGroupTargetAssignmentMetadataKey": replay_target_epoch,
-    "ConsumerGroupTargetAssignmentMemberKey": replay_target,
-    "ConsumerGroupCurrentMemberAssignmentKey": replay_assignment,
-    "ConsumerGroupRegularExpressionKey": replay_regex,
+def take_old_metadata(group: ConsumerGroup, key: Any) -> None:
+    group.has_old_metadata = False
+
+
+def target_of(value: Any) -> Partitions:
+    return partitions_of(value.topic_partitions)
+
+
+REPLAY = {
+    **members_with_epochs(ConsumerGroup, Member, with_subscription, with_assignment, unassigned, target_of, put_epoch),
+    "ConsumerGroupPartitionMetadataKey": row(ConsumerGroup, put_old_metadata, take_old_metadata),
+    "ConsumerGroupRegularExpressionKey": row(ConsumerGroup, put_regex, take_regex),
 }

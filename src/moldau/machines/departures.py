@@ -10,9 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from moldau.machines import migration, sessions
-from moldau.machines.consumer import ConsumerGroup, existing
+from moldau.machines.consumer import ConsumerGroup
 from moldau.machines.effects import Effects
 from moldau.machines.members import Member, removal
+from moldau.machines.replaying import existing
 from moldau.machines.subscriptions import metadata_hash
 from moldau.machines.turns import config, epoch_change, regex_change
 
@@ -57,7 +58,7 @@ def touch(groups: Groups, group_id: str, member_id: str, timeout_ms: int, now_ms
 
 def give_up(groups: Groups, group_id: str, member_id: str, now_ms: int) -> Effects:
     """Take out a member that was not heard of, or that does not do what it was asked to do."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ConsumerGroup)
     member = group.members.get(member_id) if group else None
     return fence(groups, group, [member], now_ms) if group and member else Effects()
 
@@ -69,7 +70,7 @@ def watch_revocation(groups: Groups, group_id: str, member: Member, now_ms: int)
 
 def give_up_in_epoch(groups: Groups, group_id: str, member_id: str, epoch: int, now_ms: int) -> Effects:
     """It was to give up partitions, and has not left the epoch in which it was asked to."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ConsumerGroup)
     member = group.members.get(member_id) if group else None
     stuck = member is not None and member.epoch == epoch
     return give_up(groups, group_id, member_id, now_ms) if stuck else Effects()

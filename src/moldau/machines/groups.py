@@ -29,6 +29,7 @@ from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client, Group, Randomness, refuse
 from moldau.machines.offset_records import OffsetKey
 from moldau.machines.offsets import Offsets
+from moldau.machines.replaying import Replay
 from moldau.machines.timers import Timers
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -175,7 +176,6 @@ KINDS: dict[str, Kind] = {
     ),
 }
 
-Replay = Callable[[Groups, Any, Any], None]
 
 REPLAY: dict[str, Replay] = {
     **classic.REPLAY,

@@ -9,14 +9,14 @@ State changes only by replay; the commands are in share_heartbeats.py and share_
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moldau.machines.assignors import Partitions
-from moldau.machines.consumer import FIRST_EPOCH, NO_TARGET, add
+from moldau.machines.consumer import FIRST_EPOCH, NO_TARGET, add, target_of
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, refuse
-from moldau.machines.share_members import ShareMember, partitions_of, with_assignment, with_subscription
+from moldau.machines.replaying import members_with_epochs, put_epoch, row
+from moldau.machines.share_members import ShareMember, with_assignment, with_subscription
 from moldau.machines.share_topics import States, states_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -113,19 +113,6 @@ class ShareGroup:
         add(self.names, member.topics if member else (), -1)
 
 
-def persisted(groups: Groups, group_id: str) -> ShareGroup:
-    """The group that a record is about."""
-    group = groups.groups.get(group_id)
-    if not isinstance(group, ShareGroup):
-        group = groups.groups[group_id] = ShareGroup(group_id)
-    return group
-
-
-def existing(groups: Groups, group_id: str) -> ShareGroup | None:
-    group = groups.groups.get(group_id)
-    return group if isinstance(group, ShareGroup) else None
-
-
 def existing_or_new(groups: Groups, group_id: str) -> ShareGroup:
     """The group, which need not be there yet; raises Refused, for it does not take over the id of another kind."""
     if group_id in groups.groups:
@@ -134,57 +121,21 @@ def existing_or_new(groups: Groups, group_id: str) -> ShareGroup:
     return ShareGroup(group_id)
 
 
-def replay_subscription(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.put(with_subscription(group.members.get(key.member_id) or ShareMember(key.member_id), value))
-    elif found := existing(groups, key.group_id):
-        found.remove(key.member_id)
+def unassigned(member: ShareMember) -> ShareMember:
+    return member.at(-1, NO_TARGET)
 
 
-def replay_assignment(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.put(with_assignment(group.members.get(key.member_id) or ShareMember(key.member_id), value))
-    elif (found := existing(groups, key.group_id)) and (member := found.members.get(key.member_id)):
-        found.put(member.at(-1, NO_TARGET))
+def put_states(group: ShareGroup, key: Any, value: Any) -> None:
+    group.states = states_of(value)
 
 
-def replay_target(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        persisted(groups, key.group_id).target[key.member_id] = partitions_of(value.topic_partitions)
-    elif group := existing(groups, key.group_id):
-        group.target.pop(key.member_id, None)
+def take_states(group: ShareGroup, key: Any) -> None:
+    group.states = None
 
 
-def replay_target_epoch(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.target_epoch, group.assigned_ms = value.assignment_epoch, value.assignment_timestamp
-    elif group := existing(groups, key.group_id):
-        group.target_epoch = -1
-
-
-def replay_epoch(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
-    elif existing(groups, key.group_id):
-        del groups.groups[key.group_id]
-
-
-def replay_states(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        persisted(groups, key.group_id).states = states_of(value)
-    elif group := existing(groups, key.group_id):
-        group.states = None
-
-
-REPLAY: dict[str, Callable[[Groups, Any, Any], None]] = {
-    "ShareGroupMetadataKey": replay_epoch,
-    "ShareGroupMemberMetadataKey": replay_subscription,
-    "ShareGroupTargetAssignmentMetadataKey": replay_target_epoch,
-    "ShareGroupTargetAssignmentMemberKey": replay_target,
-    "ShareGroupCurrentMemberAssignmentKey": replay_assignment,
-    "ShareGroupStatePartitionMetadataKey": replay_states,
+REPLAY = {
+    **members_with_epochs(
+        ShareGroup, ShareMember, with_subscription, with_assignment, unassigned, target_of, put_epoch
+    ),
+    "ShareGroupStatePartitionMetadataKey": row(ShareGroup, put_states, take_states),
 }

@@ -17,7 +17,8 @@ from moldau.machines.assignors import Partitions, Subscriber
 from moldau.machines.consumer import NO_TARGET
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client, check_ids, refuse
-from moldau.machines.share import ShareGroup, existing, existing_or_new
+from moldau.machines.replaying import existing
+from moldau.machines.share import ShareGroup, existing_or_new
 from moldau.machines.share_assignor import simple
 from moldau.machines.share_members import (
     JOIN,
@@ -268,7 +269,7 @@ def touch(groups: Groups, group_id: str, member_id: str, now_ms: int) -> None:
 
 def give_up(groups: Groups, group_id: str, member_id: str, now_ms: int) -> Effects:
     """Take out a member that was not heard of."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ShareGroup)
     return fence(groups, group, [member_id]) if group and member_id in group.members else Effects()
 
 

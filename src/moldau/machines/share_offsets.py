@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
-from moldau.machines.share import ShareGroup, existing, existing_or_new
+from moldau.machines.replaying import existing
+from moldau.machines.share import ShareGroup, existing_or_new
 from moldau.machines.share_topics import (
     Known,
     Topics,
@@ -38,7 +39,7 @@ class Step(NamedTuple):
 
 def initialized(groups: Groups, group_id: str, partitions: Partitions) -> list[Change]:
     """The share coordinator has the state of these partitions; the next heartbeat assigns them."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ShareGroup)
     if group is None:
         return []
     states = group.known_states().finish(named(partitions, groups.cluster()))
@@ -47,7 +48,7 @@ def initialized(groups: Groups, group_id: str, partitions: Partitions) -> list[C
 
 def uninitialized(groups: Groups, group_id: str, partitions: Partitions) -> list[Change]:
     """It has not; the next heartbeat tries again."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ShareGroup)
     if group is None or not group.known_states().initializing:
         return []
     return [states_change(group_id, group.known_states().give_up(named(partitions, groups.cluster())))]
@@ -97,7 +98,7 @@ def deletable_topic(groups: Groups, group: ShareGroup, name: str) -> Topics:
 
 def offsets_deleted(groups: Groups, group_id: str, topics: Iterable[bytes]) -> list[Change]:
     """The share coordinator has deleted what it had of these topics."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ShareGroup)
     if group is None or group.states is None:
         return []
     return [states_change(group_id, group.states.without(set(topics)))]
@@ -105,7 +106,7 @@ def offsets_deleted(groups: Groups, group_id: str, topics: Iterable[bytes]) -> l
 
 def delete_group(groups: Groups, group_id: str) -> Step:
     """Let go of everything, before the group itself is deleted; raises Refused."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, ShareGroup)
     if group is None:
         return Step([])
     group.check_delete()

@@ -7,22 +7,20 @@ only by replay; what is soft is lost with the process. The commands are in strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.machines.configuring import Configured
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.reconciling import owned_slots
+from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.streams_members import Member, with_assignment, with_metadata
 from moldau.machines.tasks import Kind, OwnedTasks, Role, Tasks, tasks_of
 from moldau.machines.topology import input_topics
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-
-if TYPE_CHECKING:
-    from moldau.machines.groups import Groups
 
 FIRST_EPOCH = 1
 COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit that knows member epochs
@@ -193,73 +191,25 @@ class StreamsGroup:
                 self.owners.pop(kind, None)
 
 
-def persisted(groups: Groups, group_id: str) -> StreamsGroup:
-    """The group that a record is about. A classic group that only stored offsets makes room."""
-    group = groups.groups.get(group_id)
-    if not isinstance(group, StreamsGroup):
-        group = groups.groups[group_id] = StreamsGroup(group_id)
-    return group
+def unassigned(member: Member) -> Member:
+    return replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={})
 
 
-def existing(groups: Groups, group_id: str) -> StreamsGroup | None:
-    group = groups.groups.get(group_id)
-    return group if isinstance(group, StreamsGroup) else None
+def put_epochs(group: StreamsGroup, key: Any, value: Any) -> None:
+    put_epoch(group, key, value)
+    group.validated_epoch = value.validated_topology_epoch
+    group.assignment_configs = {pair.key: pair.value for pair in value.last_assignment_configs or ()}
 
 
-def replay_epoch(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
-        group.validated_epoch = value.validated_topology_epoch
-        group.assignment_configs = {pair.key: pair.value for pair in value.last_assignment_configs or ()}
-    elif existing(groups, key.group_id):
-        del groups.groups[key.group_id]
+def put_topology(group: StreamsGroup, key: Any, value: Any) -> None:
+    group.topology, group.inputs = value, input_topics(value)
 
 
-def replay_topology(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.topology, group.inputs = value, input_topics(value)
-    elif group := existing(groups, key.group_id):
-        group.topology, group.inputs = None, {}
+def take_topology(group: StreamsGroup, key: Any) -> None:
+    group.topology, group.inputs = None, {}
 
 
-def replay_member(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.put(with_metadata(group.members.get(key.member_id) or Member(key.member_id), value))
-    elif found := existing(groups, key.group_id):
-        found.remove(key.member_id)
-
-
-def replay_assignment(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.put(with_assignment(group.members.get(key.member_id) or Member(key.member_id), value))
-    elif (found := existing(groups, key.group_id)) and (member := found.members.get(key.member_id)):
-        found.put(replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={}))
-
-
-def replay_target(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        persisted(groups, key.group_id).target[key.member_id] = tasks_of(value)
-    elif group := existing(groups, key.group_id):
-        group.target.pop(key.member_id, None)
-
-
-def replay_target_epoch(groups: Groups, key: Any, value: Any) -> None:
-    if value is not None:
-        group = persisted(groups, key.group_id)
-        group.target_epoch, group.assigned_ms = value.assignment_epoch, value.assignment_timestamp
-    elif group := existing(groups, key.group_id):
-        group.target_epoch = -1
-
-
-REPLAY: dict[str, Callable[[Groups, Any, Any], None]] = {
-    "StreamsGroupMetadataKey": replay_epoch,
-    "StreamsGroupTopologyKey": replay_topology,
-    "StreamsGroupMemberMetadataKey": replay_member,
-    "StreamsGroupTargetAssignmentMetadataKey": replay_target_epoch,
-    "StreamsGroupTargetAssignmentMemberKey": replay_target,
-    "StreamsGroupCurrentMemberAssignmentKey": replay_assignment,
+REPLAY = {
+    **members_with_epochs(StreamsGroup, Member, with_metadata, with_assignment, unassigned, tasks_of, put_epochs),
+    "StreamsGroupTopologyKey": row(StreamsGroup, put_topology, take_topology),
 }

@@ -17,7 +17,8 @@ from moldau.machines.effects import Effects, Promise
 from moldau.machines.endpoints import partitions_by_endpoint
 from moldau.machines.group import Client, check_ids, refuse
 from moldau.machines.members import JOIN, LEAVE, STATIC_LEAVE
-from moldau.machines.streams import StreamsGroup, existing
+from moldau.machines.replaying import existing
+from moldau.machines.streams import StreamsGroup
 from moldau.machines.streams_members import Member, removal, tags_of
 from moldau.machines.streams_turns import Turn, epoch_change, take_turn
 from moldau.machines.tasks import FIELDS, task_rows, tasks_of
@@ -222,7 +223,7 @@ def standing(group: StreamsGroup) -> list[tuple[Status, str]]:
 
 
 def leave(groups: Groups, promise: Promise, request: Any) -> Effects:
-    group = existing(groups, request.group_id)
+    group = existing(groups, request.group_id, StreamsGroup)
     if group is None:
         what = "is not a streams group" if request.group_id in groups.groups else "not found"
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
@@ -242,7 +243,7 @@ def fence(groups: Groups, group: StreamsGroup, member_id: str) -> Effects:
 
 def give_up(groups: Groups, group_id: str, member_id: str, epoch: int | None, now_ms: int) -> Effects:
     """Take out a member that was not heard of, or that is still in the epoch in which it was to give up tasks."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, StreamsGroup)
     member = group.members.get(member_id) if group else None
     if group is None or member is None or epoch not in (None, member.epoch):
         return Effects()

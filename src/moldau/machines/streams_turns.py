@@ -18,7 +18,8 @@ from moldau.machines.configuring import NO_PARTS, Configured, Status, Told, conf
 from moldau.machines.effects import Change, Effects
 from moldau.machines.group import refuse
 from moldau.machines.reconciling import Goal, reconcile
-from moldau.machines.streams import StreamsGroup, existing
+from moldau.machines.replaying import existing
+from moldau.machines.streams import StreamsGroup
 from moldau.machines.streams_members import Member, assignment_change, member_change, target_change
 from moldau.machines.subscriptions import metadata_hash
 from moldau.machines.task_assignor import Worker, assign
@@ -150,7 +151,7 @@ def gathering(group: StreamsGroup) -> tuple[str, str]:
 
 def assign_gathered(groups: Groups, group_id: str, now_ms: int) -> Effects:
     """The time for others to join is over."""
-    group = existing(groups, group_id)
+    group = existing(groups, group_id, StreamsGroup)
     if group is None or group.is_empty() or group.configured is None:
         return Effects()
     turn = Turn(groups, group, now_ms)
