@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .context import Context
+from .observed import Observed
 from .record import Change, Record
 from .stores.session import SessionStore
 from .window_aggregate import Aggregator, Initializer
@@ -54,8 +55,7 @@ class SessionAggregate:
     def init(self, context: Context) -> None:
         self.context = context
         self.store: SessionStore = context.store(self.store_name)
-        self.observed_name = f"{context.name} observed"
-        self.observed = self.store.scalars.get(self.observed_name, -1)
+        self.observed = Observed(self.store.scalars, f"{context.name} observed")
         self.closed_name = f"{context.name} closed"
         self.closed = self.store.scalars.get(self.closed_name, NEVER)
         if self.store.cached and not self.final:
@@ -65,10 +65,7 @@ class SessionAggregate:
         if record.key is None:
             self.context.dropped("null key")
             return
-        if record.timestamp > self.observed:
-            self.observed = record.timestamp
-            self.store.scalars.put(self.observed_name, record.timestamp)
-        close = self.observed - self.linger
+        close = self.observed.see(record.timestamp) - self.linger
         self.aggregate(record, close)
         if self.final:
             self.emit_final(record, close)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from .context import Context
 from .emit_final import EmitFinal
+from .observed import Observed
 from .record import Change, Record, Stamped
 from .stores.window import WindowStore
 from .window_aggregate import Aggregator, Initializer, teller
@@ -53,8 +54,7 @@ class SlidingAggregate:
     def init(self, context: Context) -> None:
         self.context = context
         self.store: WindowStore = context.store(self.store_name)
-        self.observed_name = f"{context.name} observed"
-        self.observed = self.store.scalars.get(self.observed_name, -1)
+        self.observed = Observed(self.store.scalars, f"{context.name} observed")
         if self.final is not None:
             self.final.init(self.store, context.name)
         self.tell = teller(context, self.store, self.final is not None, self.send_old)
@@ -64,10 +64,7 @@ class SlidingAggregate:
             self.context.dropped("null key or value")
             return
         timestamp = record.timestamp
-        if timestamp > self.observed:
-            self.observed = timestamp
-            self.store.scalars.put(self.observed_name, timestamp)
-        close = self.observed - self.grace
+        close = self.observed.see(timestamp) - self.grace
         if timestamp + self.difference < close:
             self.context.dropped("late")
         elif timestamp < self.difference:

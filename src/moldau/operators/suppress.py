@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .context import Context
+from .observed import Observed
 from .record import Record, Stamped
 from .stores.buffers import Held, Origin
 from .stores.suppressed import SuppressStore
@@ -52,15 +53,13 @@ class Suppress:
     def init(self, context: Context) -> None:
         self.context = context
         self.store: SuppressStore = context.store(self.store_name)
-        self.observed = self.store.scalars.get("observed", -1)
+        self.observed = Observed(self.store.scalars, "observed")
 
     def process(self, record: Record) -> None:
-        if record.timestamp > self.observed:
-            self.observed = record.timestamp
-            self.store.scalars.put("observed", record.timestamp)
+        observed = self.observed.see(record.timestamp)
         time = record.key.end if self.by_window_end else record.timestamp
         self.store.put(time, record.key, record.value, Origin.of(self.context.source, record))
-        for held in self.store.due(self.observed - self.wait_ms):
+        for held in self.store.due(observed - self.wait_ms):
             self.let_through(held)
         if self.is_over():
             self.relieve()

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from .context import Context
 from .emit_final import EmitFinal
+from .observed import Observed
 from .record import Change, Headers, Record, Stamped
 from .stores.window import WindowStore
 from .windowed import Windowed
@@ -84,8 +85,7 @@ class TimeWindowAggregate:
     def init(self, context: Context) -> None:
         self.context = context
         self.store: WindowStore = context.store(self.store_name)
-        self.observed_name = f"{context.name} observed"
-        self.observed = self.store.scalars.get(self.observed_name, -1)
+        self.observed = Observed(self.store.scalars, f"{context.name} observed")
         if self.final is not None:
             self.final.init(self.store, context.name)
         self.tell = teller(context, self.store, self.final is not None, self.send_old)
@@ -95,10 +95,7 @@ class TimeWindowAggregate:
             self.context.dropped("null key")
             return
         timestamp = record.timestamp
-        if timestamp > self.observed:
-            self.observed = timestamp
-            self.store.scalars.put(self.observed_name, timestamp)
-        close = self.observed - self.windows.grace_ms
+        close = self.observed.see(timestamp) - self.windows.grace_ms
         for start, end in self.windows.windows_for(timestamp):
             if end > close:
                 self.update(record, start, end)
