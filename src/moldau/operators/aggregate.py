@@ -94,30 +94,3 @@ class TableAggregate:
         put = self.store.put(key, aggregate, timestamp)
         if put != NOT_PUT:
             self.tell(record, aggregate, old, timestamp, put == LATEST)
-
-
-class TableReduce:
-    """As TableAggregate, with values that are their own aggregate."""
-
-    def __init__(self, store: str, adder: Reducer, subtractor: Reducer, send_old: bool) -> None:
-        self.store_name, self.adder, self.subtractor, self.send_old = store, adder, subtractor, send_old
-
-    def init(self, context: Context) -> None:
-        self.context = context
-        self.store = context.store(self.store_name)
-        self.tell = teller(context, self.store, self.send_old)
-
-    def process(self, record: Record) -> None:
-        key, change = record.key, record.value
-        if key is None:
-            raise ValueError(f"{self.context.name}: the key of a grouped table's record must not be None")
-        found = self.store.get(key)
-        old = reduced = value_of(found)
-        timestamp = record.timestamp if found is None else max(record.timestamp, found.timestamp)
-        if change.old is not None and reduced is not None:
-            reduced = self.subtractor(reduced, change.old)
-        if change.new is not None:
-            reduced = change.new if reduced is None else self.adder(reduced, change.new)
-        put = self.store.put(key, reduced, timestamp)
-        if put != NOT_PUT:
-            self.tell(record, reduced, old, timestamp, put == LATEST)

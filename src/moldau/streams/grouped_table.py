@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, Unpack
 
-from moldau.operators.aggregate import TableAggregate, TableReduce
+from moldau.operators.aggregate import TableAggregate
 from moldau.operators.changes import ChangeSerde
 from moldau.serdes.primitive import LONG
 
@@ -25,6 +25,18 @@ AGGREGATE, REDUCE = "KTABLE-AGGREGATE-", "KTABLE-REDUCE-"
 
 def one_less(key: Any, value: Any, count: int) -> int:
     return count - 1
+
+
+def nothing() -> None:
+    """Where values are their own aggregate there is none to begin with."""
+
+
+def adding(add: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    return lambda key, value, reduced: value if reduced is None else add(reduced, value)
+
+
+def taking(subtract: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    return lambda key, value, reduced: subtract(reduced, value)
 
 
 class KGroupedTable(Generic[K, V]):
@@ -51,7 +63,10 @@ class KGroupedTable(Generic[K, V]):
         """Adder and subtractor get what there is, and the value that comes or goes."""
         store = materialized(self.graph, AGGREGATE, options, self.key, self.value)
         add, subtract = (functions.reducer(given, f"reduce ({store.name})") for given in (adder, subtractor))
-        recipe = Aggregation(store.spec, lambda store, send_old: TableReduce(store, add, subtract, send_old))
+        recipe = Aggregation(
+            store.spec,
+            lambda store, send_old: TableAggregate(store, nothing, adding(add), taking(subtract), send_old),
+        )
         return self._table(REDUCE, name, store, recipe, "reduce")
 
     def aggregate(
