@@ -13,14 +13,13 @@ from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
 from moldau.cli.stores import Kind, by_id, of_views, over_http
 from moldau.cli.verbs import Sure, noun, verb
+from moldau.plan.home import FROZEN, STATE_DIR
 
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder
 
 cli = noun()
 
-STATE_DIR = "moldau-state"
-FROZEN = "moldau-streams.json"  # what shows that a folder is an application's
 CHANGELOG = "-changelog"
 File = Annotated[str, typer.Argument(help="A Python file that makes a StreamsBuilder.")]
 LIMIT = 1000

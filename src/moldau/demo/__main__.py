@@ -10,6 +10,8 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from moldau.plan.home import STATE_DIR
+
 LARGEST_RATE = 10_000.0
 FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
@@ -20,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("part", choices=("shop", "pipeline"))
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--schema-registry", dest="registry", required=True)
-    parser.add_argument("--state-dir", default="moldau-state")
+    parser.add_argument("--state-dir", default=STATE_DIR)
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stop-with-stdin", action="store_true")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.operators.context import TopologyError
 from moldau.plan.conveyor import start as conveyor
 from moldau.plan.conveyor.start import Application
+from moldau.plan.home import STATE_DIR
 
 from .serving import serving
 from .settings import client_settings, execution, whole
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-STATE_DIR = "moldau-state"
 GUARANTEES = {"exactly_once_v2": True, "exactly_once": True, "at_least_once": False}
 INTERVAL_MS = {True: 100, False: 30_000}  # Kafka's defaults of commit.interval.ms, with exactly_once_v2 and without
 OF_CLIENTS = ("consumer.", "main.consumer.")

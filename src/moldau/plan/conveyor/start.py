@@ -15,6 +15,7 @@ from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import client_for
 
+from ..home import FROZEN
 from ..levels import Schedule, partition_counts
 from ..passing import passing_groups, wall_clock_interval
 from ..plan import Plan
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-FROZEN = "moldau-streams.json"  # beside the checkpoint: what must not change between two starts
 FORMAT_VERSION = 1
 SHUFFLE = "spark.sql.shuffle.partitions"
 
