@@ -127,7 +127,7 @@ def test_only_the_record_that_fails_is_lost_of_several_that_one_became() -> None
     ("settings", "message"),
     [
         ({"processing.exception.handler": "Sometimes"}, "must be a function, 'fail' or 'continue'"),
-        ({"statestore.cache.max.bytes": "much"}, "must be a number of bytes, 0 or more, not 'much'"),
+        ({"statestore.cache.max.bytes": "much"}, "is 'much': it must be a whole number, 0 or more"),
         ({"default.key.serde": "yaml"}, "is 'yaml', which is not known: use one of string"),
         ({"default.key.serde": 5}, "is 5, which is no serde"),
         ({"default.key.serde": "avro"}, "needs a schema registry: set schema.registry.url"),

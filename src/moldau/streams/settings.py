@@ -40,20 +40,9 @@ def execution(settings: Mapping[str, Any]) -> Execution:
         guarded=callable(processing) or named_decision(processing, "processing.exception.handler") == "continue",
         extractor=extractor(settings.get("default.timestamp.extractor"), "default.timestamp.extractor")
         or fail_on_invalid_timestamp,
-        cache_bytes=cache_bytes(settings),
+        cache_bytes=whole(settings, next((name for name in CACHE if name in settings), CACHE[0]), DEFAULT_CACHE_BYTES),
         settings=settings,
     )
-
-
-def cache_bytes(settings: Mapping[str, Any]) -> int:
-    given = next((settings[name] for name in CACHE if name in settings), DEFAULT_CACHE_BYTES)
-    try:
-        found = int(given)
-    except (TypeError, ValueError):
-        found = -1
-    if found < 0:
-        raise TopologyError(f"{CACHE[0]} must be a number of bytes, 0 or more, not {given!r}")
-    return found
 
 
 def first(settings: Mapping[str, Any], name: str) -> Any:
