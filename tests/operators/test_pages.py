@@ -8,28 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from moldau.operators.stores import pages
 from moldau.operators.stores.ordered import MemoryBytes
 from moldau.operators.stores.pages import COUNT, INDEX, PagedBytes, PageError
+from tests.operators.kept import Kept
 
 KEYS = st.binary(max_size=3)
 BOUNDS = st.none() | KEYS
-
-
-class Kept:
-    """Pages in memory, with a count of what was done."""
-
-    def __init__(self) -> None:
-        self.pages: dict[int, bytes] = {}
-        self.reads = self.writes = 0
-
-    def get(self, number: int) -> bytes | None:
-        self.reads += 1
-        return self.pages.get(number)
-
-    def put(self, number: int, page: bytes) -> None:
-        self.writes += 1
-        self.pages[number] = page
-
-    def remove(self, number: int) -> None:
-        self.pages.pop(number, None)
 
 
 class PagesAndMemory(RuleBasedStateMachine):

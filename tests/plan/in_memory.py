@@ -10,18 +10,7 @@ from moldau.plan.levels import Schedule, ShardId, partition_counts
 from moldau.plan.shards import Conveyed, ShardBatch
 from moldau.streams import StreamsBuilder
 from moldau.streams.settings import execution
-
-
-class Kept:
-    """Pages of a store of a shard."""
-
-    def __init__(self) -> None:
-        self.pages: dict[int, bytes] = {}
-        self.get = self.pages.get
-        self.put = self.pages.__setitem__
-
-    def remove(self, number: int) -> None:
-        self.pages.pop(number, None)
+from tests.operators.kept import Kept
 
 
 class Conveyor:
