@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": {"settings", "serdes", "wire", "client", "http", "cli"},  # of cli: operations, which commands share
     "spark": {"settings", "serdes", "wire", "client"},
     "operators": {"serdes"},
-    "views": {"client", "serdes", "operators", "http", "settings"},
+    "views": {"client", "serdes", "operators", "http"},
     "plan": {"operators", "spark", "serdes"},
     "streams": {"plan", "operators", "serdes", "views"},
     "sql": {"plan", "operators", "serdes", "views"},

@@ -8,6 +8,7 @@ from moldau.http.errors import HttpError, error_body, json_response
 from moldau.http.routing import Handler, Route, Routes
 from moldau.http.serve import Listen, ServeError, Server, parse_listen, run
 from moldau.http.service import Service, read_body, read_json
+from moldau.http.threaded import Threaded
 
 __all__ = [
     "Handler",
@@ -18,6 +19,7 @@ __all__ = [
     "ServeError",
     "Server",
     "Service",
+    "Threaded",
     "error_body",
     "json_response",
     "parse_listen",

@@ -15,7 +15,6 @@ Parameters: `at_least=0:120,1:44` or `latest` and `timeout_ms`; `at=0:120` for t
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -23,11 +22,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from moldau.http import HttpError, Route, Routes, Server, Service, json_response, parse_listen, read_body, read_json
-from moldau.http.serve import bind
+from moldau.http import HttpError, Route, Routes, Threaded, json_response, read_body, read_json
 from moldau.operators.windowed import LAST_TIME, Windowed
 from moldau.serdes.context import SerdeError
-from moldau.settings import HTTP, ServiceSettings
 
 from .errors import Stale, ViewError
 from .plain import entry, key_of_text, plain, position_of_text
@@ -187,19 +184,8 @@ def wait_s(asked: Asked) -> float:
     return min(whole(asked, "timeout_ms", 5_000), MOST_WAIT_MS) / 1000
 
 
-class Serving:
+class Serving(Threaded):
     """The service in a thread of its own, until `close`. `url` is where it is."""
 
     def __init__(self, served: Served, server: str) -> None:
-        settings = ServiceSettings([HTTP], (), ())
-        bound, listen = bind(parse_listen(server, settings))
-        self.url = listen.url
-        self._server = Server(Service(Endpoints(served).routes(), settings, MEDIA), listen, settings)
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._server.serve(sockets=[bound])), name="views over HTTP", daemon=True
-        )
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join()
+        super().__init__(Endpoints(served).routes(), server, MEDIA)

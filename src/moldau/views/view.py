@@ -164,10 +164,18 @@ class KeyValueView(View):
                 return found
         return None
 
-    def wait_for(self, key: Any, timeout: float) -> Any:
-        """The value of a key, as soon as there is one; Stale if that takes too long."""
-        self._tail.wait_until(lambda: self.get(key) is not None, timeout, f"a value of {key!r}")
-        return self.get(key)
+    def wait_for(self, key: Any, timeout: float, until: Callable[[Any], bool] = lambda found: True) -> Any:
+        """The value of a key, as soon as there is one of which `until` is true; Stale if that takes too long."""
+        seen: list[Any] = []
+
+        def is_there() -> bool:
+            found = self.get(key)
+            if found is not None and until(found):
+                seen.append(found)
+            return bool(seen)
+
+        self._tail.wait_until(is_there, timeout, f"a value of {key!r}")
+        return seen[0]
 
     def range(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
         """Both bounds inclusive, None is open."""

@@ -1,0 +1,121 @@
+"""The order microservices, service by service, with the test driver: each valid order ends validated, once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.streams import TopologyTestDriver
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams" / "orders"
+NAMES = ("orders_topics", "details", "fraud", "inventory", "aggregator", "emails", "search", "service", "load")
+
+
+@pytest.fixture
+def shop() -> Iterator[dict[str, Any]]:
+    """The modules of the example, by name."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield {name: importlib.import_module(name) for name in NAMES}
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+class Wired:
+    """All services, each with a driver of its own; what one writes, those who read the topic get."""
+
+    def __init__(self, shop: dict[str, Any]) -> None:
+        names = ("details", "fraud", "inventory", "aggregator", "emails")
+        self.drivers = {name: TopologyTestDriver(shop[name].builder) for name in names}
+        self.written: dict[str, list[tuple[str, Any]]] = {}
+        self.types = shop["orders_topics"].TYPES
+
+    def send(self, topic: str, key: str, value: Any, timestamp: int) -> None:
+        self.written.setdefault(topic, []).append((key, value))
+        for driver in self.drivers.values():
+            if topic in driver.task.readers:
+                driver.create_input_topic(topic).pipe_input(key, value, timestamp)
+        for driver in self.drivers.values():
+            for name in sorted(driver.produced_topic_names & set(TOPICS)):
+                for record in driver.create_output_topic(name, **self.types).read_records_to_list():
+                    self.send(name, record.key, record.value, record.timestamp)
+
+    def close(self) -> None:
+        for driver in self.drivers.values():
+            driver.close()
+
+
+TOPICS = ("orders", "order-validations", "order-emails")
+
+
+def order(id: str, **changes: Any) -> dict[str, Any]:
+    made = {"id": id, "customer": "ann", "product": "book", "quantity": 2, "price": 10, "state": "CREATED"}
+    return {**made, **changes}
+
+
+@pytest.fixture
+def wired(shop: dict[str, Any]) -> Iterator[Wired]:
+    made = Wired(shop)
+    made.send("warehouse-inventory", "book", 10, 0)
+    made.send("customers", "ann", {"name": "Ann", "email": "ann@example.com", "level": "gold"}, 0)
+    yield made
+    made.close()
+
+
+def states(wired: Wired, id: str) -> list[str]:
+    return [value["state"] for key, value in wired.written["orders"] if key == id]
+
+
+def test_a_valid_order_is_validated_once(wired: Wired) -> None:
+    wired.send("orders", "o1", order("o1"), 100)
+    assert states(wired, "o1") == ["CREATED", "VALIDATED"]
+    assert Counter(value["check"] for _, value in wired.written["order-validations"]) == Counter(
+        details=1, fraud=1, inventory=1
+    )
+
+
+@pytest.mark.parametrize(
+    "mistake", [{"quantity": 0}, {"product": "ink"}, {"price": 2_000}, {"customer": ""}, {"quantity": 11}]
+)
+def test_an_order_that_is_wrong_in_one_way_fails(wired: Wired, mistake: dict[str, Any]) -> None:
+    wired.send("orders", "o1", order("o1", **mistake), 100)
+    assert states(wired, "o1") == ["CREATED", "FAILED"]
+
+
+def test_stock_is_promised_once(wired: Wired) -> None:
+    for number in range(3):
+        wired.send("orders", f"o{number}", order(f"o{number}", quantity=4), 100 + number)
+    assert [states(wired, f"o{number}")[-1] for number in range(3)] == ["VALIDATED", "VALIDATED", "FAILED"]
+
+
+def test_many_small_orders_of_a_customer_are_fraud_too(wired: Wired) -> None:
+    for number, price in enumerate((900, 900, 900)):
+        wired.send("orders", f"o{number}", order(f"o{number}", quantity=1, price=price), 100 + number)
+    assert [states(wired, f"o{number}")[-1] for number in range(3)] == ["VALIDATED", "VALIDATED", "FAILED"]
+
+
+def test_who_has_paid_gets_one_letter(wired: Wired) -> None:
+    wired.send("orders", "o1", order("o1"), 100)
+    wired.send("payments", "o1", {"order": "o1", "amount": 20}, 200)
+    ((key, said),) = wired.written["order-emails"]
+    assert (key, said["to"]) == ("o1", "ann@example.com")
+    assert said["text"] == "Dear Ann, we have received 20 for 2 book."
+
+
+def test_the_load_has_orders_of_all_kinds(shop: dict[str, Any], wired: Wired) -> None:
+    wired.send("warehouse-inventory", "book", 1_000, 1)
+    made = list(shop["load"].orders(60))
+    for number, (one, _) in enumerate(made):
+        wired.send("orders", one["id"], {**one, "state": "CREATED"}, 100 + number)
+    expected = Counter("VALIDATED" if right else "FAILED" for _, right in made)
+    assert Counter(states(wired, one["id"])[1] for one, _ in made) == expected
+    assert all(len(states(wired, one["id"])) == 2 for one, _ in made)
+    assert len(expected) == 2
