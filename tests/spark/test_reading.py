@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from moldau.client import ClientError, Record, TransactionalProducer, build, end
+from moldau.client import Client, ClientError, Record, TransactionalProducer, build, end, produce
+from moldau.spark import reading
 from moldau.spark.loss import DataLoss
 from moldau.spark.options import OptionError
 from moldau.testing import Broker, eventually
@@ -252,3 +253,20 @@ def test_ranges_that_compaction_left_empty_come_to_their_end(kafka: Broker) -> N
     eventually(lambda: query.rows(start, after) == [], what="compaction")
     assert values(query.now())[-1:] == ["19"]
     mine.client.close()
+
+
+def test_a_partition_that_found_no_room_in_answers_is_read_nevertheless(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.topic(2)
+    monkeypatch.setattr(reading, "MOST_BYTES", 10_000)
+    with Client({"bootstrap.servers": cluster.servers}) as client:
+        for partition, count in ((0, 60), (1, 3)):
+            for number in range(count):
+                produce(client, topic, partition, build([Record(0, 1000, None, b"%04d" % number * 1000, ())]))
+        ranges = [reading.Range(topic, 0, 0, 60), reading.Range(topic, 1, 0, 3)]
+        found = reading.read(client, ranges, isolation="read_committed", fail_on_data_loss=True, patience_ms=60_000)
+        counts: dict[int, int] = {}
+        for place, some in found:
+            counts[place.partition] = counts.get(place.partition, 0) + some.rows
+    assert counts == {0: 60, 1: 3}

@@ -72,40 +72,44 @@ def _read(
     left = {(one.topic, one.partition): Reached(one, one.start) for one in ranges}
     until = time.monotonic() + patience
     while left:
-        for place, found in _fetched(fetcher, left, until).items():
+        answers = _fetched(fetcher, left, until)
+        full = any(len(found.records) for found in answers.values())
+        for place, found in answers.items():
             state, before = left[place], left[place].position
             if found.error:
                 state.position = _after(client, state, found.error, fail_on_data_loss)
             else:
-                yield from _records(state, found, isolation)
+                yield from _records(state, found, isolation, full)
             if state.position > before:
                 until = time.monotonic() + patience
-        left = {place: state for place, state in left.items() if not state.done}
+        first, *others = left  # whoever was asked for first may have had all the room
+        left = {place: left[place] for place in (*others, first) if not left[place].done}
         if left and time.monotonic() > until:
             state = next(iter(left.values()))
             name, position = state.wanted.name, state.position
             raise Unreadable(f"Partition {name} gives nothing at offset {position} for {patience:.0f} s.")
 
 
-def _records(state: Reached, found: Fetched, isolation: str) -> Iterator[tuple[Range, Decoded]]:
+def _records(state: Reached, found: Fetched, isolation: str, full: bool) -> Iterator[tuple[Range, Decoded]]:
     wanted, position = state.wanted, state.position
     try:
         for chunk in decoded(found, position, wanted.end):
             yield wanted, chunk
-        _advance(state, found, isolation)
+        _advance(state, found, isolation, full)
     except WireError as error:
         raise Unreadable(f"Partition {wanted.name} cannot be read after offset {position}: {error}.") from None
 
 
-def _advance(state: Reached, found: Fetched, isolation: str) -> None:
+def _advance(state: Reached, found: Fetched, isolation: str, full: bool) -> None:
     """Go behind what came. Where nothing comes and nothing is to come before the end, as where compaction took the last
-    records, the end is reached.
+    records, the end is reached. That nothing came says nothing if the answer has records of others: they may have
+    taken all the room.
     """
     reached = found.next_offset(state.position)
     if reached > state.position:
         state.position, state.empty = reached, 0
         return
-    state.empty += 1
+    state.empty += not full
     readable = found.last_stable_offset if isolation == "read_committed" else found.high_watermark
     if state.empty >= CERTAIN and readable >= state.wanted.end:
         state.position = state.wanted.end
