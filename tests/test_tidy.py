@@ -33,7 +33,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": {"settings"},
     "registry": {"settings", "serdes", "client", "http"},
     "rest": {"settings", "serdes", "client", "http"},
-    "console": {"settings", "serdes", "wire", "client", "http", "cli"},  # of cli: operations, which commands share
+    "console": {
+        "settings",
+        "serdes",
+        "wire",
+        "client",
+        "http",
+        "spark",
+        "cli",
+    },  # of cli: what commands do to a cluster
     "spark": {"settings", "serdes", "wire", "client"},
     "operators": {"serdes"},
     "views": {"client", "serdes", "operators", "http"},

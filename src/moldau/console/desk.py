@@ -17,6 +17,7 @@ from moldau.cli.session import Session
 from moldau.client import Client
 from moldau.console.accounts import Account, Sessions
 from moldau.console.model.problems import Problem, Refused, problem
+from moldau.console.sampler import Sampler
 from moldau.serdes.registry import Registry
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Console:
     def __init__(self, session: Session, *, read_only: bool = False, sessions: Sessions | None = None) -> None:
         self.session, self.read_only, self.sessions = session, read_only, sessions
         self.client = session.client
+        self.sampler = Sampler(self.client)
         self.threads = ThreadPoolExecutor(THREADS, "console")
 
     @cached_property
@@ -39,6 +41,7 @@ class Console:
         return self.session.connect_registry()
 
     def close(self) -> None:
+        self.sampler.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
         self.session.close()
 

@@ -179,6 +179,29 @@ def panel(title: str = "") -> ui.card:
     return card
 
 
+def table(*columns: str, key: str | None = None, numbers: Sequence[str] = ()) -> ui.table:
+    """A table without rows yet; `numbers` are columns that stand at the right."""
+    rows = [
+        {
+            "name": name,
+            "label": name[:1].upper() + name[1:],
+            "field": name,
+            "align": "right" if name in numbers else "left",
+        }
+        for name in columns
+    ]
+    made = ui.table(columns=rows, rows=[], row_key=key or columns[0])
+    return made.props('flat dense hide-pagination :rows-per-page-options="[0]"').classes("w-full bg-transparent")
+
+
+def link_cell(of: ui.table, column: str) -> None:
+    """Let the cells of a column lead to the `link` of their rows."""
+    of.add_slot(
+        f"body-cell-{column}",
+        '<q-td :props="props"><a class="link" :href="props.row.link">{{ props.value }}</a></q-td>',
+    )
+
+
 def empty(sentence: str, remedy: str = "", icon: str = "inbox") -> None:
     """Where there is nothing yet: what would be here, and how it comes to be."""
     with ui.column().classes("w-full items-center q-pa-lg gap-1 text-center"):

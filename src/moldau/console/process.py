@@ -63,6 +63,7 @@ def application(
             raise ServeError(MISSING) from None
         raise
     console = Console(session, read_only=options.read_only, sessions=sessions)
+    console.sampler.start()
     try:
         yield Guard(site.application(console), sessions, hosts(listen, options.hosts))
     finally:

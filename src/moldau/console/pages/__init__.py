@@ -7,9 +7,11 @@ braces are in `desk.path`, what stands behind a `?` in `desk.query`.
 from __future__ import annotations
 
 from moldau.console.frame import Page
-from moldau.console.pages import overview, topics
+from moldau.console.pages import messages, overview, topic, topics
 
 PAGES = (
     Page("/", "Overview", "dashboard", overview.show),
     Page("/topics", "Topics", "view_list", topics.show),
+    Page("/topics/{name}", "Topic", None, topic.show),
+    Page("/topics/{name}/messages", "Messages", None, messages.show),
 )

@@ -1,24 +1,151 @@
-"""The overview: brokers, and how the cluster is."""
+"""The overview: how the cluster is, what flows through it, and who lags behind; it moves while one looks."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from nicegui import ui
 
-from moldau.cli.operations import clusters
 from moldau.console import frame
 from moldau.console.desk import Desk
+from moldau.console.model import figures
+from moldau.console.model.history import Health, History, Sample, health
+
+EVERY_S = 2.0
+BUSIEST = 8
+HEIGHT = "height: 260px"
+FIGURES = ("Records a second", "Brokers", "Topics", "Partitions", "Lag of all groups")
 
 
 def show(desk: Desk) -> None:
     """The page."""
     frame.heading("Overview")
-    with frame.panel("Brokers"):
-        frame.Section(desk, lambda: clusters.described(desk.client), _brokers)
+    Overview(desk)
 
 
-def _brokers(state: clusters.ClusterState) -> None:
-    rows = [
-        {"id": one.id, "address": f"{one.host}:{one.port}", "role": "controller" if one.is_controller else ""}
-        for one in state.brokers
+class Overview:
+    """The page's parts, updated together from what the sampler saw."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._told = ui.column().classes("w-full gap-0")
+        with ui.grid().classes("w-full gap-3 grid-cols-2 md:grid-cols-5"):
+            self._figures = [_figure(title) for title in FIGURES]
+        with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
+            with frame.panel("Throughput"):
+                ui.label("records written a second, all topics").classes("quiet text-sm")
+                self._throughput = ui.echart(chart([])).style(HEIGHT).classes("w-full")
+            with frame.panel("Lag"):
+                ui.label("records that groups have still to read").classes("quiet text-sm")
+                self._lag = ui.echart(chart([])).style(HEIGHT).classes("w-full")
+        with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
+            with frame.panel("Brokers"):
+                self._brokers = frame.table("id", "address", "rack", "state", "leaders", "replicas")
+            with frame.panel("Busiest topics"):
+                self._topics = frame.table("topic", "records a second", "records")
+                frame.link_cell(self._topics, "topic")
+        self.update()
+        ui.timer(EVERY_S, self.update)
+
+    def update(self) -> None:
+        sampler = self._desk.console.sampler
+        sampler.watch()
+        history, error = sampler.history, sampler.error
+        self._told.clear()
+        with self._told:
+            if error is not None:
+                with frame.panel():
+                    frame.tell(self._desk.problem(error))
+            elif history.last is None:
+                ui.spinner(size="28px")
+            else:
+                _health(health(history.last))
+        if history.last is not None:
+            self._fill(history, history.last)
+
+    def _fill(self, history: History, last: Sample) -> None:
+        flow, state = history.throughput(), health(last)
+        now = flow[-1][1] if flow else None
+        shown = (now, state.brokers, state.topics, state.partitions, sum(last.lags.values()) if last.lags else None)
+        for label, number in zip(self._figures, shown, strict=True):
+            label.set_text(figures.count(number))
+        self._throughput.options.update(chart([("records/s", flow)]))
+        self._throughput.update()
+        self._lag.options.update(chart(list(history.lag_lines().items())))
+        self._lag.update()
+        self._brokers.rows = broker_rows(last)
+        self._topics.rows = busiest(history, last)
+
+
+def _figure(title: str) -> ui.label:
+    with ui.card().classes("panel q-pa-md gap-1"):
+        label = ui.label("–").classes("figure")
+        ui.label(title).classes("quiet text-sm")
+    return label
+
+
+def _health(state: Health) -> None:
+    with ui.row().classes("items-center gap-2").props("role=status"):
+        well = state.is_well
+        ui.icon("check_circle" if well else "warning", color="positive" if well else "warning", size="22px")
+        ui.label(state.sentence)
+
+
+def broker_rows(last: Sample) -> list[dict[str, Any]]:
+    """The table of brokers."""
+    parts = [part for topic in last.topics for part in topic.partitions]
+    return [
+        {
+            "id": one.id,
+            "address": f"{one.host}:{one.port}",
+            "rack": one.rack or "–",
+            "state": "fenced" if one.is_fenced else "controller" if one.is_controller else "serves",
+            "leaders": figures.count(sum(part.leader == one.id for part in parts)),
+            "replicas": figures.count(sum(one.id in part.replicas for part in parts)),
+        }
+        for one in last.cluster.brokers
     ]
-    ui.table(rows=rows, row_key="id").props("flat dense").classes("w-full")
+
+
+def busiest(history: History, last: Sample) -> list[dict[str, Any]]:
+    """The topics that most is written to."""
+    rates = history.rates()
+    names = sorted(last.ends, key=lambda name: (-rates.get(name, 0.0), -last.ends[name], name))[:BUSIEST]
+    return [
+        {
+            "topic": name,
+            "link": frame.topic_path(name),
+            "records a second": figures.count(rates.get(name)),
+            "records": figures.count(last.ends[name]),
+        }
+        for name in names
+    ]
+
+
+def chart(lines: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Lines over time, of (seconds, number)."""
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 16, "top": 36, "bottom": 8, "containLabel": True},
+        "legend": {"top": 0, "type": "scroll", "textStyle": {"color": "#8795a1"}},
+        "tooltip": {"trigger": "axis"},
+        "xAxis": {"type": "time", "axisLabel": {"color": "#8795a1", "hideOverlap": True}},
+        "yAxis": {
+            "type": "value",
+            "min": 0,
+            "minInterval": 1,
+            "axisLabel": {"color": "#8795a1"},
+            "splitLine": {"lineStyle": {"color": "rgba(128,140,152,.25)"}},
+        },
+        "color": ["#1f8fb3", "#b5651d", "#2f855a", "#8e5bb5", "#c05a7a"],
+        "series": [
+            {
+                "name": name,
+                "type": "line",
+                "showSymbol": False,
+                "areaStyle": {"opacity": 0.15} if len(lines) == 1 else None,
+                "data": [[round(at * 1000), round(number, 1)] for at, number in points],
+            }
+            for name, points in lines
+        ],
+    }

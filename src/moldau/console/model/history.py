@@ -1,0 +1,115 @@
+"""What the sampler saw, and what follows from it: rates, lags, health. Bounded, whatever the cluster has."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from moldau.cli.operations.clusters import ClusterState
+from moldau.cli.operations.topics import TopicState
+
+POINTS = 300  # of a chart
+SHOWN_GROUPS = 5  # lines of lag
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The cluster at a time. `ends` are the next offsets of topics, all partitions together; `lags` are of groups."""
+
+    at_s: float
+    cluster: ClusterState
+    topics: tuple[TopicState, ...]
+    ends: Mapping[str, int]
+    lags: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the charts: all that is left of a sample when the next one is there."""
+
+    at_s: float
+    records: int
+    lags: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether all is well, in numbers and in a sentence."""
+
+    brokers: int
+    topics: int
+    partitions: int
+    leaderless: int
+    under_replicated: int
+    fenced: int
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.leaderless or self.under_replicated or self.fenced)
+
+    @property
+    def sentence(self) -> str:
+        wrong = [
+            f"{number} {words}"
+            for number, words in (
+                (self.leaderless, "partitions have no leader"),
+                (self.under_replicated, "partitions lack replicas"),
+                (self.fenced, "brokers are fenced"),
+            )
+            if number
+        ]
+        return "; ".join(wrong) + "." if wrong else "All is well."
+
+
+def health(sample: Sample) -> Health:
+    parts = [part for topic in sample.topics for part in topic.partitions]
+    return Health(
+        len(sample.cluster.brokers),
+        len(sample.topics),
+        len(parts),
+        sum(part.leader < 0 for part in parts),
+        sum(part.is_under_replicated for part in parts),
+        sum(broker.is_fenced for broker in sample.cluster.brokers),
+    )
+
+
+@dataclass(slots=True)
+class History:
+    """The last sample and the one before in full, and a point for each of the last ones."""
+
+    last: Sample | None = None
+    before: Sample | None = None
+    points: deque[Point] = field(default_factory=lambda: deque(maxlen=POINTS))
+
+    def add(self, sample: Sample) -> None:
+        self.before, self.last = self.last, sample
+        self.points.append(Point(sample.at_s, sum(sample.ends.values()), sample.lags))
+
+    def throughput(self) -> list[tuple[float, float]]:
+        """Records a second at each point. A topic that was deleted takes nothing away."""
+        return [
+            (new.at_s, max(0, new.records - old.records) / (new.at_s - old.at_s))
+            for old, new in pairwise(list(self.points))
+            if new.at_s > old.at_s
+        ]
+
+    def rates(self) -> dict[str, float]:
+        """Records a second of each topic, of late."""
+        old, new = self.before, self.last
+        if old is None or new is None or new.at_s <= old.at_s:
+            return {}
+        passed = new.at_s - old.at_s
+        return {topic: max(0, end - old.ends.get(topic, end)) / passed for topic, end in new.ends.items()}
+
+    def lag_lines(self) -> dict[str, list[tuple[float, int]]]:
+        """The lag of those groups that are furthest behind, at each point."""
+        if self.last is None:
+            return {}
+        names = sorted(self.last.lags, key=lambda name: (-self.last_lag(name), name))[:SHOWN_GROUPS]
+        points = list(self.points)
+        return {name: [(point.at_s, point.lags[name]) for point in points if name in point.lags] for name in names}
+
+    def last_lag(self, name: str) -> int:
+        return self.last.lags.get(name, 0) if self.last else 0

@@ -1,0 +1,271 @@
+"""The message browser: records of a topic by partition, offset and time, the newest, or as they come in; a search."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from moldau.cli.operations import resets, topics
+from moldau.cli.records.positions import BEGINNING, Span
+from moldau.console import frame
+from moldau.console.browsing import Tail, Wanted, read
+from moldau.console.decoding import Decoder
+from moldau.console.desk import Desk
+from moldau.console.model import figures
+from moldau.console.model.problems import EXPECTED, Refused
+from moldau.console.model.records import Row, as_csv, json_lines
+from moldau.console.pages.producing import production
+from moldau.console.pages.record import opened
+
+if TYPE_CHECKING:
+    from moldau.console.search.scanning import Search
+
+ALL = "all"
+NEWEST, OLDEST, OFFSET, TIME, LIVE = "Newest", "Oldest", "From offset", "From time", "Live"
+STARTS = (NEWEST, OLDEST, OFFSET, TIME, LIVE)
+LIMITS = (25, 50, 100, 500, 1000)
+KEPT = 1000  # rows of a live view
+FOUND = 500  # rows of a search
+TAIL_S, PROGRESS_S = 0.6, 0.25
+HINT = "e.g. value.amount > 1000 and key like 'eu-%'   or words"
+MISSING = "The search needs DuckDB, pyarrow and numba: pip install 'moldau[console]'."
+OPEN_CELL = """
+<q-td :props="props"><q-btn flat dense no-caps class="mono text-primary" :label="String(props.value)"
+  :aria-label="'Open offset ' + props.value" @click="$parent.$emit('look', props.row.id)" /></q-td>
+"""
+TEXT_CELL = """
+<q-td :props="props" class="mono" style="max-width: min(32rem, 60vw); overflow: hidden; text-overflow: ellipsis">
+{{ props.value }}</q-td>
+"""
+
+
+def show(desk: Desk) -> None:
+    """The page."""
+    Browser(desk, desk.path["name"]).show()
+
+
+class Browser:
+    """What one user looks at: the choice above, the records below."""
+
+    def __init__(self, desk: Desk, topic: str) -> None:
+        self._desk, self.topic = desk, topic
+        self._decoder = Decoder(topic, lambda: desk.console.registry)
+        self.rows: Sequence[Row] = ()
+        self._search: Search | None = None
+        self._tail: Tail | None = None
+        self._looking = False
+        self._turn = 0  # what was begun before the last one is not shown any more
+
+    def show(self) -> None:
+        with frame.heading(self.topic):
+            path = frame.topic_path(self.topic)
+            ui.button("Topic", icon="view_list", on_click=lambda: ui.navigate.to(path)).props("no-caps outline")
+            self._export()
+            if self._desk.may_act:
+                form = production(self._desk, self.topic, self.go)
+                ui.button("Produce", icon="send", on_click=form.open).props("no-caps")
+        with frame.panel():
+            self._choice()
+        with frame.panel():
+            self._status = ui.label().classes("quiet text-sm wrap").props("role=status")
+            self._bar = ui.linear_progress(0, show_value=False).props('aria-label="Progress of the search"')
+            self._bar.set_visibility(False)
+            self._place = ui.column().classes("w-full gap-0")
+        self._timer = ui.timer(PROGRESS_S, self._update, active=False)
+        ui.timer(0, self.go, once=True)
+        ui.timer(0, self._partitions, once=True)
+        ui.context.client.on_disconnect(self._stop)
+
+    def _choice(self) -> None:
+        asked = self._desk.query
+        with ui.row().classes("w-full items-start gap-3"):
+            chosen = asked.get("partition", ALL)
+            self._partition = ui.select([ALL, chosen] if chosen != ALL else [ALL], value=chosen, label="Partition")
+            self._start = ui.select(
+                list(STARTS), value=asked.get("start", NEWEST), label="Start", on_change=self._started
+            )
+            self._position = ui.input("Offset", value=asked.get("at", ""))
+            self._limit = ui.select(list(LIMITS), value=50, label="At most")
+            for box in (self._partition, self._start, self._position, self._limit):
+                box.props("dense outlined options-dense").classes("w-32")
+            self._position.classes(remove="w-32", add="w-52")
+            self._position.on("keydown.enter", self.go)
+        with ui.row().classes("w-full items-start no-wrap gap-3"):
+            box = ui.input("Search key, value and headers", placeholder=HINT, value=asked.get("search", ""))
+            self._text = box.props("dense outlined clearable").classes("grow mono")
+            self._text.on("keydown.enter", self.go)
+            self._read = ui.button("Read", icon="refresh", on_click=self.go).props("no-caps")
+            self._cancel = ui.button("Stop", icon="stop", on_click=self._stop).props("no-caps color=negative outline")
+            self._cancel.set_visibility(False)
+        self._started()
+
+    def _started(self) -> None:
+        self._position.set_visibility(self._start.value in (OFFSET, TIME))
+        self._position.props(
+            f'label="{"Time, e.g. -1h or 2026-11-15T10:00" if self._start.value == TIME else "Offset"}"'
+        )
+
+    async def _partitions(self) -> None:
+        try:
+            [state] = await self._desk.ask(topics.described, self._desk.client, [self.topic])
+        except EXPECTED:
+            return  # what is read says so
+        self._partition.set_options([ALL, *(str(part.index) for part in state.partitions)], value=self._partition.value)
+
+    def wanted(self) -> Wanted:
+        """What the choice says; Refused where it says nothing sensible."""
+        given, text = str(self._partition.value), (self._position.value or "").strip()
+        partition = None if given == ALL else int(given) if given.isdecimal() else -1
+        most = int(self._limit.value)
+        match self._start.value:
+            case "Oldest":
+                span = Span(word=BEGINNING)
+            case "From offset":
+                if not text.isdecimal() or len(text) > 18:
+                    raise Refused("Give an offset: a whole number.")
+                span = Span(offset=int(text))
+            case "From time":
+                span = Span(since_ms=resets.moment_ms(text))
+            case _:
+                span = Span(last=most)
+        if (self._text.value or "").strip() and span.last is not None:
+            span = Span(word=BEGINNING)  # a search goes through all of it
+        return Wanted(self.topic, partition, span, most)
+
+    async def go(self) -> None:
+        """Read, search or watch, as the choice says."""
+        self._stop()
+        self._turn += 1
+        turn = self._turn
+        try:
+            wanted, text = self.wanted(), (self._text.value or "").strip()
+            if self._start.value == LIVE:
+                self._tail = Tail(self._desk.client, wanted, self._decoder)
+                self._run(TAIL_S, deque(maxlen=KEPT), "Waiting for records…")
+            elif text:
+                await self._look_for(wanted, text, turn)
+            else:
+                self._status.text = "Reading…"
+                rows = await self._desk.ask(read, self._desk.client, wanted, self._decoder)
+                if turn == self._turn:
+                    self.fill(rows, f"{len(rows)} records")
+        except EXPECTED as error:
+            if turn == self._turn:
+                self._stop()
+                self._tell(error)
+
+    def _run(self, every_s: float, rows: Any, words: str) -> None:
+        self.fill(rows, words)
+        self._cancel.set_visibility(True)
+        self._timer.interval = every_s
+        self._timer.activate()
+
+    async def _look_for(self, wanted: Wanted, text: str, turn: int) -> None:
+        desk, decoder = self._desk, self._decoder
+
+        def prepare() -> Any:  # these take a second to import, and only a search needs them
+            try:
+                from moldau.console.search import expression, scanning
+            except ImportError as error:
+                if (error.name or "").split(".")[0] in ("duckdb", "pyarrow", "numba", "numpy"):
+                    raise Refused(MISSING) from None
+                raise
+            return scanning, expression.condition(text), scanning.Search(FOUND)
+
+        self._status.text = "Searching…"
+        scanning, condition, search = await desk.ask(prepare)
+        self._search = search
+        self._run(PROGRESS_S, [], "Searching…")
+        self._bar.set_visibility(True)
+        await desk.ask(scanning.run, search, desk.client, wanted, condition, decoder, lambda: desk.console.registry)
+        if turn == self._turn:
+            self._search = None
+            self._stop()
+            self.fill(search.rows, told(search))
+
+    async def _update(self) -> None:
+        if self._tail is not None and not self._looking:
+            self._looking = True
+            try:
+                await self._look(self._tail)
+            finally:
+                self._looking = False
+        elif self._search is not None:
+            self._bar.value = self._search.progress
+            self._status.text = told(self._search)
+            if len(self._search.rows) != len(self.rows):
+                self.fill(list(self._search.rows), told(self._search))
+
+    async def _look(self, tail: Tail) -> None:
+        try:
+            found = await self._desk.ask(tail.look)
+        except EXPECTED as error:
+            self._stop()
+            self._tell(error)
+            return
+        if tail is self._tail:
+            rows: deque[Row] = deque(self.rows, maxlen=KEPT)
+            rows.extendleft(reversed(found))
+            at = figures.moment(time.time_ns() // 1_000_000)
+            words = f"Live: {len(rows)} records. The last look was at {at}."
+            if found or not self.rows:
+                self.fill(rows, words)
+            self._status.text = words
+
+    def _stop(self) -> None:
+        """End what runs."""
+        if self._search is not None:
+            self._search.cancelled.set()
+            self._search = None
+        self._tail = None
+        self._timer.deactivate()
+        self._cancel.set_visibility(False)
+        self._bar.set_visibility(False)
+
+    def _tell(self, error: Exception) -> None:
+        self._status.text, self.rows = "", ()
+        self._place.clear()
+        with self._place:
+            frame.tell(self._desk.problem(error))
+
+    def fill(self, rows: Sequence[Row], words: str) -> None:
+        """Show these records."""
+        self.rows, self._status.text = rows, words
+        self._place.clear()
+        with self._place:
+            if not rows:
+                if self._tail is None and self._search is None:
+                    frame.empty("There are no records here.", "Choose another start, or produce one.", "mail")
+                return
+            table = frame.table("partition", "offset", "time", "key", "value", "size", key="id", numbers=("size",))
+            table.add_slot("body-cell-offset", OPEN_CELL)
+            for name in ("key", "value"):
+                table.add_slot(f"body-cell-{name}", TEXT_CELL)
+            table.props("virtual-scroll").style("max-height: 65vh")
+            table.on("look", lambda event: self._open(event.args))
+            table.rows = [row.cells() for row in rows]
+
+    def _open(self, id: str) -> None:
+        row = next((row for row in self.rows if row.id == id), None)
+        if row is not None:
+            opened(self._desk, self.topic, row)
+
+    def _export(self) -> None:
+        with ui.button("Export", icon="download").props("no-caps outline"), ui.menu():
+            ui.menu_item("JSON lines", lambda: ui.download.content(json_lines(self.rows), f"{self.topic}.jsonl"))
+            ui.menu_item("CSV", lambda: ui.download.content(as_csv(self.rows), f"{self.topic}.csv"))
+
+
+def told(search: Search) -> str:
+    """How far a search is, or what became of it."""
+    rate = figures.count(search.rate)
+    seen = f"{search.scanned:,} of {search.total:,} records, {rate} a second, {len(search.rows)} found"
+    if search.ended is None:
+        return f"Searching: {seen}"
+    if search.has_enough:
+        return f"Searched {seen}. There may be more: narrow the search, or begin later."
+    return f"{'Stopped' if search.cancelled.is_set() else 'Searched'}: {seen}"

@@ -1,0 +1,113 @@
+"""The form that writes a record: key, value and headers, as text or by the latest schema of the topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from moldau.cli.operations import topics
+from moldau.cli.records import formats
+from moldau.cli.records.lines import Item
+from moldau.cli.records.partitioners import PARTITIONERS
+from moldau.cli.records.writing import Writer
+from moldau.client import Client
+from moldau.console import frame
+from moldau.console.desk import Desk
+from moldau.console.model.examples import example
+from moldau.console.model.problems import EXPECTED, Refused
+from moldau.serdes.context import Context, Headers
+
+NULL = "null"
+FORMATS = ("string", "json", "avro", "json-schema", "protobuf", "hex", "base64", NULL)
+LARGEST = 1 << 20  # characters that are taken from a form
+
+
+def production(desk: Desk, topic: str, then: Callable[[], Awaitable[Any]]) -> ui.dialog:
+    """The dialog; `then` is called when a record was written."""
+
+    async def go() -> None:
+        def act() -> None:
+            write(desk, topic, boxes["key"].value or "", kinds["key"].value, boxes["value"].value or "",
+                  kinds["value"].value, more.value or "", partition.value)  # fmt: skip
+
+        if await frame.attempt(desk, f"Written to {topic}.", act):
+            await then()
+
+    async def fill(field: str) -> None:
+        try:
+            found = await desk.ask(desk.console.registry.latest, f"{topic}-{field}")
+            boxes[field].value = json.dumps(example(found.schema.type, found.schema.text), indent=2, ensure_ascii=False)
+            kinds[field].value = formats.TYPES.get(found.schema.type, "avro")
+        except EXPECTED as error:
+            ui.notify(desk.problem(error).sentence, type="warning")
+
+    boxes: dict[str, Any] = {}
+    kinds: dict[str, Any] = {}
+    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-[40rem] max-w-full"):
+        ui.label(f"Produce to {topic}").classes("text-lg font-semibold wrap")
+        for field, kind in (("key", NULL), ("value", "string")):
+            with ui.row().classes("w-full items-center no-wrap gap-2"):
+                box = ui.textarea(field.capitalize()).props("dense outlined autogrow").classes("grow mono")
+                boxes[field] = box
+                with ui.column().classes("gap-1"):
+                    chosen = ui.select(list(FORMATS), value=kind, label="Format").props("dense outlined")
+                    kinds[field] = chosen.classes("w-36").props(f'aria-label="Format of the {field}"')
+                    button = ui.button("From schema", on_click=partial(fill, field))
+                    button.props("flat dense no-caps").tooltip("An example by the latest schema of the topic")
+        more = ui.textarea("Headers, name: value a line").props("dense outlined autogrow").classes("w-full mono")
+        partition = ui.number("Partition (by the key)", min=0, precision=0).props("dense outlined").classes("w-48")
+        with ui.row().classes("w-full justify-end"):
+            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+            ui.button("Send", icon="send", on_click=go).props("no-caps")
+    return dialog
+
+
+def headers(text: str) -> Headers:
+    """Headers as they are typed; Refused where a line is none."""
+    found: Headers = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise Refused(f"{line!r:.80} is no header: write name: value, one a line.")
+        found.append((name.strip(), value.strip().encode()))
+    return found
+
+
+def write(
+    desk: Desk, topic: str, key: str, key_format: str, value: str, value_format: str, more: str, partition: float | None
+) -> None:
+    """Write one record, and wait until it is acknowledged."""
+    if len(key) + len(value) + len(more) > LARGEST:
+        raise Refused(f"A form takes at most {LARGEST} characters; `moldau produce` takes more.")
+    carried = headers(more)
+    item = Item(
+        _encoded(desk, topic, "key", key, key_format, carried),
+        _encoded(desk, topic, "value", value, value_format, carried),
+        tuple(carried),
+        None if partition is None else int(partition),
+    )
+    _send(desk.client, topic, item)
+
+
+def _encoded(desk: Desk, topic: str, field: Any, text: str, format: str, carried: Headers) -> bytes | None:
+    if format == NULL:
+        return None
+    if format not in FORMATS:
+        raise Refused(f"There is no format {format!r:.40}.")
+    codec = formats.codec(formats.Wanted(format), lambda: desk.console.registry, writing=True)
+    return codec.parsed(text.encode(), Context(topic, field, carried))
+
+
+def _send(client: Client, topic: str, item: Item) -> None:
+    [state] = topics.described(client, [topic])
+    writer = Writer(client, topic, len(state.partitions), PARTITIONERS["murmur2"])
+    try:
+        writer.put([item])
+        writer.close()
+    except BaseException:
+        writer.abort()
+        raise

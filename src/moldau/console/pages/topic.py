@@ -1,0 +1,219 @@
+"""A topic: its partitions, its settings, who reads it, its schemas; more partitions, and its end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nicegui import ui
+
+from moldau.cli.operations import configs, groups, offsets, topics
+from moldau.client import Client, ClientError
+from moldau.console import frame
+from moldau.console.desk import Desk
+from moldau.console.model import figures
+from moldau.console.model.topics import Reading, readings
+from moldau.serdes.registry import Registered, RegistryError
+
+GROUPS = 200  # that are asked whether they read the topic
+LONGEST_SCHEMA = 200_000  # characters that are shown
+NOT_FOUND = 404
+
+
+def show(desk: Desk) -> None:
+    """The page."""
+    name = desk.path["name"]
+    with frame.heading(name):
+        ui.button("Messages", icon="mail", on_click=lambda: ui.navigate.to(frame.topic_path(name, "messages"))).props(
+            "no-caps"
+        )
+        if desk.may_act:
+            _acts(desk, name)
+    with frame.panel():
+        with ui.tabs().props("no-caps dense align=left").classes("w-full") as tabs:
+            for title in SECTIONS:
+                ui.tab(title)
+        with ui.tab_panels(tabs, value=desk.query.get("tab", next(iter(SECTIONS)))).classes("w-full bg-transparent"):
+            for title, section in SECTIONS.items():
+                with ui.tab_panel(title).classes("q-px-none"):
+                    section(desk, name)
+
+
+def _acts(desk: Desk, name: str) -> None:
+    async def delete() -> None:
+        if await frame.attempt(desk, f"Deleted {name}.", topics.delete, desk.client, [name]):
+            ui.navigate.to("/topics")
+
+    more = _growth(desk, name)
+    end = frame.confirm(f"Delete {name}?", "All its records are lost, and cannot be brought back.", name, delete)
+    ui.button("Add partitions", icon="add", on_click=more.open).props("no-caps outline")
+    ui.button("Delete", icon="delete", on_click=end.open).props("no-caps outline color=negative")
+
+
+def _growth(desk: Desk, name: str) -> ui.dialog:
+    async def go() -> None:
+        total = int(box.value or 0)
+        if await frame.attempt(
+            desk, f"{name} has {total} partitions.", topics.add_partitions, desk.client, {name: total}
+        ):
+            dialog.close()
+            ui.navigate.reload()
+
+    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
+        ui.label("Add partitions").classes("text-lg font-semibold")
+        ui.label("Keys may go to other partitions than before, and partitions cannot be taken away.").classes("wrap")
+        box = ui.number("Partitions in all", min=1, precision=0).props("dense outlined autofocus").classes("w-full")
+        with ui.row().classes("w-full justify-end"):
+            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
+            ui.button("Add", on_click=go).props("no-caps")
+    return dialog
+
+
+def _partitions(desk: Desk, name: str) -> None:
+    def load() -> tuple[topics.TopicState, dict[Any, tuple[int, int]], dict[Any, dict[int, int]]]:
+        [state] = topics.described(desk.client, [name])
+        places = [(name, part.index) for part in state.partitions if part.leader >= 0]
+        return state, offsets.ends(desk.client, places), topics.sizes(desk.client, [name])
+
+    def shown(found: tuple[topics.TopicState, dict[Any, tuple[int, int]], dict[Any, dict[int, int]]]) -> None:
+        state, ends, sizes = found
+        numbers = ("partition", "first offset", "next offset", "records", "size")
+        table = frame.table(*numbers, "leader", "replicas", "in sync", numbers=numbers)
+        frame.link_cell(table, "partition")
+        table.rows = [_partition(state.name, part, ends, sizes) for part in state.partitions]
+
+    frame.Section(desk, load, shown)
+
+
+def _partition(name: str, part: topics.PartitionState, ends: Any, sizes: Any) -> dict[str, Any]:
+    first, last = ends.get((name, part.index), (None, None))
+    return {
+        "partition": part.index,
+        "link": frame.topic_path(name, f"messages?partition={part.index}"),
+        "first offset": figures.count(first),
+        "next offset": figures.count(last),
+        "records": figures.count(None if last is None or first is None else last - first),
+        "size": figures.size(sum(sizes.get((name, part.index), {}).values())),
+        "leader": part.leader if part.leader >= 0 else "nobody",
+        "replicas": ", ".join(map(str, part.replicas)),
+        "in sync": ", ".join(map(str, part.isr)),
+    }
+
+
+def _settings(desk: Desk, name: str) -> None:
+    resource = configs.Resource(configs.Kind.TOPIC, name)
+
+    def load() -> list[configs.Entry]:
+        return configs.described(desk.client, resource, documentation=True)
+
+    def shown(found: list[configs.Entry]) -> None:
+        table = frame.table("setting", "value", "set by", key="setting").props("wrap-cells")
+        table.rows = [
+            {"setting": one.name, "value": _value(one), "set by": _source(one), "about": one.documentation or ""}
+            for one in sorted(found, key=lambda one: (not one.is_own, one.name))
+        ]
+        table.add_slot("body-cell-setting", SETTING_CELL)
+        if desk.may_act:
+            table.on("edit", lambda event: edit(event.args))
+
+    def edit(setting: str) -> None:
+        with section.place:
+            _edit(desk, resource, setting, section).open()
+
+    section = frame.Section(desk, load, shown)
+
+
+SETTING_CELL = """
+<q-td :props="props"><q-btn flat dense no-caps align="left" class="mono" :label="props.value"
+  @click="$parent.$emit('edit', props.value)">
+  <q-tooltip max-width="24rem">{{ props.row.about || 'Change it' }}</q-tooltip>
+</q-btn></q-td>
+"""
+
+
+def _value(entry: configs.Entry) -> str:
+    return "(hidden)" if entry.sensitive else "" if entry.value is None else entry.value
+
+
+def _source(entry: configs.Entry) -> str:
+    return "this topic" if entry.is_own else "default" if entry.is_default else "the brokers"
+
+
+def _edit(desk: Desk, resource: configs.Resource, setting: str, section: frame.Section[Any]) -> ui.dialog:
+    async def alter(change: configs.Change, done: str) -> None:
+        if await frame.attempt(desk, done, configs.alter, desk.client, resource, [change]):
+            dialog.close()
+            await section.reload()
+
+    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
+        ui.label(setting).classes("text-lg font-semibold wrap")
+        box = ui.input("New value").props("dense outlined autofocus").classes("w-full mono")
+        with ui.row().classes("w-full justify-end"):
+            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
+            back = configs.Change(setting, None, configs.Operation.DELETE)
+            ui.button("Back to default", on_click=lambda: alter(back, f"{setting} is as it was before.")).props(
+                "flat no-caps"
+            )
+            ui.button("Set", on_click=lambda: alter(configs.Change(setting, box.value or ""), f"Set {setting}.")).props(
+                "no-caps"
+            )
+    return dialog
+
+
+def _consumers(desk: Desk, name: str) -> None:
+    def shown(found: list[Reading]) -> None:
+        if not found:
+            frame.empty("No group reads this topic.", f"`moldau consume {name} --group NAME` makes one.", "groups")
+            return
+        table = frame.table("group", "partitions", "lag", numbers=("partitions", "lag"))
+        table.rows = [
+            {"group": one.group, "partitions": one.partitions, "lag": figures.count(one.lag)} for one in found
+        ]
+
+    frame.Section(desk, lambda: consumers(desk.client, name), shown)
+
+
+def consumers(client: Client, name: str) -> list[Reading]:
+    """The groups that have committed offsets in a topic."""
+    places = topics.partitions(client, [name])
+    found = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
+    ends = {place: one.offset for place, one in found.items() if not one.error}
+    committed: dict[str, Any] = {}
+    for row in [row for row in groups.listed(client) if row.type.lower() != "share"][:GROUPS]:
+        try:
+            committed[row.id] = groups.committed(client, row.id)
+        except ClientError:  # it has gone meanwhile
+            continue
+    return readings(name, committed, ends)
+
+
+def _schemas(desk: Desk, name: str) -> None:
+    def load() -> dict[str, Registered]:
+        found: dict[str, Registered] = {}
+        for field in ("value", "key"):
+            try:
+                found[f"{name}-{field}"] = desk.console.registry.latest(f"{name}-{field}")
+            except RegistryError as error:
+                if error.status != NOT_FOUND:
+                    raise
+        return found
+
+    def shown(found: dict[str, Registered]) -> None:
+        if not found:
+            remedy = f"`moldau schema register {name}-value FILE` registers one; producers with a serializer do too."
+            frame.empty("There is no schema for this topic.", remedy, "schema")
+        for subject, one in found.items():
+            ui.label(f"{subject} · {one.schema.type} · id {one.ref.id}").classes("font-semibold wrap")
+            ui.label(_pretty(one.schema.text)[:LONGEST_SCHEMA]).classes("mono wrap w-full")
+
+    frame.Section(desk, load, shown)
+
+
+def _pretty(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+SECTIONS = {"Partitions": _partitions, "Settings": _settings, "Consumers": _consumers, "Schema": _schemas}

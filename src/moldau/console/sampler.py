@@ -1,0 +1,95 @@
+"""One thread that looks at the cluster every few seconds, for all pages together: ends of topics, offsets of groups.
+
+It looks often while somebody watches and seldom otherwise, and never spends more than a tenth of the time on it,
+however many topics there are. What goes wrong is kept as a problem; it goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from moldau.cli.operations import clusters, groups, offsets, topics
+from moldau.cli.operations.topics import TopicState
+from moldau.client import Client, ClientError
+from moldau.console.model.history import History, Sample
+
+WATCHED_S, UNWATCHED_S = 2.0, 15.0
+WATCHING_S = 30.0  # after a page was last updated
+SHARE = 10  # a round of one second is followed by ten of rest
+GROUPS = 200  # whose lag is looked at; a round asks each of them
+
+
+class Sampler:
+    """`history` is what it saw, `error` what went wrong last, if it did."""
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
+        self.history = History()
+        self.error: ClientError | None = None
+        self._client, self._clock = client, clock
+        self._woken, self._ended = threading.Event(), threading.Event()
+        self._watched_until = 0.0
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._woken.set()
+
+    def watch(self) -> None:
+        """Somebody looks: sample often for a while."""
+        sleeps = self._watched_until < time.monotonic()
+        self._watched_until = time.monotonic() + WATCHING_S
+        if sleeps:
+            self._woken.set()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            began = time.monotonic()
+            try:
+                self.history.add(sample(self._client, self._clock))
+                self.error = None
+            except ClientError as error:
+                self.error = error
+            self._rest((time.monotonic() - began) * SHARE)
+
+    def _rest(self, least_s: float) -> None:
+        self._woken.clear()
+        if self._watched_until > time.monotonic():
+            self._ended.wait(max(WATCHED_S, least_s))
+        else:
+            self._woken.wait(max(UNWATCHED_S, least_s))
+
+
+def sample(client: Client, clock: Callable[[], float]) -> Sample:
+    """One look at the cluster."""
+    cluster, listed = clusters.described(client), topics.listed(client)
+    ends = _ends(client, listed)
+    by_topic: dict[str, int] = {}
+    for (topic, _), end in ends.items():
+        by_topic[topic] = by_topic.get(topic, 0) + end
+    at_s = clock()
+    return Sample(at_s, cluster, tuple(listed), by_topic, _lags(client, ends))
+
+
+def _ends(client: Client, listed: Iterable[TopicState]) -> dict[tuple[str, int], int]:
+    places = [(topic.name, part.index) for topic in listed for part in topic.partitions if part.leader >= 0]
+    found = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
+    return {place: offset.offset for place, offset in found.items() if not offset.error}
+
+
+def _lags(client: Client, ends: dict[tuple[str, int], int]) -> dict[str, int]:
+    """Of groups that commit offsets; one that goes away meanwhile is left out."""
+    found: dict[str, int] = {}
+    named = [row.id for row in groups.listed(client) if row.type.lower() != "share"]
+    for name in named[:GROUPS]:
+        try:
+            done = groups.committed(client, name)
+        except ClientError:
+            continue
+        if done:
+            found[name] = sum(max(0, ends[place] - one.offset) for place, one in done.items() if place in ends)
+    return found

@@ -1,0 +1,157 @@
+"""A search as it runs: partitions are read in bulk, decoded by compiled code, and looked through by DuckDB.
+
+All of that gives the interpreter's lock away, so pages go on while it runs in a thread. It can be cancelled between
+two pieces of some megabytes, and ends by itself when enough was found.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from moldau.cli.operations import offsets
+from moldau.cli.records import positions
+from moldau.client import Client
+from moldau.console.browsing import MOST_BYTES, Wanted
+from moldau.console.decoding import Decoder
+from moldau.console.model.problems import Refused
+from moldau.console.model.records import Row
+from moldau.console.search.columns import Typed, headers
+from moldau.console.search.expression import Condition
+from moldau.serdes.registry import Registry
+from moldau.spark.batches import Decoded
+from moldau.spark.planning import Range
+from moldau.spark.reading import Unreadable, read
+from moldau.wire.errors import WireError
+
+PATIENCE_MS = 30_000
+SETTINGS = {"threads": 2, "memory_limit": "512MB", "enable_external_access": False, "lock_configuration": True}
+MICROS = 1000
+
+
+@dataclass(slots=True)
+class Search:
+    """How far a search is: written by its thread, read by the page."""
+
+    most: int
+    total: int = 0
+    scanned: int = 0
+    rows: list[Row] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def rate(self) -> float:
+        """Records a second."""
+        return self.scanned / max(1e-6, (self.ended or time.monotonic()) - self.began)
+
+    @property
+    def progress(self) -> float:
+        """From 0 to 1. Where compaction left holes it ends early."""
+        return 1.0 if self.ended or not self.total else min(1.0, self.scanned / self.total)
+
+    @property
+    def has_enough(self) -> bool:
+        kept = sum(len(row.key.data) + len(row.value.data) for row in self.rows)
+        return len(self.rows) >= self.most or kept > MOST_BYTES
+
+
+def run(
+    search: Search,
+    client: Client,
+    wanted: Wanted,
+    condition: Condition,
+    decoder: Decoder,
+    connect: Callable[[], Registry],
+) -> None:
+    """Search until the end, until enough is found or until it is cancelled."""
+    ranges = _ranges(client, wanted)
+    search.total = sum(one.size for one in ranges)
+    search.began = time.monotonic()
+    matcher = Matcher(wanted.topic, condition, connect)
+    try:
+        for place, found in read(
+            client, ranges, isolation="read_committed", fail_on_data_loss=False, patience_ms=PATIENCE_MS
+        ):
+            _look(search, matcher, decoder, place.partition, found)
+            if search.cancelled.is_set() or search.has_enough:
+                break
+    except (WireError, Unreadable) as error:
+        raise Refused(f"{wanted.topic} cannot be read on: {error}") from None
+    finally:
+        search.ended = time.monotonic()
+        matcher.close()
+
+
+def _look(search: Search, matcher: Matcher, decoder: Decoder, partition: int, found: Decoded) -> None:
+    chosen = matcher.rows(partition, found)[: search.most - len(search.rows)]
+    search.scanned += found.rows
+    if chosen:
+        search.rows += [decoder.row(partition, record) for record in found.records(chosen)]
+
+
+def _ranges(client: Client, wanted: Wanted) -> list[Range]:
+    places = wanted.places(client)
+    starts = positions.starts(client, wanted.span, places)
+    ends = offsets.one_time(client, places, offsets.LATEST, committed=True)
+    return [Range(*place, starts[place], ends[place]) for place in places if ends[place] > starts[place]]
+
+
+class Matcher:
+    """A condition, ready to be asked of records."""
+
+    def __init__(self, topic: str, condition: Condition, connect: Callable[[], Registry]) -> None:
+        self._connection = duckdb.connect(config=SETTINGS)
+        self._uses = condition.columns
+        self._typed = Typed(topic, connect, self._to_json)
+        documents = [
+            f"case when json_valid({name}) then {name} end as {name}_json"
+            for name in ("key", "value")
+            if f"{name}_json" in condition.sql
+        ]
+        inner = ", ".join(("*", *documents))
+        self._sql = f"select row from (select {inner} from chunk) where {condition.sql} order by row"
+
+    def rows(self, partition: int, found: Decoded) -> list[int]:
+        """The numbers of the records that it is true of."""
+        self._connection.register("chunk", self._table(partition, found))
+        try:
+            return self._connection.execute(self._sql).fetchnumpy()["row"].tolist()
+        except duckdb.Error as error:
+            raise Refused(f"The condition cannot be asked: {str(error).splitlines()[0]}") from None
+        finally:
+            self._connection.unregister("chunk")
+
+    def _table(self, partition: int, found: Decoded) -> pa.Table:
+        made: dict[str, pa.Array] = {"row": pa.array(np.arange(found.rows))}
+        if "key" in self._uses:
+            made["key"] = self._typed.texts(found.keys, "key")
+        if "value" in self._uses:
+            made["value"] = self._typed.texts(found.values, "value")
+        if "headers" in self._uses:
+            made["headers"] = headers(found)
+        if "partition" in self._uses:
+            made["partition"] = pa.array(np.full(found.rows, partition, np.int32))
+        if "offset" in self._uses:
+            made["offset"] = found.offsets
+        if "timestamp" in self._uses:
+            made["timestamp"] = pa.array(found.timestamps.cast(pa.int64()).to_numpy() // MICROS)
+        return pa.table(made)
+
+    def _to_json(self, values: pa.Array) -> pa.Array:
+        self._connection.register("decoded", pa.table({"v": values}))
+        try:
+            found = self._connection.sql("select to_json(v)::varchar as v from decoded").to_arrow_table()
+        finally:
+            self._connection.unregister("decoded")
+        return found.column("v").combine_chunks()
+
+    def close(self) -> None:
+        self._connection.close()
