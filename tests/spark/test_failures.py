@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from moldau.spark.failures import kind_of, sentence_of
+from moldau.spark.failures import kind_of, sentence_of, text_of
 
 NESTED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure:
 Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 5) (localhost executor driver):
@@ -48,3 +50,15 @@ def test_without_python_the_innermost_exception_of_java_is_told() -> None:
     text = "x\njava.lang.RuntimeException: outer\n\tat a.b\nCaused by: java.io.IOException: No space left\n\tat c.d"
     assert sentence_of(text) == "IOException: No space left"
     assert sentence_of("something else\nand more") == "something else"
+
+
+def test_the_cause_of_a_batch_that_could_not_be_aborted_is_found() -> None:
+    """As PySpark has it: the message is the outermost one."""
+    cause: Any = RuntimeError()
+    error: Any = RuntimeError("[STREAM_FAILED] Writing job failed.")
+    cause._stackTrace = (
+        "org.apache.spark.SparkException: no.\nCaused by: java.io.EOFException\n\tat a.b"
+    )
+    error._cause = cause
+    assert kind_of(text_of(error)).retriable
+    assert text_of(ValueError("no")) == "no"

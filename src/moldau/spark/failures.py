@@ -45,6 +45,12 @@ _TOLD = re.compile(r"^(?:Caused by: )?([A-Za-z_][\w.$]*\.)?(\w*(?:Error|Exceptio
 _OF_JAVA = ("java.", "javax.", "org.", "scala.", "com.", "py4j.", "pyspark.")
 
 
+def text_of(error: BaseException) -> str:
+    """All that Spark tells of a failure. Where a batch could not even be aborted, its cause stands in no message."""
+    trace = getattr(getattr(error, "_cause", None), "_stackTrace", None)
+    return f"{error}\n{trace}" if trace else str(error)
+
+
 def kind_of(text: str) -> Kind:
     """What kind of failure an exception's text tells of."""
     text = text[:MOST_TEXT]

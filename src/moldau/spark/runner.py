@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moldau.spark.failures import kind_of, sentence_of
+from moldau.spark.failures import kind_of, sentence_of, text_of
 from moldau.spark.session import session
 from moldau.spark.status import ENDED, QueryStatus, State, line
 from moldau.spark.status_page import StatusPage
@@ -117,7 +117,7 @@ class Supervisor:
                 writer = writer.option("checkpointLocation", os.path.join(self.state_dir, one.name))
             one.query = writer.start()
         except Exception as error:  # Spark's, of many kinds
-            return self._failed(one, str(error), now)
+            return self._failed(one, text_of(error), now)
         one.status.state = State.RUNNING
         return None
 
@@ -134,7 +134,7 @@ class Supervisor:
         if error is None:
             one.status.state = State.FINISHED
         else:
-            self._failed(one, str(error), now)
+            self._failed(one, text_of(error), now)
 
     def _failed(self, one: Supervised, details: str, now: float) -> None:
         kind, sentence = kind_of(details), sentence_of(details)
