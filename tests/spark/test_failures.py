@@ -56,9 +56,7 @@ def test_the_cause_of_a_batch_that_could_not_be_aborted_is_found() -> None:
     """As PySpark has it: the message is the outermost one."""
     cause: Any = RuntimeError()
     error: Any = RuntimeError("[STREAM_FAILED] Writing job failed.")
-    cause._stackTrace = (
-        "org.apache.spark.SparkException: no.\nCaused by: java.io.EOFException\n\tat a.b"
-    )
+    cause._stackTrace = "org.apache.spark.SparkException: no.\nCaused by: java.io.EOFException\n\tat a.b"
     error._cause = cause
     assert kind_of(text_of(error)).retriable
     assert text_of(ValueError("no")) == "no"
