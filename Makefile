@@ -31,8 +31,9 @@ lint: setup     ## ruff and pyright
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright
 
-conformance: setup  ## the slow suites of others: librdkafka, franz-go, Kafka's own tools
+conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; Spark on both brokers and on a cluster
 	$(PY) -m tests.conformance
+	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster
 
 judge: setup    ## Kafka Streams and ours on the same random input; writes docs/streams-judge.md
