@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,24 +183,23 @@ class Driver:
 class Campaign:
     """A plan of kills, and what came of it."""
 
-    seed: int
-    kills: int
+    chance: random.Random
+    kinds: Sequence[str]
+    calm: float
     broker: Broker | None  # None: a broker that is not ours to kill
     driver: Driver
     watcher: Consumer
     done: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> None:
-        chance, began = random.Random(self.seed), time.monotonic()
-        weights = {name: weight for name, weight in WEIGHTS.items() if self.broker is not None or name != "broker"}
-        for number in range(self.kills):
-            if chance.random() < CALM:
+        chance, began = self.chance, time.monotonic()
+        for number, kind in enumerate(self.kinds, 1):
+            if chance.random() < self.calm:
                 self.await_output()
             time.sleep(chance.choice((0.05, 0.3, 1.0, 2.0)) * chance.uniform(0.5, 1.5))
-            kind = chance.choices(list(weights), list(weights.values()))[0]
             self.driver.check()
             self.strike(kind, chance)
-            print(f"{number + 1}/{self.kills} {kind} after {time.monotonic() - began:.0f} s", flush=True)
+            print(f"{number}/{len(self.kinds)} {kind} after {time.monotonic() - began:.0f} s", flush=True)
 
     def await_output(self) -> None:
         """Until something more was written: most kills shall meet a query that works, and some one that recovers."""
@@ -293,7 +292,13 @@ def make_topics(bootstrap: str) -> None:
         future.result(30)
 
 
-def campaign(kills: int, seed: int, bootstrap: str | None = None) -> Result:
+def chosen(kills: int, chance: random.Random, ours: bool) -> list[str]:
+    """What is killed, one after the other; a broker only if it is ours."""
+    weights = {name: weight for name, weight in WEIGHTS.items() if ours or name != "broker"}
+    return chance.choices(list(weights), list(weights.values()), k=kills)
+
+
+def campaign(seed: int, kinds: Sequence[str], bootstrap: str | None = None, calm: float = CALM) -> Result:
     began, folder = time.monotonic(), tempfile.mkdtemp(prefix="moldau-chaos-")
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -303,7 +308,7 @@ def campaign(kills: int, seed: int, bootstrap: str | None = None) -> Result:
         stack.callback(driver.stop)
         watcher = Consumer({"bootstrap.servers": servers, "group.id": "watcher", "log_level": 0})
         stack.callback(watcher.close)
-        attack = Campaign(seed, kills, ours, driver, watcher)
+        attack = Campaign(random.Random(seed), kinds, calm, ours, driver, watcher)
         attack.run()
         fed, reader = feed.finish(), Reader(servers, "out")
         stack.callback(reader.close)
@@ -338,7 +343,9 @@ def main() -> int:
     given = parser.parse_args()
     rows: list[Result] = []
     for number in range(given.rounds):
-        rows.append(campaign(given.kills // given.rounds, given.seed + number, given.bootstrap))
+        seed = given.seed + number
+        kinds = chosen(given.kills // given.rounds, random.Random(seed), given.bootstrap is None)
+        rows.append(campaign(seed, kinds, given.bootstrap))
         print(table(rows), flush=True)
         if not rows[-1].passed:
             break
