@@ -23,7 +23,7 @@ from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, Schema
 from moldau.spark.options import OptionError
 from moldau.spark.spark_types import for_spark
-from moldau.spark.typed_options import WITH_REGISTRY, Field
+from moldau.spark.typed_options import VARIANT, WITH_REGISTRY, Field
 
 pc: Any = pyarrow.compute
 
@@ -41,7 +41,8 @@ class Pinned:
         return self.field.name
 
     def arrow_type(self) -> pa.DataType:
-        return for_spark(_converter(self).type(Context("", self.name)), self.name)  # type: ignore[arg-type]
+        found = _converter(self).type(Context("", self.name))  # type: ignore[arg-type]
+        return found if self.field.format == VARIANT else for_spark(found, self.name)
 
     def convert(self, raw: pa.Array, topic: str, headers: pa.Array | None) -> Converted:
         """A row for each row; those that are wrong are null and stand in the errors."""
@@ -87,7 +88,7 @@ def pin(field: Field, registry: Mapping[str, str], topics: Iterable[str]) -> Pin
         if other != type:
             raise OptionError(
                 f"The topics {first} and {topic} have different schemas for the {field.name}: read them one by one, or "
-                f"set {field.name}.schema to one that reads both."
+                f"set {field.name}.schema to one that reads both, or {field.name}.format to variant."
             )
     return pinned[first]
 
@@ -105,7 +106,8 @@ def _pinned(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> 
 
 @lru_cache(maxsize=64)
 def _converter(pinned: Pinned) -> ArrowColumns:
-    return _made(pinned, _registry(pinned.registry) if pinned.field.format in WITH_REGISTRY else None)
+    typed = pinned.field.format in (*WITH_REGISTRY, VARIANT)
+    return _made(pinned, _registry(pinned.registry) if typed else None)
 
 
 def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
@@ -114,6 +116,10 @@ def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
         return JsonText(pinned.schema)
     if registry is None:
         return columns(field.format)
+    if field.format == VARIANT:
+        from moldau.spark.variant import Variants
+
+        return Variants(registry)
     settings: dict[str, Any] = {"auto.register.schemas": False}
     if field.strategy:
         settings["subject.name.strategy"] = field.strategy

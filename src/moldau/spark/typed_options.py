@@ -10,7 +10,8 @@ from moldau.serdes.primitive import PLAIN
 from moldau.spark.options import Option, OptionError, boolean, one_of, under, words
 
 WITH_REGISTRY = ("avro", "json-schema", "protobuf")  # serdes.formats says so too, and takes long to import
-FORMATS = (*PLAIN, *WITH_REGISTRY)
+VARIANT = "variant"
+FORMATS = (*PLAIN, *WITH_REGISTRY, VARIANT)
 REGISTRY = "schema.registry."
 FIELDS = ("key", "value")
 DEAD_LETTERS = "errors.deadletterqueue.topic.name"
@@ -23,7 +24,8 @@ def _rows(field: str) -> tuple[Option, ...]:
             one_of(*FORMATS),
             None,
             f"What the {field} is: {', '.join(f'`{name}`' for name in FORMATS)}. Not set: bytes as they are. Formats "
-            "with a schema need `schema.registry.url`, and the column has the fields of the schema.",
+            "with a schema need `schema.registry.url`, and the column has the fields of the schema. With `variant` "
+            "each record is read by its own schema, of any format, and the column has Spark's type VARIANT.",
         ),
         Option(
             f"{field}.schema",
@@ -95,7 +97,7 @@ def typed(values: Mapping[str, Any], given: Mapping[str, str]) -> Typed:
     fields = tuple(_field(name, values) for name in FIELDS if values[f"{name}.format"] is not None)
     registry, letters, mode = under(given, REGISTRY), values[DEAD_LETTERS], values["mode"]
     for field in fields:
-        if field.format in WITH_REGISTRY and not registry.get("url"):
+        if field.format in (*WITH_REGISTRY, VARIANT) and not registry.get("url"):
             where = f"set {REGISTRY}url, for example to http://localhost:8081"
             raise OptionError(
                 f"The option {field.name}.format is {field.format}, which needs a schema registry: {where}."
