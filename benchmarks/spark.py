@@ -15,6 +15,7 @@ import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +56,9 @@ COMMON = {
     "spark.driver.memory": "2g",
 }
 SMALL_SECONDS = 20
+FIRST = {"kind": "first batch", "topic": "of-1", "starting": "earliest"}
+GROWTH = (1, 10, 100)  # partitions
+WORKER = "moldau.spark.daemon"
 
 
 @dataclass(slots=True)
@@ -64,23 +68,25 @@ class Contender:
     title: str
     process: subprocess.Popen[str]
     start_s: float = 0.0
+    first_s: float = 0.0
 
     @classmethod
-    def started(cls, title: str, python: Path, **given: Any) -> "Contender":
+    def started(cls, title: str, python: Path, kafka: Broker, **given: Any) -> "Contender":
         command = [str(python), str(PROJECT / "benchmarks" / "spark_job.py")]
         told = json.dumps({"master": "local[2]", "conf": COMMON, **given})
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         made = cls(title, subprocess.Popen([*command, told], text=True, cwd=PROJECT, **pipes))
         made.start_s = made.answer()
+        made.first_s = made.ask(**FIRST, servers=kafka.bootstrap_servers)
         return made
 
-    def ask(self, **work: Any) -> float:
+    def ask(self, **work: Any) -> Any:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(work) + "\n")
         self.process.stdin.flush()
         return self.answer()
 
-    def answer(self) -> float:
+    def answer(self) -> Any:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("RESULT"):
@@ -102,6 +108,7 @@ class Row:
     unit: str
     work: dict[str, Any]
     expected: float
+    aim: float
     more_is_better: bool = True
     found: dict[str, list[float]] = field(default_factory=dict)
 
@@ -109,6 +116,11 @@ class Row:
     def ratio(self) -> float:
         ours, theirs = (statistics.median(self.found[title]) for title in ("Moldau", "Spark's own"))
         return ours / theirs
+
+    @property
+    def bounds(self) -> str:
+        sign = "≥" if self.more_is_better else "≤"
+        return f"{sign} {self.expected} | {sign} {self.aim}"
 
 
 def own_python() -> Path:
@@ -190,20 +202,20 @@ def workloads(kafka: Broker, url: str, count: int, partitions: int) -> list[Row]
     for name in ("small", "copy", "small-copy"):
         kafka.create_topic(name, partitions)
     all_of = {"kind": "everything", "servers": servers, "starting": "earliest"}
-    small = {"kind": "small batches", "servers": servers, "topic": "small", "starting": "latest"}
-    return [
-        Row("topic to noop", "k rows/s", {**all_of, "topic": plain, "rows": count}, 1.0),
-        Row("Avro to columns", "k rows/s", {**all_of, "topic": avro, "rows": count // 2, "avro": text}, 1.0),
-        Row("topic to topic", "k rows/s", {**all_of, "topic": plain, "rows": count, "into": "copy"}, 1.0),
-        Row(
-            "small micro-batch topic to topic, p50",
-            "ms",
-            {**small, "seconds": SMALL_SECONDS, "into": "small-copy"},
-            1.0,
-            more_is_better=False,
-        ),
-        Row("small micro-batch, p50", "ms", {**small, "seconds": SMALL_SECONDS}, 1.0, more_is_better=False),
+    small: dict[str, Any] = {"kind": "small batches", "servers": servers, "topic": "small", "starting": "latest"}
+    small["seconds"] = SMALL_SECONDS
+    rows = [
+        Row("topic to noop", "k rows/s", {**all_of, "topic": plain, "rows": count}, 1.0, 1.5),
+        Row("Avro to columns", "k rows/s", {**all_of, "topic": avro, "rows": count // 2, "avro": text}, 1.0, 2.0),
+        Row("topic to topic", "k rows/s", {**all_of, "topic": plain, "rows": count, "into": "copy"}, 1.0, 2.0),
+        Row("small micro-batch topic to topic, p50", "ms", {**small, "into": "small-copy"}, 1.0, 0.5, False),
+        Row("small micro-batch to noop, p50", "ms", small, 1.0, 0.5, False),
     ]
+    for number in GROWTH:
+        topic = fill(kafka, f"of-{number}", [b"x" * 100], count // 2, number)
+        title = f"topic to noop, {number} partition{'s' if number > 1 else ''}"
+        rows.append(Row(title, "k rows/s", {**all_of, "topic": topic, "rows": count // 2}, 1.0, 1.5))
+    return rows
 
 
 def measure(row: Row, contender: Contender, kafka: Broker, url: str) -> None:
@@ -230,24 +242,28 @@ five bytes. `python -m benchmarks.spark` makes this page.
 """
 
 
-def page(rows: list[Row], starts: dict[str, float], count: int, partitions: int) -> str:
-    import pyspark
-
+def page(rows: list[Row], contenders: list[Contender], workers: list[tuple[int, int]], told: str) -> str:
     cores = f"{os.cpu_count()} cores, {field_of('/proc/cpuinfo', 'model name')}, Python {platform.python_version()}."
     lines = [
         "# Benchmarks: Spark",
         "",
         cores,
         "",
-        "| what | Spark's own | Moldau | ratio | expected |",
-        "|---|---|---|---|---|",
+        "| what | Spark's own | Moldau | ratio | expected | aim |",
+        "|---|---|---|---|---|---|",
     ]
     for row in rows:
         theirs, ours = (shown(row.found[title]) for title in ("Spark's own", "Moldau"))
-        sign = "≥" if row.more_is_better else "≤"
-        lines.append(f"| {row.title}, {row.unit} | {theirs} | {ours} | {row.ratio:.2f} | {sign} {row.expected} |")
-    told = METHOD.format(partitions=partitions, count=count, ours=pyspark.__version__, theirs=SPARK)
-    lines += ["", f"Start of a session: {', '.join(f'{title} {s:.1f} s' for title, s in starts.items())}.", "", told]
+        lines.append(f"| {row.title}, {row.unit} | {theirs} | {ours} | {row.ratio:.2f} | {row.bounds} |")
+    lines += [
+        "",
+        "| start of a program | until the session is there | until the first batch is done |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {one.title} | {one.start_s:.1f} s | {one.first_s:.1f} s |" for one in contenders]
+    own, all_of_it = (max((sizes[part] for sizes in workers), default=0) / 1024 for part in (0, 1))
+    lines += ["", f"Of {len(workers)} Python workers after all that, the largest has {own:.0f} MB of its own, and"]
+    lines += [f"{all_of_it:.0f} MB with what it shares with others.", "", told]
     return "\n".join(lines)
 
 
@@ -267,8 +283,8 @@ def main(
     with broker() as kafka, running(kafka.bootstrap_servers) as registry:
         made = workloads(kafka, registry.url, rows, partitions)
         contenders = [
-            Contender.started("Spark's own", python, format="kafka", jars=jars),
-            Contender.started("Moldau", Path(sys.executable), format="moldau"),
+            Contender.started("Spark's own", python, kafka, format="kafka", jars=jars),
+            Contender.started("Moldau", Path(sys.executable), kafka, format="moldau"),
         ]
         try:
             for number in track(range(runs + 1), "runs", console=console):
@@ -277,6 +293,7 @@ def main(
                         measure(row, contender, kafka, registry.url)
                     if number == 0:
                         row.found.clear()
+            workers = contenders[1].ask(kind="workers", words=WORKER)
         finally:
             for contender in contenders:
                 contender.close()
@@ -287,7 +304,8 @@ def main(
         )
     console.print(table)
     if keep:
-        PAGE.write_text(page(made, {one.title: one.start_s for one in contenders}, rows, partitions))
+        told = METHOD.format(partitions=partitions, count=rows, ours=metadata.version("pyspark"), theirs=SPARK)
+        PAGE.write_text(page(made, contenders, workers, told))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ It knows nothing of Moldau unless it is told to, so that it runs where only PySp
 lines on stdin, one answer each goes to stdout behind RESULT.
 """
 
+import glob
 import json
 import os
 import statistics
@@ -11,6 +12,8 @@ import sys
 import tempfile
 import time
 from typing import Any
+
+BEGAN = time.monotonic()
 
 
 def started(given: dict[str, Any]) -> Any:
@@ -76,15 +79,41 @@ def small_batches(spark: Any, given: dict[str, Any], work: dict[str, Any]) -> fl
     return statistics.median(found[len(found) // 3 :])
 
 
-WORKLOADS = {"everything": everything, "small batches": small_batches}
+def first_batch(spark: Any, given: dict[str, Any], work: dict[str, Any]) -> float:
+    """Seconds from the start of this program until the first batch is done."""
+    with tempfile.TemporaryDirectory() as folder:
+        query = writing(spark, given, work, folder).trigger(availableNow=True).start()
+        assert query.awaitTermination(600)
+    return time.monotonic() - BEGAN
+
+
+def workers(spark: Any, given: dict[str, Any], work: dict[str, Any]) -> list[tuple[int, int]]:
+    """Memory of the processes of Python that Java keeps for tasks: kB of their own, and with what they share."""
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(f"{folder}/cmdline") as line, open(f"{folder}/smaps_rollup") as rows:
+                if work["words"] in line.read():
+                    sizes = {row.split()[0]: int(row.split()[1]) for row in rows if row.rstrip().endswith("kB")}
+                    found.append((sizes["Private_Clean:"] + sizes["Private_Dirty:"], sizes["Rss:"]))
+        except (OSError, KeyError):
+            continue  # it has ended meanwhile
+    return sorted(found)
+
+
+WORKLOADS = {
+    "everything": everything,
+    "small batches": small_batches,
+    "first batch": first_batch,
+    "workers": workers,
+}
 
 
 def main() -> None:
     given = json.loads(sys.argv[1])
-    began = time.monotonic()
     spark = started(given)
     spark.sparkContext.setLogLevel("OFF")
-    print("RESULT", json.dumps(time.monotonic() - began), flush=True)
+    print("RESULT", json.dumps(time.monotonic() - BEGAN), flush=True)
     for line in sys.stdin:
         work = json.loads(line)
         print("RESULT", json.dumps(WORKLOADS[work["kind"]](spark, given, work)), flush=True)
