@@ -1,4 +1,4 @@
-"""`python -m tests.spark.cluster`: the source on a real cluster of Spark, a standalone master and two workers.
+"""`python -m tests.spark.cluster`: source and sink on a real cluster of Spark, a standalone master and two workers.
 
 The workers get Moldau as a zip, as by `--py-files`. Part of `make conformance`: it takes a minute and much memory.
 """
@@ -84,6 +84,14 @@ def rows_of(spark: Any, kafka: Cluster, topic: str, folder: Path) -> list[Any]:
     return spark.read.parquet(str(folder / "out")).orderBy("partition", "offset").collect()
 
 
+def copy(spark: Any, kafka: Cluster, topic: str, target: str) -> None:
+    """A topic into another one, exactly once: tasks in workers, the commit on the driver."""
+    stream = kafka.stream(spark, topic).select("key", "value")
+    writer = stream.writeStream.format("moldau").option("kafka.bootstrap.servers", kafka.servers)
+    query = writer.option("topic", target).queryName("copy").trigger(availableNow=True).start()
+    assert query.awaitTermination(180), "the copy does not come to its end"
+
+
 def zipped(folder: Path) -> str:
     """The package as the wheel has it."""
     return shutil.make_archive(str(folder / "moldau"), "zip", Path(moldau.__file__).parent.parent, "moldau")
@@ -110,7 +118,7 @@ def main() -> None:
                 check(spark, Cluster(kafka.bootstrap_servers), folder)
             finally:
                 spark.stop()
-    print("the source reads on a cluster of two workers")
+    print("source and sink work on a cluster of two workers")
 
 
 def check(spark: Any, kafka: Cluster, folder: Path) -> None:
@@ -119,6 +127,10 @@ def check(spark: Any, kafka: Cluster, folder: Path) -> None:
         kafka.put(topic, *(f"{partition}-{number}" for number in range(500)), partition=partition)
     rows = rows_of(spark, kafka, topic, folder)
     assert [bytes(row.value).decode() for row in rows] == [f"{p}-{n}" for p in range(2) for n in range(500)]
+    target = kafka.topic(2)
+    copy(spark, kafka, topic, target)
+    copied = [bytes(row.value).decode() for row in kafka.read(spark, target).collect()]
+    assert sorted(copied) == sorted(bytes(row.value).decode() for row in rows)
     found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(where).collect()
     assert all("moldau.zip" in one for one in found), found
     executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver is one of them
