@@ -28,7 +28,7 @@ from moldau.testing import Broker, broker
 
 PARTITIONS = 4
 ROWS = 400  # of a batch, at most
-RATE = 200  # records a second
+RATE = 100  # records a second
 END_S = 600.0
 PATIENCE_S = 300.0
 CALM = 0.5  # how many kills wait for the query to work again; the others meet one that recovers
@@ -298,13 +298,15 @@ def chosen(kills: int, chance: random.Random, ours: bool) -> list[str]:
     return chance.choices(list(weights), list(weights.values()), k=kills)
 
 
-def campaign(seed: int, kinds: Sequence[str], bootstrap: str | None = None, calm: float = CALM) -> Result:
+def campaign(
+    seed: int, kinds: Sequence[str], bootstrap: str | None = None, calm: float = CALM, rate: int = RATE
+) -> Result:
     began, folder = time.monotonic(), tempfile.mkdtemp(prefix="moldau-chaos-")
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         ours, servers = stack.enter_context(target(bootstrap))
         make_topics(servers)
-        feed, driver = Feed(servers, "in"), Driver(servers, folder)
+        feed, driver = Feed(servers, "in", rate), Driver(servers, folder)
         stack.callback(driver.stop)
         watcher = Consumer({"bootstrap.servers": servers, "group.id": "watcher", "log_level": 0})
         stack.callback(watcher.close)
