@@ -74,8 +74,9 @@ class Contender:
     def started(cls, title: str, python: Path, kafka: Broker, **given: Any) -> "Contender":
         command = [str(python), str(PROJECT / "benchmarks" / "spark_job.py")]
         told = json.dumps({"master": "local[2]", "conf": COMMON, **given})
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        made = cls(title, subprocess.Popen([*command, told], text=True, cwd=PROJECT, **pipes))
+        with (HOME / f"{given['format']}.log").open("w") as log:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+            made = cls(title, subprocess.Popen([*command, told], text=True, cwd=PROJECT, **pipes))
         made.start_s = made.answer()
         made.first_s = made.ask(**FIRST, servers=kafka.bootstrap_servers)
         return made
@@ -91,7 +92,7 @@ class Contender:
         for line in self.process.stdout:
             if line.startswith("RESULT"):
                 return json.loads(line[len("RESULT") :])
-        raise BenchError(f"{self.title} ended before it answered (exit {self.process.wait()}).")
+        raise BenchError(f"{self.title} ended before it answered (exit {self.process.wait()}): see the log in {HOME}.")
 
     def close(self) -> None:
         assert self.process.stdin is not None
