@@ -38,6 +38,7 @@ conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools;
 
 judge: setup    ## Kafka Streams and ours on the same random input; writes docs/streams-judge.md
 	$(PY) -m tests.streams.judge --page
+	$(PY) -m tests.streams.judge.live --page
 
 simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate SEED=n
 	$(PY) -m tests.simulation $(SEED)

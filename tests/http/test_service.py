@@ -128,7 +128,7 @@ def test_bad_json_is_told_in_a_sentence(url: str, content: bytes) -> None:
 
 
 def test_a_request_has_a_time_limit_and_there_is_a_most_of_them() -> None:
-    with serving("request.timeout.ms=200", "max.requests.in.flight=1") as url:
+    with serving("request.timeout.ms=3000", "max.requests.in.flight=1") as url:
         answers: list[httpx.Response] = []
         thread = threading.Thread(target=lambda: answers.append(httpx.get(f"{url}/slow")))
         thread.start()
