@@ -28,8 +28,8 @@ a versioned store also tells until when the value was valid.
 LIVE = "\n## On a broker, with four partitions\n"
 LIVE_HEAD = f"""{LIVE}
 A test driver has one partition. So a third judge (`python -m tests.streams.judge.live`, part of `make judge`) lets
-Kafka Streams 4.3.1 itself run topologies on a broker, and Moldau on Spark on another with the same records: topics of four
-partitions, keys that producers with different partitioners put into different ones, null keys, partitions of very
+Kafka Streams 4.3.1 itself run topologies on a broker, and Moldau on Spark on another with the same records: topics of
+four partitions, keys that producers with different partitioners put into different ones, null keys, partitions of very
 different sizes, one of them late. Output is compared partition by partition. *ordered*: everything with timestamps, and
 of a key that is in one partition in order; *set*: keys and values in any order, because behind a change of key Kafka's
 tasks take turns as they like; *latest*: the last value of each key. Records without a key are compared over all
