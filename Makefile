@@ -55,6 +55,7 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 	$(PY) -m benchmarks.commands
 	$(PY) -m benchmarks.services
 	$(PY) -m benchmarks.spark
+	$(PY) -m benchmarks.streams --keys 1000000 --keys 10000000
 	$(PY) -m benchmarks
 
 docs: setup     ## the pages that are made from tables
