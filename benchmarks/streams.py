@@ -259,7 +259,8 @@ METHOD = """\
 One machine: the broker (Moldau's, {partitions} partitions a topic) and one contender at a time share its cores. All run
 exactly once (`exactly_once_v2`), on Spark `local[2]`. A contender starts on topics that are full; the rate is that of
 the second half of the records, by what its group has committed: the first half is its warm-up. Word count: {words}
-words a line of {keys:,} different ones, and the figure is words. Windowed count: one-minute windows with a minute of grace.
+words a line of {keys:,} different ones, and the figure is words. Windowed count: one-minute windows with a minute of
+grace.
 Joins: a table of {keys:,} rows. *cache*: 10 MB, the default of Kafka Streams; *every change*: no cache. Latency is from
 sending a record to reading what came of it, one record at a time, through one keyed level. A view is asked from the
 process that holds it. `python -m benchmarks.streams` makes this page.

@@ -22,6 +22,7 @@ from .repartitioning import repartitioned
 from .serdes import SerdeLike
 from .stream_joins import Kind, StreamJoined, join_streams, joined_by, of_table
 from .table import KTable
+from .windowed_partitions import partitioner_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -124,7 +125,9 @@ class KStream(Generic[K, V]):
         node = self.graph.named(name, "KSTREAM-SINK-")
         if callable(topic):
             functions.checked(topic, node, {3: "key, value, record"})
-        self.graph.sink(node, self.name, topic, key or self.key, value or self.value, partitioner)
+        written = key or self.key
+        chosen = partitioner_of(partitioner, written)
+        self.graph.sink(node, self.name, topic, written, value or self.value, chosen)
 
     def print(self, *, label: str | None = None, name: str | None = None, mapper: Any = None, file: Any = None) -> None:
         """Ends the stream with a line for each record, `[label]: key, value`, on standard output or in a file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from moldau.operators.context import TopologyError
 from moldau.operators.stores.spec import StoreSpec
@@ -18,6 +18,7 @@ from .names import checked_name
 from .processors import user_operator
 from .serdes import SerdeLike, settled
 from .tuning import check
+from .windowed_partitions import ByInnerKey, WindowedSerde
 
 RESETS = ("earliest", "latest", "none")
 
@@ -259,7 +260,10 @@ def with_serdes(node: Node, settings: Mapping[str, Any]) -> Node:
         case ProcessorNode():
             return node
     key = settled(node.key, "key", settings, where)
-    return replace(node, key=key, value=settled(node.value, "value", settings, where))
+    made = replace(node, key=key, value=settled(node.value, "value", settings, where))
+    if isinstance(made, SinkNode) and isinstance(made.partitioner, ByInnerKey):
+        return replace(made, partitioner=ByInnerKey(cast(WindowedSerde, key)))
+    return made
 
 
 def store_with_serdes(store: StoreSpec, settings: Mapping[str, Any]) -> StoreSpec:

@@ -1,0 +1,30 @@
+"""Where records with windowed keys are written to: the partition of the key itself, so that windows are together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.plan.hashing import murmur2
+from moldau.serdes.context import Context
+
+WindowedSerde = TimeWindowedSerde | SessionWindowedSerde
+
+
+@dataclass(frozen=True, slots=True)
+class ByInnerKey:
+    """Kafka's WindowedStreamPartitioner. Its serde is known when the topology is built."""
+
+    serde: WindowedSerde | None = None
+
+    def __call__(self, topic: str, key: Any, value: Any, count: int) -> int | None:
+        if key is None or count == 1:  # one partition, or a topic that was not there at the start: the sink decides
+            return None
+        assert self.serde is not None and self.serde.inner is not None
+        return murmur2(self.serde.inner.to_bytes(key.key, Context(topic, "key")) or b"") % count
+
+
+def partitioner_of(given: Any, key: Any) -> Any:
+    """What was given, or what windowed keys need."""
+    return ByInnerKey() if given is None and isinstance(key, WindowedSerde) else given
