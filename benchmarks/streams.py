@@ -18,6 +18,7 @@ import uuid
 import venv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -120,13 +121,13 @@ CONTENDERS = (
 
 
 @contextlib.contextmanager
-def running(contender: Contender, workload: str, servers: str) -> Iterator[str]:
-    """The id of an application that runs; ended whatever happens."""
+def running(contender: Contender, workload: str, servers: str) -> Iterator[tuple[str, int]]:
+    """The id of an application that runs, and its process; ended whatever happens."""
     identity = f"bench-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory() as folder:
         process = contender.start(workload, identity, servers, folder)
         try:
-            yield identity
+            yield identity, process.pid
             if process.poll() is not None:
                 raise BenchError(f"{contender.title} ended while it did {workload} (exit {process.poll()}).")
         finally:
@@ -193,7 +194,7 @@ class Progress:
         return min([read, *(self.stage(name, count) for name, count in internal)])
 
     def stage(self, topic: str, partitions: int) -> float:
-        """Offsets of a topic that is written in transactions count their markers, and a reader may not take the last."""
+        """Offsets of a topic that is written in transactions count markers, of which a reader may leave the last."""
         end = sum(ends_of(self.client, topic, range(partitions)).values())
         reached = self.committed(topic, partitions)
         is_whole = end >= self.again and reached >= end - MARKERS * partitions
@@ -203,10 +204,10 @@ class Progress:
         return sum(max(0, one) for one in committed(self.client, self.identity, topic, range(partitions)).values())
 
 
-def throughput(kafka: Broker, contender: Contender, workload: str) -> float:
-    """Records a second of the second half, by what the group has committed."""
+def throughput(kafka: Broker, contender: Contender, workload: str) -> tuple[float, float]:
+    """Records a second of the second half, by what the group has committed; and megabytes at the end."""
     servers = kafka.bootstrap_servers
-    with Client({"bootstrap.servers": servers}) as client, running(contender, workload, servers) as identity:
+    with Client({"bootstrap.servers": servers}) as client, running(contender, workload, servers) as (identity, pid):
         progress = Progress(client, identity, workload)
         seen: list[tuple[float, float]] = [(time.monotonic(), 0.0)]
         while seen[-1][1] < 1.0:
@@ -216,10 +217,21 @@ def throughput(kafka: Broker, contender: Contender, workload: str) -> float:
             done = progress.done()
             if done > seen[-1][1]:
                 seen.append((time.monotonic(), done))
+        memory = megabytes(pid)
     first, last = next(one for one in seen if one[1] >= 0.5), seen[-1]
     if last[1] == first[1]:
         raise BenchError(f"{contender.title} committed {workload} at once: there are too few records.")
-    return (last[1] - first[1]) * progress.records / (last[0] - first[0])
+    return (last[1] - first[1]) * progress.records / (last[0] - first[0]), memory
+
+
+def megabytes(pid: int) -> float:
+    """What a process and all below it have in memory."""
+    try:
+        fields = Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()
+        below = [text for task in Path(f"/proc/{pid}/task").glob("*/children") for text in task.read_text().split()]
+    except FileNotFoundError:
+        return 0.0  # it has just ended
+    return (int(fields[0]) / 1024 if fields else 0.0) + sum(megabytes(int(text)) for text in below)
 
 
 def latency(kafka: Broker, contender: Contender, samples: int) -> tuple[float, float]:
@@ -331,7 +343,7 @@ def main(
             found.append(row)
             for one in chosen:
                 if name in one.workloads:
-                    rate = throughput(kafka, one, name) * (WORDS if name == "words" else 1)
+                    rate = throughput(kafka, one, name)[0] * (WORDS if name == "words" else 1)
                     row.found[one.title] = rate
                     console.print(f"{name}: {one.title} {rate:,.0f} {row.unit}")
     for number in keys or [1_000_000]:
@@ -357,7 +369,7 @@ def main(
 
 def state(keys: int, records: int, chosen: Sequence[Contender], console: Console) -> list[Row]:
     """The latest of each of many keys: all of them first, then keys by chance."""
-    row = Row(f"state of {keys:,} keys", "records/s")
+    row, memory = Row(f"state of {keys:,} keys", "records/s"), Row(f"state of {keys:,} keys, memory", "MB")
     with broker() as kafka:
         for topic in ("events", "out"):
             kafka.create_topic(topic, PARTITIONS)
@@ -365,9 +377,9 @@ def state(keys: int, records: int, chosen: Sequence[Contender], console: Console
         fill(kafka.bootstrap_servers, "events", events(max(records, keys), keys))
         for one in chosen:
             if "keyed" in one.workloads:
-                row.found[one.title] = throughput(kafka, one, "keyed")
+                row.found[one.title], memory.found[one.title] = throughput(kafka, one, "keyed")
                 console.print(f"{row.title}: {one.title} {row.found[one.title]:,.0f} {row.unit}")
-    return [row]
+    return [row, memory]
 
 
 if __name__ == "__main__":
