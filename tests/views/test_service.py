@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moldau.views.service import Serving
+from moldau.views.service import serve
 from tests.views.conftest import World
 from tests.views.test_views import clicks, piped
 
@@ -19,7 +19,7 @@ def http(world: World) -> Iterator[httpx.Client]:
     with piped(builder) as driver, world.stores(builder) as stores:
         for name in stores.changelogs:
             world.log(driver, stores.changelogs[name].topic)
-        serving = Serving(stores, "127.0.0.1:0")
+        serving = serve(stores, "127.0.0.1:0")
         with httpx.Client(base_url=serving.url, timeout=60) as client:
             yield client
         serving.close()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from moldau.plan.conveyor.background import Background
     from moldau.plan.conveyor.start import Application
-    from moldau.views.service import Serving
+    from moldau.views.service import Threaded
 
 Name = Literal["CREATED", "REBALANCING", "RUNNING", "PAUSED", "PENDING_SHUTDOWN", "NOT_RUNNING", "ERROR"]
 # What Spark's query does, in Kafka's words.
@@ -57,7 +57,7 @@ class KafkaStreams:
         self._settings = dict(settings or {})
         self._spark = spark
         self._served: Served = served(self.topology, self._settings)
-        self._serving: Serving | None = None
+        self._serving: Threaded | None = None
         self._background: Background | None = None
         self._state: Name = "CREATED"
         self._changed = threading.Condition()
@@ -85,9 +85,9 @@ class KafkaStreams:
             raise TopologyError(f"{self.application_id} was started before: make another KafkaStreams of it")
         server = {**self.topology.settings, **self._settings}.get(SERVER)
         if server:
-            from moldau.views.service import Serving
+            from moldau.views.service import serve
 
-            self._serving = Serving(self._served, str(server))
+            self._serving = serve(self._served, str(server))
         self._run()
         return self
 

@@ -53,10 +53,10 @@ def serving(topology: Topology, settings: Mapping[str, Any] | None = None) -> It
     if not server:
         yield
         return
-    from moldau.views.service import Serving
+    from moldau.views.service import serve
 
     with served(topology, settings) as stores:
-        service = Serving(stores, str(server))
+        service = serve(stores, str(server))
         try:
             yield
         finally:

@@ -184,8 +184,6 @@ def wait_s(asked: Asked) -> float:
     return min(whole(asked, "timeout_ms", 5_000), MOST_WAIT_MS) / 1000
 
 
-class Serving(Threaded):
+def serve(served: Served, server: str) -> Threaded:
     """The service in a thread of its own, until `close`. `url` is where it is."""
-
-    def __init__(self, served: Served, server: str) -> None:
-        super().__init__(Endpoints(served).routes(), server, MEDIA)
+    return Threaded(Endpoints(served).routes(), server, MEDIA)
