@@ -123,6 +123,21 @@ def test_a_view_waits_for_a_position_and_for_a_key(world: World) -> None:
     assert view.lags == {0: 0, 1: 0}
 
 
+def test_a_view_waits_for_what_the_application_has_read(world: World) -> None:
+    builder = world.builder()
+    builder.stream("in").to_table(store="latest")
+    stores = world.stores(builder)
+    world.topic(stores.changelogs["latest"].topic)
+    source = world.topic(f"{stores.application}-source")
+    with pytest.raises(Stale, match=r"has not processed .*-source up to \{0: 1\} yet: it is at \{0: -1\}"):
+        stores.store("latest", at_least={(source, 0): 1}, timeout=0.2)
+    producer = TransactionalProducer(world.client, f"{stores.application}-progress")
+    producer.send_offsets(stores.application, {(source, 0): 1})
+    end(world.client, producer.flush(), commit=True)
+    producer.close()
+    assert stores.store("latest", at_least={(source, 0): 1}, timeout=WAIT_S).position == {0: 0}
+
+
 def test_only_what_is_committed_is_seen(world: World) -> None:
     builder = world.builder()
     builder.stream("in").to_table(store="latest")
@@ -158,6 +173,8 @@ def test_the_past_can_be_asked_until_it_is_forgotten(world: World) -> None:
         [2, 2],
     ]
     assert view.at({0: 2}).sql("select count(*) as n from windows").to_pylist() == [{"n": 1}]
+    with pytest.raises(ViewError, match="has read partition 0 up to 4, and not to 5 yet"):
+        view.at(5)
     short = world.stores(builder, views_history=2).store("windows")
     with pytest.raises(ViewError, match="does not remember offset 0"):
         short.at(0)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from moldau.client import Client
+from moldau.client import Client, ClientError
 from moldau.operators.stores.spec import StoreSpec
 
 from .errors import Stale, ViewError
@@ -97,12 +97,22 @@ class Served:
             return self._views[name]
 
     def _wait_for_inputs(self, wanted: InputPosition, deadline: float) -> None:
+        goals: dict[str, dict[int, int]] = {}
+        for (topic, number), offset in wanted.items():
+            goals.setdefault(topic, {})[number] = offset
         with Client(self._settings) as client:
-            for topic in sorted({topic for topic, _ in wanted}):
-                goal = {number: offset for (name, number), offset in wanted.items() if name == topic}
-                while (done := committed(client, self.application, topic, goal)) and any(
-                    done[number] < offset for number, offset in goal.items()
-                ):
-                    if time.monotonic() >= deadline:
-                        raise Stale(f"{self.application} has not processed {topic} up to {goal} yet: it is at {done}")
-                    time.sleep(PAUSE_S)
+            for topic, goal in goals.items():
+                self._wait_for_topic(client, topic, goal, deadline)
+
+    def _wait_for_topic(self, client: Client, topic: str, goal: dict[int, int], deadline: float) -> None:
+        """Until the application's group has committed up to the offsets."""
+        while True:
+            try:
+                done = committed(client, self.application, topic, goal)
+            except ClientError as error:
+                raise Stale(f"it is not known how far {self.application} is: {error}") from None
+            if all(done[number] >= offset for number, offset in goal.items()):
+                return
+            if time.monotonic() >= deadline:
+                raise Stale(f"{self.application} has not processed {topic} up to {goal} yet: it is at {done}")
+            time.sleep(PAUSE_S)

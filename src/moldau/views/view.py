@@ -20,7 +20,7 @@ from moldau.operators.stores.versioned import VersionedRecord
 from moldau.operators.windowed import LAST_TIME, Windowed
 from moldau.serdes.context import Serde
 
-from .errors import ViewError
+from .errors import Stale, ViewError
 from .partition import Partition, opening
 from .tail import Tail
 
@@ -76,7 +76,10 @@ class View:
 
     def ends(self) -> dict[int, int]:
         """Where the changelog ends now: a view that has reached this knows all that was committed before."""
-        return self._tail.ends()
+        try:
+            return self._tail.ends()
+        except ClientError as error:
+            raise Stale(f"the end of {self.topic} is not known: {error}") from None
 
     def wait(self, at_least: Position | Literal["latest"] | None = None, timeout: float = LOADING_S) -> Self:
         """Until the view has read up to a position, to the present end, or, if nothing is said, all that was there
@@ -136,8 +139,13 @@ class View:
 
 
 def past(partition: Partition, offset: int | None, topic: str) -> Any:
-    if offset is None or offset >= partition.position:
+    if offset is None:
         return partition.content
+    if offset > partition.position:
+        raise ViewError(
+            f"the view of {topic} has read partition {partition.number} up to {partition.position}, "
+            f"and not to {offset} yet: wait for that first"
+        )
     found = partition.content.before(offset)
     if found is None:
         raise ViewError(
