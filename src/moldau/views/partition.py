@@ -71,5 +71,9 @@ class Partition:
             expected = batch.next_offset
 
 
+NOWHERE = Shard()  # stores of views stand at no record: nothing reads or changes it
+
+
 def opening(topic: str, content: OrderedBytes) -> Opening:
-    return Opening(topic, content, None, Shard())
+    """Nobody is told of changes, and nothing is held back."""
+    return Opening(topic, content, None, NOWHERE)

@@ -6,7 +6,6 @@ session.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from .key_value import KeyValueStore
@@ -19,10 +18,10 @@ LRU = "lru"
 
 
 def opened(spec: StoreSpec, opening: Opening) -> Any:
-    """The store, for those who fill it from its changelog and look things up: it tells nobody of changes. What a store
-    of a limited number of entries forgot, its changelog says; so here it needs no limit.
+    """The store, for those who fill it from its changelog and look things up; `opening` tells nobody of changes. What a
+    store of a limited number of entries forgot, its changelog says; so here it needs no limit.
     """
-    opening = replace(opening, on_change=None, cache_bytes=0)
+    assert opening.on_change is None and not opening.cache_bytes
     return KeyValueStore(spec, opening) if spec.kind == LRU else spec.open(spec, opening)
 
 
