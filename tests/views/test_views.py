@@ -129,8 +129,9 @@ def test_a_view_waits_for_what_the_application_has_read(world: World) -> None:
     stores = world.stores(builder)
     world.topic(stores.changelogs["latest"].topic)
     source = world.topic(f"{stores.application}-source")
+    stores.store("latest", timeout=WAIT_S)
     with pytest.raises(Stale, match=r"has not processed .*-source up to \{0: 1\} yet: it is at \{0: -1\}"):
-        stores.store("latest", at_least={(source, 0): 1}, timeout=0.2)
+        stores.store("latest", at_least={(source, 0): 1}, timeout=1.0)
     producer = TransactionalProducer(world.client, f"{stores.application}-progress")
     producer.send_offsets(stores.application, {(source, 0): 1})
     end(world.client, producer.flush(), commit=True)
