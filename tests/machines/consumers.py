@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.broker.coordinators import decode, encode
 from moldau.machines.cluster import GROUP, Cluster
 from moldau.machines.consumer import ConsumerGroup
 from moldau.machines.effects import Effects, Promise
@@ -15,6 +16,7 @@ from moldau.machines.heartbeats import check_request, heartbeat
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.records import Record
 from moldau.wire.refusal import Refused
 
 SESSION_MS, ASSIGNMENT_MS, REBALANCE_MS = 45_000, 1000, 30_000
@@ -63,7 +65,7 @@ class Coordinator:
 
     def run(self, effects: Effects) -> None:
         for change in effects.changes:
-            key, value = through_bytes(change.key, None), through_bytes(change.value, change.version)
+            key, value = decode("__consumer_offsets", Record(0, self.now_ms, *(change.encoded or encode(change))))
             self.log.append((key, value))
             self.machine.replay(key, value, -1)
         for promise, answer in effects.answers:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import groupby, islice
 from operator import itemgetter
@@ -20,6 +21,7 @@ Held = dict[bytes, frozenset[int]]
 Slot = tuple[bytes, int]
 NOTHING = frozenset[int]()
 
+COUNTS_KEPT = 16
 EVEN_ROUNDS = 16  # pools that overlap may pass partitions on; this ends it where they would do so for ever
 
 
@@ -53,7 +55,7 @@ class Pool:
         """A member loses partitions: the last ones of the last topic."""
         mine = self.held[number]
         for topic in reversed(list(mine)):
-            going = sorted(mine[topic])[-count:]
+            going = sorted(mine[topic])[-count:] if count > 1 else [max(mine[topic])]
             mine[topic] = mine[topic].difference(going)
             count -= len(going)
             yield from ((topic, index) for index in going)
@@ -62,6 +64,7 @@ class Pool:
 
 
 Counts = Mapping[bytes, int]
+Claims = list[tuple[int, frozenset[int]]]  # members by their numbers, and what they were to have of a topic
 Assignment = dict[str, Partitions]
 
 
@@ -103,16 +106,40 @@ def keep(
 ) -> dict[bytes, set[int]]:
     """Leave with each member what it may keep; returns the partitions of each topic that nobody has."""
     pool_of = {topic: pool for pool in pools for topic in pool.topics}
-    free = {topic: set(range(counts[topic])) for topic in pool_of}
+    claims: dict[bytes, Claims] = {topic: [] for topic in pool_of}
     for number, subscriber in enumerate(subscribers):
         for topic, partitions in subscriber.has.items():
             if topic in pool_of and topic in subscriber.topics:
-                left = free[topic]
-                kept = partitions if partitions <= left else partitions & left
-                left -= kept
-                pool_of[topic].held.setdefault(number, {})[topic] = kept
-                load[number] += len(kept)
+                claims[topic].append((number, partitions))
+    free: dict[bytes, set[int]] = {}
+    for topic, pool in pool_of.items():
+        kept, free[topic] = settle(claims[topic], counts[topic])
+        for number, partitions in kept:
+            pool.held.setdefault(number, {})[topic] = partitions
+            load[number] += len(partitions)
     return free
+
+
+def settle(claims: Claims, count: int) -> tuple[Claims, set[int]]:
+    """What of its claims each member keeps, and what nobody claims. Mostly nobody claims what another has."""
+    claimed = NOTHING.union(*[mine for _, mine in claims])
+    alone = len(claimed) == sum([len(mine) for _, mine in claims])
+    if alone and claimed == all_of(count):
+        return claims, set()
+    free = set(range(count))
+    if alone and claimed <= free:
+        return claims, free - claimed
+    kept: Claims = []
+    for number, partitions in claims:
+        mine = partitions & free
+        free -= mine
+        kept.append((number, mine))
+    return kept, free
+
+
+@lru_cache(COUNTS_KEPT)
+def all_of(count: int) -> frozenset[int]:
+    return frozenset(range(count))
 
 
 def fill(pool: Pool, free: Mapping[bytes, set[int]], load: list[int]) -> None:

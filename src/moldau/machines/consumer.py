@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, refuse
-from moldau.machines.members import Member, partitions_of, with_assignment, with_subscription
+from moldau.machines.members import Member, target_of, with_assignment, with_subscription
 from moldau.machines.reconciling import Owned, owned_slots
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.subscriptions import Resolved
@@ -223,7 +222,7 @@ def deletion(key: Any) -> Change:
 
 
 def unassigned(member: Member) -> Member:
-    return replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={})
+    return member._replace(epoch=-1, previous_epoch=-1, assigned={}, revoking={})
 
 
 def put_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
@@ -241,10 +240,6 @@ def put_old_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 def take_old_metadata(group: ConsumerGroup, key: Any) -> None:
     group.has_old_metadata = False
-
-
-def target_of(value: Any) -> Partitions:
-    return partitions_of(value.topic_partitions)
 
 
 REPLAY = {

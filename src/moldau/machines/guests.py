@@ -6,7 +6,6 @@ answer to a heartbeat tells when there is something to join for. The generation 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +114,7 @@ def turn_back(turn: Turn, replaced: Member, member: Member, promise: Promise) ->
 def guest(member: Member, request: Any, subscription: Any, client: Client) -> Member:
     protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
     timeout = request.rebalance_timeout_ms
-    return replace(
-        member,
+    return member._replace(
         instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack_id=subscription.rack_id or member.rack_id,
         rebalance_timeout_ms=request.session_timeout_ms if timeout < 0 else timeout,

@@ -6,7 +6,6 @@ Checks come in Kafka's order, in its words where clients show them. What a heart
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moldau.machines import migration
@@ -35,6 +34,7 @@ from moldau.wire.refusal import Refused
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
 
+NOTHING_SAID = (None,) * 6
 CLIENT_IDS = 1  # from this version on members choose their ids
 
 
@@ -182,7 +182,7 @@ def check_holder(holder: Member | None, member_id: str, instance_id: str) -> Mem
 def take_over(turn: Turn, holder: Member, member_id: str) -> Member:
     """Write everything of one member under the id of another."""
     group_id = turn.group.id
-    heir = replace(holder, id=member_id, epoch=0, previous_epoch=0)
+    heir = holder._replace(id=member_id, epoch=0, previous_epoch=0)
     cancel_timers(turn.groups, group_id, holder.id)
     turn.replaced = holder
     turn.changes += removal(group_id, holder.id)
@@ -213,8 +213,10 @@ def updated(member: Member, request: Any, client: Client) -> Member:
     """The member with what the heartbeat says; null leaves a field as it was."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout = request.rebalance_timeout_ms
-    return replace(
-        member,
+    says = request.instance_id, request.rack_id, request.server_assignor, names, regex, member.classic
+    if says == NOTHING_SAID and timeout == -1 and (member.client_id, member.client_host) == client:
+        return member
+    return member._replace(
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
@@ -248,8 +250,7 @@ def leave(groups: Groups, promise: Promise, request: Any, now_ms: int) -> Effect
         member = check_holder(group.static_member(request.instance_id), request.member_id, request.instance_id)
     answer = m.ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE:
-        away = replace(
-            member,
+        away = member._replace(
             epoch=STATIC_LEAVE,
             revoking={},
             assigned={topic: dict.fromkeys(mine, 0) for topic, mine in member.assigned.items()},

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from struct import pack
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
 from moldau.machines.offset_records import text
-from moldau.machines.reconciling import Owned, State, is_reconciled, state_of
+from moldau.machines.reconciling import NOTHING, Owned, State, is_reconciled, state_of
 from moldau.wire import messages as m
 from moldau.wire.codec_write import uvarint
 
@@ -26,8 +26,7 @@ class ClassicProtocol:
     protocols: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """All that is written about a member: who it is, what it asked for, how far it is."""
 
     id: str
@@ -43,11 +42,15 @@ class Member:
     epoch: int = 0
     previous_epoch: int = 0
     state: State = State.STABLE
-    assigned: Owned[bytes] = field(default_factory=dict[bytes, Mapping[int, int]])
-    revoking: Owned[bytes] = field(default_factory=dict[bytes, Mapping[int, int]])
+    assigned: Owned[bytes] = NOTHING
+    revoking: Owned[bytes] = NOTHING
 
     def is_reconciled(self, target_epoch: int) -> bool:
         return is_reconciled(self, target_epoch)
+
+    def moved(self, epoch: int, state: State, assigned: Owned[bytes], revoking: Owned[bytes]) -> Self:
+        """A step later."""
+        return self._replace(epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
         """The epoch in which a partition that it owns, or is giving up, was given to it."""
@@ -88,8 +91,7 @@ def subscription_change(group_id: str, member: Member) -> Change:
 def with_subscription(member: Member, value: Any) -> Member:
     """A member after its subscription was replayed."""
     classic = value.classic_member_metadata
-    return replace(
-        member,
+    return member._replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -123,8 +125,7 @@ def owned_rows(owned: Owned[bytes]) -> list[Any]:
 
 def with_assignment(member: Member, value: Any) -> Member:
     """A member after its assignment was replayed."""
-    return replace(
-        member,
+    return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=state_of(value.state),
@@ -141,24 +142,31 @@ def owned_of(rows: Iterable[Any]) -> Owned[bytes]:
     }
 
 
+class Target(NamedTuple):
+    """What a member is to have: the value of a record that is not read from a log but about to be written."""
+
+    partitions: Partitions
+
+
 def target_change(group_id: str, member_id: str, target: Partitions) -> Change:
-    rows = [
-        m.ConsumerGroupTargetAssignmentMemberValue_TopicPartition(topic, sorted(indexes))
-        for topic, indexes in target.items()
-        if indexes
-    ]
+    if not all(target.values()):
+        target = {topic: indexes for topic, indexes in target.items() if indexes}
     key = m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)
-    encoded = TARGET_KEY + text(group_id) + text(member_id), encoded_target(rows)
-    return Change(key, m.ConsumerGroupTargetAssignmentMemberValue(rows), encoded=encoded)
+    encoded = TARGET_KEY + text(group_id) + text(member_id), encoded_target(target)
+    return Change(key, Target(target), encoded=encoded)
 
 
-def encoded_target(rows: Sequence[Any]) -> bytes:
+def encoded_target(target: Partitions) -> bytes:
     """What the codec makes of the value, in a fraction of its time: each member that joins a group writes many."""
-    parts = [b"\0\0", uvarint(len(rows) + 1)]
-    for row in rows:
-        count = len(row.partitions)
-        parts += (row.topic_id, uvarint(count + 1), pack(f">{count}ix", *row.partitions))
-    return b"".join(parts) + b"\0"
+    parts = [
+        topic + uvarint(len(indexes) + 1) + pack(f">{len(indexes)}ix", *sorted(indexes))
+        for topic, indexes in target.items()
+    ]
+    return b"\0\0" + uvarint(len(parts) + 1) + b"".join(parts) + b"\0"
+
+
+def target_of(value: Any) -> Partitions:
+    return value.partitions if value.__class__ is Target else partitions_of(value.topic_partitions)
 
 
 def removal(group_id: str, member_id: str) -> list[Change]:

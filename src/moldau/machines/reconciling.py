@@ -9,9 +9,9 @@ which it was given (KIP-1251): a commit from an older epoch is then still good f
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from moldau.machines.group import refuse
 from moldau.wire.errors import Error
@@ -38,9 +38,7 @@ def state_of(number: int) -> State:
 
 
 class Moving(Protocol):
-    """A member, as far as it moves: a frozen dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    """A member, as far as it moves: a named tuple."""
 
     @property
     def epoch(self) -> int: ...
@@ -50,6 +48,9 @@ class Moving(Protocol):
     def assigned(self) -> Owned[Any]: ...
     @property
     def revoking(self) -> Owned[Any]: ...
+    def moved(self, epoch: int, state: State, assigned: Owned[Any], revoking: Owned[Any]) -> Self:
+        """The member a step later."""
+        ...
 
 
 M = TypeVar("M", bound=Moving)
@@ -102,7 +103,7 @@ def advance(member: M, goal: Goal, epoch: int) -> M:
     """Give up first; if there is nothing to give up, go to the target's epoch with all that is free."""
     kept, lost = split(member.assigned, goal)
     if lost and owns_any(goal.owned, lost):
-        return step(member, epoch, State.UNREVOKED, kept, lost)
+        return member.moved(epoch, State.UNREVOKED, kept, lost)
     missing = False
     gained: dict[Any, dict[int, int]] = {key: dict(mine) for key, mine in kept.items()}
     for key in goal.target:
@@ -111,7 +112,7 @@ def advance(member: M, goal: Goal, epoch: int) -> M:
                 missing = True
             else:
                 gained.setdefault(key, {})[index] = goal.epoch
-    return step(member, goal.epoch, State.UNRELEASED if missing else State.STABLE, gained, NOTHING)
+    return member.moved(goal.epoch, State.UNRELEASED if missing else State.STABLE, gained, NOTHING)
 
 
 def split(assigned: Owned[Any], goal: Goal) -> tuple[Owned[Any], Owned[Any]]:
@@ -137,15 +138,8 @@ def drop_unsubscribed(member: M, goal: Goal) -> M:
     for key in gone:
         lost.setdefault(key, {}).update(member.assigned[key])
     if owns_any(goal.owned, lost):
-        return step(member, member.epoch, State.UNREVOKED, kept, lost)
-    return step(member, member.epoch, member.state, kept, member.revoking)
-
-
-def step(member: M, epoch: int, state: State, assigned: Owned[Any], revoking: Owned[Any]) -> M:
-    moved: M = replace(
-        member, epoch=epoch, previous_epoch=member.epoch, state=state, assigned=assigned, revoking=revoking
-    )
-    return moved
+        return member.moved(member.epoch, State.UNREVOKED, kept, lost)
+    return member.moved(member.epoch, member.state, kept, member.revoking)
 
 
 def owned_slots(owned: Owned[K]) -> Iterator[tuple[K, int]]:

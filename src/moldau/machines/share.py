@@ -12,9 +12,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moldau.machines.assignors import Partitions
-from moldau.machines.consumer import FIRST_EPOCH, NO_TARGET, add, target_of
+from moldau.machines.consumer import FIRST_EPOCH, NO_TARGET, add
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, refuse
+from moldau.machines.members import target_of
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.share_members import ShareMember, with_assignment, with_subscription
 from moldau.machines.share_topics import States, states_of

@@ -8,7 +8,6 @@ only by replay; what is soft is lost with the process. The commands are in strea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from moldau.machines.configuring import Configured
@@ -192,7 +191,7 @@ class StreamsGroup:
 
 
 def unassigned(member: Member) -> Member:
-    return replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={})
+    return member._replace(epoch=-1, previous_epoch=-1, assigned={}, revoking={})
 
 
 def put_epochs(group: StreamsGroup, key: Any, value: Any) -> None:

@@ -6,7 +6,7 @@ streams_turns.py. Internal topics that are missing are handed over with the answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -177,8 +177,7 @@ def check_epoch(member: Member, request: Any) -> None:
 def updated(member: Member, request: Any, client: Client) -> Member:
     """The member with what the heartbeat says; null leaves a field as it was."""
     timeout, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
-    return replace(
-        member,
+    return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
         topology_epoch=member.topology_epoch if request.topology is None else request.topology.epoch,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
 
 from moldau.machines.effects import Change
-from moldau.machines.reconciling import State, is_reconciled, state_of
-from moldau.machines.tasks import FIELDS, Kind, OwnedTasks, Role, Tasks, task_rows
+from moldau.machines.reconciling import NOTHING, State, is_reconciled, state_of
+from moldau.machines.tasks import FIELDS, OwnedTasks, Role, Tasks, task_rows
 from moldau.wire import messages as m
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """All that is written about a member. Members of one process share its disk."""
 
     id: str
@@ -28,11 +26,15 @@ class Member:
     epoch: int = 0
     previous_epoch: int = 0
     state: State = State.STABLE
-    assigned: OwnedTasks = field(default_factory=dict[Kind, Mapping[int, int]])
-    revoking: OwnedTasks = field(default_factory=dict[Kind, Mapping[int, int]])
+    assigned: OwnedTasks = NOTHING
+    revoking: OwnedTasks = NOTHING
 
     def is_reconciled(self, target_epoch: int) -> bool:
         return is_reconciled(self, target_epoch)
+
+    def moved(self, epoch: int, state: State, assigned: OwnedTasks, revoking: OwnedTasks) -> Self:
+        """A step later."""
+        return self._replace(epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking)
 
     def epoch_of(self, subtopology: str, partition: int) -> int | None:
         """The epoch in which an active task that it owns, or is giving up, was given to it."""
@@ -62,8 +64,7 @@ def member_change(group_id: str, member: Member) -> Change:
 def with_metadata(member: Member, value: Any) -> Member:
     """A member after what it says of itself was replayed."""
     endpoint = value.user_endpoint
-    return replace(
-        member,
+    return member._replace(
         rack_id=value.rack_id,
         client_id=value.client_id,
         client_host=value.client_host,
@@ -102,8 +103,7 @@ def owned_rows(owned: OwnedTasks) -> dict[str, list[Any]]:
 
 def with_assignment(member: Member, value: Any) -> Member:
     """A member after its assignment was replayed."""
-    return replace(
-        member,
+    return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=state_of(value.state),

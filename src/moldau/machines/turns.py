@@ -54,6 +54,15 @@ class Turn:
         gone = self.replaced.id if self.replaced else member.id
         return [other for other in self.group.members.values() if other.id not in (member.id, gone)]
 
+    def names(self, member: Member) -> set[str]:
+        """The topics that the members subscribe to after the turn."""
+        group = self.group
+        if group.patterns or member.regex:
+            return {name for one in (*self.others(member), member) for name in self.topics_of(one)}
+        leaving = [one for one in (group.members.get(member.id), self.replaced) if one is not None]
+        stay = {name for name, count in group.names.items() if count > sum(name in one.topics for one in leaving)}
+        return stay | member.topics
+
     def topics_of(self, member: Member) -> frozenset[str]:
         resolved = self.regexes.get(member.regex)
         return member.topics | resolved.topics if resolved else member.topics
@@ -81,13 +90,13 @@ def take_turn(turn: Turn, before: Member, wanted: Member, owned: Partitions | No
 def update_subscription(turn: Turn, before: Member, wanted: Member) -> bool:
     """Write a changed subscription, and begin a new epoch where the topics changed; whether this member's did."""
     group = turn.group
-    if wanted != before:
+    if wanted is not before and wanted != before:
         turn.changes.append(subscription_change(group.id, wanted))
     changed = wanted.topics != before.topics or wanted.regex != before.regex
     matched = update_regexes(turn, before, wanted)
     topic_changes = turn.groups.cluster().topic_changes
     if changed or matched or group.seen != (topic_changes, group.epoch):
-        names = {name for member in (*turn.others(wanted), wanted) for name in turn.topics_of(member)}
+        names = turn.names(wanted)
         turn.epoch = bump(turn, names, force=changed or matched)
         group.seen = (topic_changes, turn.epoch)
     return changed
@@ -112,6 +121,8 @@ def epoch_change(group_id: str, epoch: int, number: int) -> Change:
 def update_regexes(turn: Turn, before: Member, wanted: Member) -> bool:
     """Match new patterns at once and all of them now and then; whether any stands for other topics than before."""
     group, cluster = turn.group, turn.groups.cluster()
+    if not (group.patterns or before.regex or wanted.regex):
+        return False
     patterns = set(group.patterns)
     if wanted.regex != before.regex and before.regex and group.patterns[before.regex] == 1:
         patterns.discard(before.regex)
@@ -172,20 +183,19 @@ def is_assignment_due(groups: Groups, group: ConsumerGroup | ShareGroup | Stream
 
 def assign(turn: Turn, members: Iterable[Member]) -> dict[str, Partitions]:
     """Ask the assignor that most members want."""
-    topics = turn.groups.cluster().topics
+    topics, targets = turn.groups.cluster().topics, turn.group.target
     ids: dict[frozenset[str], frozenset[bytes]] = {}
     counts: dict[bytes, int] = {}
     subscribers: list[Subscriber] = []
     votes: dict[str, int] = {}
     for member in members:
-        names = turn.topics_of(member)
+        names = turn.topics_of(member) if turn.regexes else member.topics
         if names not in ids:
             known = [topics[name] for name in names if name in topics]
             ids[names] = frozenset(topic.id for topic in known)
             counts.update((topic.id, len(topic.partitions)) for topic in known)
         former = turn.replaced.id if turn.replaced and member.instance_id == turn.replaced.instance_id else member.id
-        has = turn.group.target.get(former, NO_TARGET)
-        subscribers.append(Subscriber(member.id, ids[names], has, member.instance_id))
+        subscribers.append(Subscriber(member.id, ids[names], targets.get(former, NO_TARGET), member.instance_id))
         if member.assignor is not None:
             votes[member.assignor] = votes.get(member.assignor, 0) + 1
     offered = assignors(turn.groups.setting)
