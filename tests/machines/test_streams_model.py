@@ -8,20 +8,19 @@ everybody answers every task runs, with as many standbys as there are processes 
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
 
-from moldau.machines.groups import Groups
 from moldau.machines.reconciling import State, owned_slots
 from moldau.machines.streams import StreamsGroup
 from moldau.machines.tasks import Role
-from tests.machines.consumers import REBALANCE_MS, SESSION_MS
+from tests.machines.group_model import MEMBERS, GroupModel
 from tests.machines.streamers import Streamer, StreamsCoordinator, converge, part, topology
 
 NAMES = ["lines", "users"]
-MEMBERS = ["m0", "m1", "m2", "m3", "m4"]
 PROCESSES = ["p0", "p1", "p2"]
 INTERNAL = ["words", "counts"]
 APPLICATION = topology(
@@ -30,17 +29,14 @@ APPLICATION = topology(
 )
 
 
-class StreamsGroups(RuleBasedStateMachine):
+class StreamsGroups(GroupModel):
+    topics = NAMES
+    soft: ClassVar = {"seen", "configured", "shutdown_by", "endpoint_epoch"}
+    coordinator: StreamsCoordinator
+
     @initialize()
     def start(self) -> None:
-        self.coordinator = StreamsCoordinator()
-        self.members: dict[str, Streamer] = {}
-        self.epochs: dict[str, tuple[int, int]] = {}
-        self.coordinator.create("lines", 3)
-        self.coordinator.create("users", 2)
-
-    def names(self) -> list[str]:
-        return sorted(self.members)
+        self.begin(StreamsCoordinator(), lines=3, users=2)
 
     # What clients do.
 
@@ -50,64 +46,7 @@ class StreamsGroups(RuleBasedStateMachine):
         endpoint = (process, 80) if served else None
         self.members[name] = Streamer(self.coordinator, name, process, APPLICATION, endpoint).join()
 
-    @precondition(lambda self: self.members)
-    @rule(data=st.data(), settle=st.booleans(), lost=st.booleans())
-    def beat(self, data, settle, lost) -> None:
-        member = self.members[data.draw(st.sampled_from(self.names()))]
-        if settle:
-            member.settle()
-        if member.epoch > 0:
-            member.send(member.full(member.epoch), lost=lost)
-
-    @precondition(lambda self: self.members)
-    @rule(data=st.data())
-    def short_beat(self, data) -> None:
-        member = self.members[data.draw(st.sampled_from(self.names()))]
-        if member.epoch > 0 and not member.unsure:
-            member.send(member.request())
-
-    @precondition(lambda self: self.members)
-    @rule(data=st.data())
-    def send_again(self, data) -> None:
-        """A duplicate of the last request, of which the client hears nothing."""
-        member = self.members[data.draw(st.sampled_from(self.names()))]
-        if member.epoch > 0 and member.last.member_epoch > 0:
-            member.send(member.last, lost=True)
-
-    @precondition(lambda self: self.members)
-    @rule(data=st.data())
-    def leave(self, data) -> None:
-        self.members.pop(data.draw(st.sampled_from(self.names()))).leave()
-
     # What happens to them.
-
-    @rule(ms=st.sampled_from([100, 1100, 11_000]))
-    def time_passes(self, ms) -> None:
-        self.coordinator.advance(ms)
-
-    @rule(silent=st.sampled_from(MEMBERS))
-    def somebody_is_silent(self, silent) -> None:
-        """All others go on through a session timeout."""
-        for _ in range(SESSION_MS // REBALANCE_MS + 1):
-            self.coordinator.advance(REBALANCE_MS - 1)
-            for name, member in self.members.items():
-                if name != silent and member.epoch > 0:
-                    member.settle()
-                    member.beat()
-        if silent in self.members and self.coordinator.machine.groups:
-            assert self.members[silent].id not in self.coordinator.streams().members
-            del self.members[silent]
-
-    @rule()
-    def crash(self) -> None:
-        self.coordinator.crash()
-
-    @rule(name=st.sampled_from(NAMES), count=st.integers(1, 4))
-    def create_or_extend(self, name, count) -> None:
-        if name not in self.coordinator.cluster.topics:
-            self.coordinator.create(name, count)
-        else:
-            self.coordinator.extend(name, count)
 
     @rule(name=st.sampled_from([*NAMES, *INTERNAL]))
     def delete_topic(self, name) -> None:
@@ -175,26 +114,6 @@ class StreamsGroups(RuleBasedStateMachine):
         alive = [one for one in self.members.values() if one.id in members and one.epoch > 0]
         active = [slot for one in alive for slot in one.owned if slot[0] == Role.ACTIVE]
         assert len(active) == len(set(active))
-
-    @invariant()
-    def epochs_never_go_back(self) -> None:
-        for group in self.coordinator.machine.groups.values():
-            assert isinstance(group, StreamsGroup)
-            before = self.epochs.get(group.id, (0, 0))
-            assert (group.epoch, group.target_epoch) >= before and group.target_epoch >= before[1]
-            assert group.target_epoch <= group.epoch
-            assert all(member.epoch <= group.target_epoch for member in group.members.values())
-            self.epochs[group.id] = group.epoch, group.target_epoch
-
-    @invariant()
-    def replay_is_what_was(self) -> None:
-        assert books(self.coordinator.replayed()) == books(self.coordinator.machine)
-
-
-def books(machine: Groups) -> dict[str, dict[str, object]]:
-    """All that is not soft."""
-    soft = {"seen", "configured", "shutdown_by", "endpoint_epoch"}
-    return {name: {k: v for k, v in vars(g).items() if k not in soft} for name, g in machine.groups.items()}
 
 
 StreamsGroups.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
