@@ -18,6 +18,7 @@ from moldau.wire.errors import Error
 from moldau.wire.records import Record, build, records
 from tests.broker.conftest import Client, ManualClock, World
 from tests.broker.test_node import produce
+from tests.broker.transactional import fetch
 from tests.simulation.disk import Machine, SimDisk
 
 
@@ -305,6 +306,28 @@ def test_with_flush_messages_above_one_nobody_waits_for_the_next_record():
     while slow.jobs:
         slow.finish_one()
     assert client.take().responses[0].partition_responses[0].error_code == Error.NONE
+
+
+def test_nobody_reads_what_is_not_synced_where_flush_messages_promises_it():
+    world = SimWorld()
+    world.create("t", flush_messages="1")
+    slow = Slow()
+    world.node.background = slow
+    reader = Client(world.node)
+    for value in (b"a", b"b"):  # the second comes while the first is synced, and is not part of that
+        batch = bytes(build([Record(0, world.clock.wall_ms(), None, value)]))
+        rows = [m.ProduceRequest_PartitionProduceData(0, batch)]
+        data = m.ProduceRequest_TopicProduceData("t", partition_data=rows)
+        Client(world.node).send(m.ProduceRequest(None, 1, 1000, [data]), 9)
+    assert fetch(world, "t", committed=False).high_watermark == 0
+    wanted = m.FetchRequest_FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [m.FetchRequest_FetchTopic("t", partitions=[wanted])]
+    reader.send(m.FetchRequest(max_wait_ms=1000, min_bytes=1, max_bytes=1 << 20, topics=topics), 12)
+    assert reader.take() is None
+    slow.finish_one()
+    assert reader.take().responses[0].partitions[0].high_watermark == 1
+    slow.finish_one()
+    assert fetch(world, "t", committed=False).high_watermark == 2
 
 
 class Slow(Inline):

@@ -49,17 +49,23 @@ class Partition:
     ) -> Appended:
         """Append as the leader. With no other replica in sync, what is written is committed.
 
-        Clients' records are synced in the background while their answers wait. A coordinator goes on at once by what it
-        has written (it replays it, ends a transaction, answers), so where `flush.messages` promises a sync it is made
-        here, and Refused says that it failed.
+        Where `flush.messages` promises a sync, clients' records are synced in the background, while their answers and
+        readers wait. A coordinator goes on at once by what it has written (it replays it, ends a transaction, answers),
+        so its sync is made here, and Refused says that it failed.
         """
         log, placement = self.log, self.placement
         appended = log.append(view, placement.leader_epoch, now_ms, origin, transaction_version)
         if origin is Origin.COORDINATOR and self.must_sync():
             log.flush(now_ms)
-        if len(placement.isr) == 1:
+        if len(placement.isr) == 1 and not self.must_sync():
             log.advance_high_watermark(log.end_offset)
         return appended
+
+    def synced(self) -> None:
+        """The log was synced: readers may see what waited for it, unless more came meanwhile that must wait."""
+        placement, log = self.placement, self.log
+        if placement.leader == self.node_id and len(placement.isr) == 1:
+            log.advance_high_watermark(log.recovery_point if self.must_sync() else log.end_offset)
 
     def must_sync(self) -> bool:
         """Whether `flush.messages` promises a sync of what was appended."""

@@ -182,6 +182,8 @@ class Replicas:
             partition.log.fail(f"{partition.log.path} cannot be synced: {outcome}")
         else:
             flush.complete()
+            partition.synced()
+            self.node.signal(partition)
         self.node.signal(partition.log)
         if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way
             self.flush(partition)
