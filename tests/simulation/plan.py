@@ -54,6 +54,7 @@ class Plan:
     pause_ms: float = 10  # between two things that a client of a group does
     spite: float = 0.0  # how often a crash is laid in the way of a transaction
     small_internal: bool = False  # internal topics have small segments, which are compacted
+    synced: bool = False  # whatever groups and transactions are told is synced first, and so is what they read
     settings: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
 
@@ -111,6 +112,9 @@ class Plan:
         self.settings |= coordinator_settings(random, self.session_ms) | self.share_settings(random)
         if random.random() < 0.2:
             self.settings |= FORGETFUL
+        if random.random() < 0.2:
+            self.synced, self.power = True, 0.5
+            self.settings["log.flush.interval.messages"] = "1"
 
     def share_settings(self, random: Random) -> dict[str, str]:
         """Locks end as soon as Kafka allows it, and the state is pruned within the time of a world."""

@@ -158,7 +158,7 @@ class World:
             self.machine.lose_power()
             self.lose_promises()
         for ledger in self.ledgers():
-            ledger.unsure = ledger.unsure or power
+            ledger.unsure = ledger.unsure or (power and not (self.plan.synced and ledger.topic.lasting))
             ledger.forgetful = True
             if ledger.faulty:
                 ledger.acks.clear()  # flush.ms could not be kept
@@ -166,7 +166,10 @@ class World:
         self.go_down()
 
     def lose_promises(self) -> None:
-        """What groups and transactions were told is not synced: nothing of it is promised any more."""
+        """What groups and transactions were told is not synced, mostly: nothing of it is promised any more."""
+        if self.plan.synced:
+            self.counts["machine crashes that took nothing"] += 1
+            return
         self.lost_power = True
         for group in self.groups():
             group.power_lost()
