@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-START_S = 60.0
+START_S = 180.0
 STOP_S = 15.0
 COUNT = itertools.count()
 

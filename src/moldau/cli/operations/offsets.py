@@ -65,6 +65,9 @@ def ends(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPart
 
 def _asked(client: Client, times: Mapping[TopicPartition, int], committed: bool) -> dict[TopicPartition, Offset]:
     cluster = client.learn({topic for topic, _ in times}, client.deadline())
+    grown = {topic for topic, part in times if (known := cluster.topics.get(topic)) and part not in known.partitions}
+    if grown:  # since it was last asked for
+        cluster = client.refresh(grown)
     found: dict[TopicPartition, Offset] = {}
     plan: dict[int, dict[str, list[Any]]] = {}
     for (topic, partition), time in times.items():

@@ -33,9 +33,11 @@ FOUND = 500  # rows of a search
 TAIL_S, PROGRESS_S = 0.6, 0.25
 HINT = "e.g. value.amount > 1000 and key like 'eu-%'   or words"
 MISSING = "The search needs DuckDB, pyarrow and numba: pip install 'moldau[console]'."
+# Between a cell and its table stands the part that scrolls.
 OPEN_CELL = """
 <q-td :props="props"><q-btn flat dense no-caps class="mono text-primary" :label="String(props.value)"
-  :aria-label="'Open offset ' + props.value" @click="$parent.$emit('look', props.row.id)" /></q-td>
+  :aria-label="'Open offset ' + props.value" @click="() => {
+    let at = $parent; while (at.$options.name !== 'QTable') at = at.$parent; at.$emit('look', props.row.id) }" /></q-td>
 """
 TEXT_CELL = """
 <q-td :props="props" class="mono" style="max-width: min(32rem, 60vw); overflow: hidden; text-overflow: ellipsis">

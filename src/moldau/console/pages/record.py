@@ -17,7 +17,7 @@ TREE, TEXT, HEX = "Tree", "Text", "Hex"
 
 def opened(desk: Desk, topic: str, row: Row) -> None:
     """A dialog with the record."""
-    with ui.dialog(value=True) as dialog, ui.card().classes("q-pa-md gap-3 w-[56rem] max-w-full").props("role=dialog"):
+    with ui.dialog(value=True) as dialog, ui.card().classes("q-pa-md gap-3 w-[56rem] max-w-full"):
         dialog.on("hide", dialog.delete)
         with ui.row().classes("w-full items-center no-wrap"):
             ui.label(f"{topic}-{row.partition} @ {row.offset}").classes("text-lg font-semibold wrap")
