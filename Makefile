@@ -18,7 +18,7 @@ setup: .venv/.done  ## make .venv with everything in it
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082
+up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082, console 9021
 	@.venv/bin/moldau up
 
 test: setup     ## lint, then all tests

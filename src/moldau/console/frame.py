@@ -47,7 +47,7 @@ a.link { color: #0b6e8f; text-decoration: none; }
 a.link:hover { text-decoration: underline; }
 :focus-visible { outline: 2px solid #0b6e8f; outline-offset: 2px; }
 .body--dark :focus-visible { outline-color: #6cc6e2; }
-.body--dark .text-primary { color: #6cc6e2 !important; }
+.body--dark { --q-primary: #2b93b7 !important; }
 .q-table th { font-weight: 600; }
 .q-table td, .q-table th { padding: 6px 10px; }
 """

@@ -20,7 +20,7 @@ ORDER = {"id": 9007199254740993, "amount": 12.5, "paid": True, "country": "cz", 
 RECORDS = [
     Record(0, 1000, b"eu-1", json.dumps(ORDER).encode(), (("trace", b"abc"), ("trace", b"def"))),
     Record(1, 2000, b"us-2", b'{"amount": "7", "country": null, "id": 9007199254740992}', ()),
-    Record(2, 3000, None, b"<b>plain</b> text's", (("X", None),)),
+    Record(2, 3000, None, b"<b>plain</b> text's", (("X", None), ("\udcff", b"\xff"))),
     Record(3, 4000, b"\xff", b"\xff\xfe it's broken", ()),
     Record(4, 5000, b"none", None, ()),
 ]
@@ -72,6 +72,7 @@ def rows(text: str, records: list[Record] | None = None) -> list[int]:
         ("ABC", [0]),
         ("substring(key, 1, 2) = 'us'", [1]),
         ("true", [0, 1, 2, 3, 4]),
+        ("size(value.items) = 1 and size(value.country) = 0", [0]),
     ],
 )
 def test_a_condition_is_true_of(text: str, expected: list[int]) -> None:

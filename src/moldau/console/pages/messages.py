@@ -59,6 +59,7 @@ class Browser:
         self.rows: Sequence[Row] = ()
         self._search: Search | None = None
         self._tail: Tail | None = None
+        self._table: ui.table | None = None
         self._looking = False
         self._turn = 0  # what was begun before the last one is not shown any more
 
@@ -230,26 +231,36 @@ class Browser:
 
     def _tell(self, error: Exception) -> None:
         self._status.text, self.rows = "", ()
-        self._place.clear()
+        self._clear()
         with self._place:
             frame.tell(self._desk.problem(error))
+
+    def _clear(self) -> None:
+        self._table = None
+        self._place.clear()
 
     def fill(self, rows: Sequence[Row], words: str) -> None:
         """Show these records."""
         self.rows, self._status.text = rows, words
-        self._place.clear()
-        with self._place:
-            if not rows:
-                if self._tail is None and self._search is None:
+        if not rows:
+            self._clear()
+            if self._tail is None and self._search is None:
+                with self._place:
                     frame.empty("There are no records here.", "Choose another start, or produce one.", "mail")
-                return
-            table = frame.table("partition", "offset", "time", "key", "value", "size", key="id", numbers=("size",))
-            table.add_slot("body-cell-offset", OPEN_CELL)
-            for name in ("key", "value"):
-                table.add_slot(f"body-cell-{name}", TEXT_CELL)
-            table.props("virtual-scroll").style("max-height: 65vh")
-            table.on("look", lambda event: self._open(event.args))
-            table.rows = [row.cells() for row in rows]
+            return
+        if self._table is None:
+            self._clear()
+            with self._place:
+                self._table = self._empty_table()
+        self._table.rows = [row.cells() for row in rows]
+
+    def _empty_table(self) -> ui.table:
+        table = frame.table("partition", "offset", "time", "key", "value", "size", key="id", numbers=("size",))
+        table.add_slot("body-cell-offset", OPEN_CELL)
+        for name in ("key", "value"):
+            table.add_slot(f"body-cell-{name}", TEXT_CELL)
+        table.on("look", lambda event: self._open(event.args))
+        return table.props("virtual-scroll").style("max-height: 65vh")
 
     def _open(self, id: str) -> None:
         row = next((row for row in self.rows if row.id == id), None)

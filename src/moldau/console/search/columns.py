@@ -14,6 +14,7 @@ from moldau.serdes.arrow.converters import columns
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.framing import ID_SIZE, SchemaRef
 from moldau.serdes.registry import Registry
+from moldau.spark import decode
 from moldau.spark.batches import Decoded
 
 MAP = pa.map_(pa.string(), pa.string())
@@ -64,7 +65,10 @@ class Typed:
             return None
         if converter == "JSON":
             return texts(pa.array([one[ID_SIZE:] for one in values.to_pylist()], pa.binary()))
-        converted = converter.to_arrow(values, Context(self._topic, field))
+        try:
+            converted = converter.to_arrow(values, Context(self._topic, field))
+        except SerdeError:
+            return None
         return None if converted.errors else self._to_json(converted.values)
 
     def _converter(self, id: int) -> Any:
@@ -77,15 +81,15 @@ class Typed:
 
 
 def headers(found: Decoded) -> pa.Array:
-    """A map for each record; of a name that comes twice the first counts."""
-    rows = found.headers
+    """A map for each record; of a name that comes twice the first counts. Names need not be UTF-8 either."""
     if not found.has_headers:
         return pa.nulls(found.rows, MAP)
-    maps = []
-    for one in rows.to_pylist():
-        pairs: dict[str, str | None] = {}
-        for pair in one or ():
-            name = pair["key"] if isinstance(pair["key"], str) else str(pair["key"])
-            pairs.setdefault(name, None if pair["value"] is None else pair["value"].decode(errors="replace"))
-        maps.append(list(pairs.items()))
+    flat = found.headers.flatten()
+    names = [one.decode(errors="replace") for one in flat.field("key").cast(pa.binary()).to_pylist()]
+    contents = [None if one is None else one.decode(errors="replace") for one in flat.field("value").to_pylist()]
+    maps, at = [], 0
+    for count in found.table[decode.HEADERS, : found.rows].tolist():
+        pairs = zip(names[at : at + count], contents[at : at + count], strict=True)
+        maps.append(list(dict(reversed(list(pairs))).items()))
+        at += count
     return pa.array(maps, MAP)

@@ -28,7 +28,8 @@ COLUMNS = {
     "partition": ("partition", NUMBER),
     "offset": ('"offset"', NUMBER),
     "timestamp": ('"timestamp"', NUMBER),
-    "time": ('make_timestamp("timestamp" * 1000)', TIME),
+    # A record may have a time that no calendar has.
+    "time": ('(case when abs("timestamp") < 250000000000000 then make_timestamp("timestamp" * 1000) end)', TIME),
 }
 HINT = "Write a condition such as value.amount > 1000 and key like 'eu-%', or words to look for."
 OPERATORS = re.compile(r"[=<>!()\[\]'\"+*/|]")
@@ -119,8 +120,7 @@ class Maker:
         self.columns.add("timestamp" if root == "time" else root)
         if not steps:
             return Piece(sql, kind)
-        pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
-        return Piece(f"json_extract_string({root}_json, {quoted(pointer)})", FIELD)
+        return Piece(f"json_extract_string({root}_json, {quoted(pointer(steps))})", FIELD)
 
     def text(self, tree: Expr) -> str:
         piece = self.piece(tree)
@@ -157,6 +157,11 @@ class Maker:
         else:
             sides = [self.text(left), self.text(right)]
         return Piece(f"({sides[0]} {sign} {sides[1]})", TRUTH)
+
+
+def pointer(steps: list[str]) -> str:
+    """Where something lies in a document, as JSON Pointer has it."""
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def _is_large(tree: Expr) -> bool:
@@ -219,7 +224,9 @@ def _literal(maker: Maker, tree: Any) -> Piece:
 
 
 def _substring(maker: Maker, tree: Any) -> Piece:
-    rest = [f"cast({maker.number(tree.args[name])} as bigint)" for name in ("start", "length") if tree.args.get(name)]
+    rest = [
+        f"try_cast({maker.number(tree.args[name])} as bigint)" for name in ("start", "length") if tree.args.get(name)
+    ]
     return Piece(f"substring({', '.join((maker.text(tree.this), *rest))})", TEXT)
 
 
@@ -245,6 +252,14 @@ def _coalesce(maker: Maker, tree: Any) -> Piece:
     if all(piece.kind == NUMBER for piece in pieces):
         return Piece(f"coalesce({', '.join(piece.sql for piece in pieces)})", NUMBER)
     return Piece(f"coalesce({', '.join(maker.text(part) for part in (tree.this, *tree.expressions))})", FIELD)
+
+
+def _size(maker: Maker, tree: Any) -> Piece:
+    path = way(tree.this)
+    if path is None or path[0] not in ("key", "value"):
+        raise Refused("size is of a list in key or value: size(value.items) > 2.")
+    maker.columns.add(path[0])
+    return Piece(f"json_array_length({path[0]}_json, {quoted(pointer(path[1]))})", NUMBER)
 
 
 CASTS = {"TEXT": TEXT, "VARCHAR": TEXT, "INT": NUMBER, "BIGINT": NUMBER, "DOUBLE": NUMBER, "FLOAT": NUMBER}
@@ -277,5 +292,5 @@ MAKERS: dict[type[Expr], Make] = {
     exp.Abs: _function("abs", NUMBER, NUMBER), exp.Round: _function("round", NUMBER, NUMBER),
     exp.Floor: _function("floor", NUMBER, NUMBER), exp.Ceil: _function("ceil", NUMBER, NUMBER),
     exp.Coalesce: _coalesce, exp.Cast: _cast, exp.TryCast: _cast,
-    exp.ArraySize: _function("json_array_length", NUMBER),
+    exp.ArraySize: _size,
 }  # fmt: skip
