@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class Kept:
     """Counts what was done."""
 
-    def __init__(self) -> None:
-        self.pages: dict[int, bytes] = {}
+    def __init__(self, pages: Mapping[int, bytes] | None = None) -> None:
+        self.pages: dict[int, bytes] = dict(pages or {})
         self.reads = self.writes = 0
 
     def get(self, number: int) -> bytes | None:

@@ -1,14 +1,19 @@
-"""A conveyor without Spark: the levels of a plan, one micro-batch after another, with all shards made anew for each."""
+"""A conveyor without Spark: the levels of a plan, one micro-batch after another, with all shards made anew for each.
+What a worker keeps of their pages is dropped, unless there is a `hot`.
+"""
 
 import random
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from moldau.operators.record import Produced, Raw
 from moldau.plan import blobs
 from moldau.plan.blobs import KEY_DECIDES, OUTSIDE, Blob
+from moldau.plan.global_tables import GlobalTables
+from moldau.plan.hot import HotPages
 from moldau.plan.levels import Schedule, ShardId, partition_counts
 from moldau.plan.shards import Conveyed, ShardBatch
-from moldau.streams import StreamsBuilder
+from moldau.streams import StreamsBuilder, Topology
 from moldau.streams.settings import execution
 from tests.operators.kept import Kept
 
@@ -17,12 +22,21 @@ class Conveyor:
     """`shuffle` stands for Spark's: it delivers blobs in any order."""
 
     def __init__(
-        self, builder: StreamsBuilder, partitions: Mapping[str, int], settings: Mapping[str, object], seed: int = 0
+        self,
+        builder: StreamsBuilder | Topology,
+        partitions: Mapping[str, int],
+        settings: Mapping[str, object],
+        seed: int = 0,
+        hot: HotPages | None = None,
+        logged: bool = False,
     ) -> None:
-        topology = builder.build()
+        self.hot = hot
+        topology = builder.build() if isinstance(builder, StreamsBuilder) else builder
         chosen = {**topology.settings, **settings, "application.id": "app"}
         plan = topology.plan(chosen)
-        self.conveyed = Conveyed(Schedule(plan, partition_counts(plan, partitions)), execution(chosen))
+        schedule = Schedule(plan, partition_counts(plan, partitions))
+        self.conveyed = Conveyed(schedule, execution(chosen), logged=logged)
+        self.tables = GlobalTables(plan, self.conveyed.execution)
         self.pages: dict[tuple[ShardId, str], Kept] = {}
         self.shuffle = random.Random(seed).shuffle
         self.outputs: dict[str, list[Produced]] = {}
@@ -35,15 +49,22 @@ class Conveyor:
             rows: dict[ShardId, list[Blob]] = {}
             later: list[Blob] = []
             for blob in waiting:
-                mine = schedule.reader.get(blob.topic) in level
+                mine = blob.partition != KEY_DECIDES and schedule.reader.get(blob.topic) in level
                 (rows.setdefault(schedule.shard_of(blob.topic, blob.partition), []) if mine else later).append(blob)
             for shard, arrived in rows.items():
-                later += ShardBatch(self.conveyed, shard, lambda name, shard=shard: self.kept(shard, name)).run(
-                    arrived, now
-                )
+                pages = partial(self.kept, shard)
+                later += ShardBatch(self.conveyed, shard, pages, self.tables.stores, self.hot).run(arrived, now)
             waiting = later
         for blob in sorted(waiting, key=lambda blob: blob.origin):
             self.deliver(blob)
+
+    def written(self) -> dict[tuple[ShardId, str], dict[int, bytes]]:
+        """All pages."""
+        return {key: dict(kept.pages) for key, kept in self.pages.items() if kept.pages}
+
+    def put_back(self, written: Mapping[tuple[ShardId, str], dict[int, bytes]]) -> None:
+        """The pages are what they were, as after a batch that failed."""
+        self.pages = {key: Kept(pages) for key, pages in written.items()}
 
     def kept(self, shard: ShardId, name: str) -> Kept:
         return self.pages.setdefault((shard, name), Kept())

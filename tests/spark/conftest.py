@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from moldau.client import CONTROLLER, Client, Leader, Record, build, check, group, produce
+from moldau.client import CONTROLLER, Client, Fetcher, Leader, Record, build, check, group, produce, records
 from moldau.client import messages as m
 from moldau.testing import eventually
 
@@ -47,19 +47,24 @@ def drain(checkpoint: str) -> Callable[..., list[Any]]:
     def run(stream: Any) -> list[Any]:
         rows: list[Any] = []
         writer = stream.writeStream.foreachBatch(lambda batch, number: rows.extend(batch.collect()))
-        for patience in (2, 1, 0):
-            query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-            try:
-                assert query.awaitTermination(60), "the query does not come to its end"
-                break
-            except StreamingQueryException as error:
-                if not patience or TOO_BUSY not in str(error):
-                    raise
-            finally:
-                query.stop()
+        to_its_end(lambda: writer.option("checkpointLocation", checkpoint))
         return rows
 
     return run
+
+
+def to_its_end(writer: Callable[[], Any]) -> None:
+    """Run a query until it has read all there is; anew where the machine was too busy for it."""
+    for patience in range(9, -1, -1):
+        query = writer().trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(400), "the query does not come to its end"
+            return
+        except StreamingQueryException as error:
+            if not patience or TOO_BUSY not in str(error):
+                raise
+        finally:
+            query.stop()
 
 
 class Cluster:
@@ -108,6 +113,18 @@ class Cluster:
             for topic in answer.groups[0].topics
             for row in topic.partitions
         }
+
+    def committed_rows(self, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes | None, int]]:
+        """Key, value and time of all there is: markers of transactions have today's time, so each may begin a segment,
+        and a fetch ends with a segment.
+        """
+        fetcher, offset, rows = Fetcher(self.client, isolation_level="read_committed"), 0, []
+        while True:
+            found = fetcher.fetch({(topic, partition): offset})[topic, partition]
+            rows += [(one.key, one.value, one.timestamp) for batch in found.committed() for one in records(batch)]
+            offset = found.next_offset(offset)
+            if offset >= found.last_stable_offset:
+                return rows
 
     def read(self, spark: SparkSession, topic: str | None = None, **options: Any) -> Any:
         return self._source(spark.read, topic, options).load()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.client import Fetcher, Record, records
+from moldau.client import Record
 from moldau.operators.context import TopologyError
-from moldau.plan.conveyor.start import Application, definition
-from moldau.streams import JoinWindows, Long, StreamsBuilder, String, TopologyTestDriver
+from moldau.plan.conveyor.background import Background
+from moldau.plan.conveyor.beginning import has_lost_its_checkpoint
+from moldau.plan.conveyor.start import Application, definition, scheduled
+from moldau.streams import Context, JoinWindows, Long, StreamsBuilder, String, TopologyTestDriver
+from moldau.streams import Record as StreamRecord
 from moldau.streams.application import application, start
+from moldau.streams.stores import persistent_key_value_store
+from moldau.testing import eventually
 
-from .conftest import Cluster
+from .conftest import Cluster, to_its_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +33,8 @@ def topology(left: str, right: str, out: str) -> StreamsBuilder:
     """A change of key, an aggregate, a join of streams in a window, and a join with a table."""
     builder = StreamsBuilder(f"app-{out}", EVERY_CHANGE)
     lines, table = builder.stream(left), builder.table(right)
-    words = lines.flat_map_values(str.split).group_by(lambda key, word: word)
-    words.count(store="counts").to_stream().map_values(lambda word, n: f"{word} {n}").to(out)
+    words = lines.flat_map_values(str.split).select_key(lambda key, word: word).repartition(name="words")
+    words.group_by_key().count(store="counts").to_stream().map_values(lambda word, n: f"{word} {n}").to(out)
     lines.left_join(table, lambda line, level: f"{line}/{level}").to(out)
     other = lines.filter(lambda key, value: "b" in value)
     joined = lines.join(other, lambda one, two: f"{one}&{two}", window=JoinWindows.of(5))
@@ -36,15 +42,16 @@ def topology(left: str, right: str, out: str) -> StreamsBuilder:
     return builder
 
 
+NOW = time.time_ns() // 1_000_000  # what is older than its retention would go while a busy machine is at it
 INPUTS: Inputs = [
-    ("right", "k", "gold", 0),
-    ("left", "k", "a b a", 1),
-    ("left", "j", "b", 2),
-    ("right", "k", "silver", 3),
-    ("left", "k", "a", 4),
-    ("left", "j", "c b", 9),
-    ("right", "j", "iron", 10),
-    ("left", "j", "b b", 11),
+    ("right", "k", "gold", NOW),
+    ("left", "k", "a b a", NOW + 1),
+    ("left", "j", "b", NOW + 2),
+    ("right", "k", "silver", NOW + 3),
+    ("left", "k", "a", NOW + 4),
+    ("left", "j", "c b", NOW + 9),
+    ("right", "j", "iron", NOW + 10),
+    ("left", "j", "b b", NOW + 11),
 ]
 
 
@@ -62,29 +69,26 @@ class Running:
         own = {"bootstrap.servers": self.cluster.servers, "state.dir": str(self.home), **settings}
         return application(self.builder().build(), own)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The topics that are not the application's own."""
+        return dict.fromkeys(self.topics.values(), 1)
+
     def put(self, inputs: Inputs) -> None:
-        for topic, key, value, time in inputs:
-            self.cluster.put(self.topics[topic], Record(timestamp=time, key=key.encode(), value=value.encode()))
+        for topic, key, value, at in inputs:
+            self.cluster.put(self.topics[topic], Record(timestamp=at, key=key.encode(), value=value.encode()))
 
     def drain(self, **settings: Any) -> None:
         """All that is there, in one start of the query."""
-        query = definition(self.application(**settings), self.spark).trigger(availableNow=True).start()
-        assert query.awaitTermination(100), "the query does not come to its end"
+        to_its_end(lambda: definition(self.application(**settings), self.spark))
 
     def outputs(self, topic: str) -> list[tuple[bytes | None, bytes | None, int]]:
-        """All there is: markers have today's time, so each begins a segment, and a fetch ends with a segment."""
-        fetcher, offset, rows = Fetcher(self.cluster.client, isolation_level="read_committed"), 0, []
-        while True:
-            found = fetcher.fetch({(topic, 0): offset})[topic, 0]
-            rows += [(one.key, one.value, one.timestamp) for batch in found.committed() for one in records(batch)]
-            offset = found.next_offset(offset)
-            if offset >= found.last_stable_offset:
-                return rows
+        return self.cluster.committed_rows(topic)
 
     def by_the_driver(self, inputs: Inputs) -> dict[str, list[tuple[bytes | None, bytes | None, int]]]:
         with TopologyTestDriver(self.builder()) as driver:
-            for topic, key, value, time in inputs:
-                driver.pipe(self.topics[topic], key.encode(), value.encode(), time)
+            for topic, key, value, at in inputs:
+                driver.pipe(self.topics[topic], key.encode(), value.encode(), at)
             return {t: [(one.key, one.value, one.timestamp) for one in some] for t, some in driver.outputs.items()}
 
 
@@ -93,13 +97,29 @@ def running(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> Running:
     return Running(spark, cluster, tmp_path)
 
 
-def test_an_application_does_as_the_driver_does_through_restarts_and_writes_nothing_twice(running: Running) -> None:
-    for first, last in ((0, 3), (3, 5), (5, 8)):
-        running.put(INPUTS[first:last])
-        running.drain()
+@pytest.mark.timeout(1500)
+def test_an_application_does_as_the_driver_does_through_restarts_and_the_loss_of_its_checkpoint(
+    running: Running,
+) -> None:
+    """Nothing is written twice: not by the first batch, replayed as if its driver had died, nor after the loss."""
+    checkpoint = Path(running.application().checkpoint)
+    running.put(INPUTS[:3])
+    running.drain()
+    for done in (checkpoint / "commits").iterdir():
+        done.unlink()
+    running.put(INPUTS[3:5])
+    running.drain()
+    shutil.rmtree(checkpoint)
+    made = running.application()
+    with pytest.raises(TopologyError, match=f"changelog is gone.*moldau streams reset {made.id}"):
+        has_lost_its_checkpoint(made, scheduled(made, running.counts), running.cluster.client, running.counts)
+    running.put(INPUTS[5:])
+    running.drain()
     expected = running.by_the_driver(INPUTS)
     out = running.topics["out"]
     assert sorted(running.outputs(out)) == sorted(expected[out])
+    shown = f"app-{out}-words-repartition"
+    assert running.outputs(shown) == expected[shown]
     changelog = f"app-{out}-counts-changelog"
     latest = {key: value for key, value, _ in running.outputs(changelog)}  # it may be compacted already
     assert latest == {key: value for key, value, _ in expected[changelog]}
@@ -127,7 +147,39 @@ def test_a_topic_that_does_not_exist_is_told_before_anything_runs(
         start(builder.build(), {"bootstrap.servers": cluster.servers, "state.dir": str(tmp_path)}, spark)
 
 
-Build = Callable[[], StreamsBuilder]
+class Ticks:
+    """Counts the ticks of the clock that come through, over all batches."""
+
+    def init(self, context: Context) -> None:
+        self.context, self.store = context, context.store("ticks")
+        context.schedule(100, "wall_clock", self.tick)
+
+    def process(self, record: StreamRecord) -> None:
+        """Nothing is read."""
+
+    def tick(self, now: int) -> None:
+        count = (self.store.get("ticks") or 0) + 1
+        self.store.put("ticks", count)
+        self.context.forward(StreamRecord("ticks", count, now))
+
+
+@pytest.mark.timeout(900)
+def test_the_clock_ticks_through_batches_without_records(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    source, out = cluster.topic(), cluster.topic()
+    builder = StreamsBuilder(f"app-{out}", EVERY_CHANGE)
+    builder.add_state_store(persistent_key_value_store("ticks", key=String(), value=Long()))
+    builder.stream(source).process(Ticks, stores=["ticks"]).to(out, key=String(), value=Long())
+    settings = {"bootstrap.servers": cluster.servers, "state.dir": str(tmp_path)}
+    query = Background(application(builder.build(), settings), spark, lambda state: None)
+    try:
+        eventually(lambda: len(cluster.committed_rows(out)) >= 3 or query.failure, 240, "three ticks")
+    finally:
+        assert query.stop(240)
+    assert query.failure is None
+    rows = cluster.committed_rows(out)
+    assert [int.from_bytes(value or b"", "big") for _, value, _ in rows] == list(range(1, len(rows) + 1))
+    times = [at for _, _, at in rows]
+    assert times == sorted(set(times))
 
 
 @pytest.mark.parametrize(

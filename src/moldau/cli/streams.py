@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 cli = noun()
 
-CHANGELOG = "-changelog"
+OWN = ("-changelog", "-repartition")  # how the names of an application's own topics end
 File = Annotated[str, typer.Argument(help="A Python file that makes a StreamsBuilder.")]
 LIMIT = 1000
 State = Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is (the setting state.dir).")]
@@ -108,7 +108,7 @@ def reset(
     markers_topic: Topic = MARKERS,
     sure: Sure = False,
 ) -> None:
-    """Let an application begin anew: its state, its changelogs and its offsets go; what it has written stays."""
+    """Let an application begin anew: its state, its own topics and its offsets go; what it has written stays."""
     from moldau.cli.operations import groups, topics
     from moldau.spark.marker_topic import Ledger, is_there
 
@@ -121,7 +121,7 @@ def reset(
     own = [
         topic.name
         for topic in topics.listed(session.client)
-        if topic.name.startswith(f"{application}-") and topic.name.endswith(CHANGELOG)
+        if topic.name.startswith(f"{application}-") and topic.name.endswith(OWN)
     ]
     if own:
         topics.delete(session.client, own)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from moldau.operators.record import Headers, Produced, Raw
 
 OUTSIDE = -1
+RESTORED = -2  # in place of a shard's number: from a changelog, to be put back into the stores of the shard
 KEY_DECIDES = -1  # the partition of a blob whose records say themselves where they go, or leave it to their keys
 MAX_RECORDS = 10_000
 MAX_BYTES = 1 << 20

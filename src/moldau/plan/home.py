@@ -2,3 +2,4 @@
 
 STATE_DIR = "moldau-state"  # if nothing else is said
 FROZEN = "moldau-streams.json"  # in the folder, beside the checkpoint: what must not change between two starts
+BEGIN = "moldau-begin.json"  # beside it: where the first batch begins

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moldau.operators.context import TopologyError
+from moldau.operators.stores.spec import StoreSpec
 
 from .nodes import SinkNode, SourceNode
 from .plan import Plan
@@ -31,10 +32,10 @@ class Schedule:
 
     `groups` are the sub-topologies that run once a partition, `reads` their topics, `reader` the other way round;
     `levels` are groups that run at the same time; the place of a shard in `shards` is its number; the topics of
-    `internal` are rows here.
+    `internal` are rows here, and those of `shown` are written besides.
     """
 
-    __slots__ = ("counts", "groups", "internal", "levels", "numbers", "plan", "reader", "reads", "shards")
+    __slots__ = ("counts", "groups", "internal", "levels", "numbers", "plan", "reader", "reads", "shards", "shown")
 
     def __init__(self, plan: Plan, counts: Mapping[str, int]) -> None:
         self.plan, self.counts = plan, counts
@@ -53,13 +54,27 @@ class Schedule:
         )
         self.numbers = {shard: number for number, shard in enumerate(self.shards)}
         self.internal = frozenset(plan.topic(topic.name) for topic in plan.internal_topics)
+        self.shown = frozenset(plan.topic(topic.name) for topic in plan.internal_topics if topic.shown)
 
     def writes(self, group: int) -> tuple[str, ...]:
         """The internal topics that a sub-topology writes."""
         return tuple(self.plan.topic(name) for name in internal_written(self.plan, group))
 
+    def changelogs(self) -> list[tuple[str, int]]:
+        """The topics from which stores can be restored, and the sub-topology whose stores they are."""
+        plan = self.plan
+        stores = [(spec, group) for group in self.groups for spec in stores_of(plan, group)]
+        return [(plan.changelog(spec), group) for spec, group in stores if spec.logged or spec.changelog]
+
     def shard_of(self, topic: str, partition: int) -> ShardId:
         return ShardId(self.reader[topic], partition)
+
+
+def stores_of(plan: Plan, group: int) -> tuple[StoreSpec, ...]:
+    """Those of a sub-topology that are its own."""
+    names = set(plan.groups[group])
+    wanted = {store for node in plan.nodes if node.name in names for store in node.stores} - plan.global_stores
+    return tuple(spec for spec in plan.stores if spec.name in wanted)
 
 
 def local_groups(plan: Plan) -> tuple[int, ...]:

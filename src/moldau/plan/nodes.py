@@ -69,3 +69,4 @@ class InternalTopic:
 
     name: str
     partitions: int | None = None  # None: as many as what is read above or joined with has
+    shown: bool = False  # whether others may read it: then it is there as a topic, although nothing here reads it back

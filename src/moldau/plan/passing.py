@@ -6,8 +6,9 @@ record alone, and blobs can be worked on in any order and place. Each says where
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from moldau.operators.context import UNKNOWN_TIME, Shard
 from moldau.operators.record import Produced
@@ -16,6 +17,7 @@ from moldau.operators.stores.ordered import MemoryBytes
 from . import blobs
 from .blobs import Blob
 from .feeding import Inbox
+from .global_tables import GlobalTables
 from .levels import Schedule, ShardId
 from .shards import Conveyed, routed
 from .task import Task, World
@@ -29,32 +31,35 @@ def passing_groups(conveyed: Conveyed) -> frozenset[int]:
 
 
 def remembers_nothing(conveyed: Conveyed, group: int) -> bool:
-    task = task_of(conveyed, ShardId(group, 0), [])
+    shared = GlobalTables(conveyed.schedule.plan, conveyed.execution).stores
+    task = task_of(conveyed, ShardId(group, 0), [], shared)
     shard = task.shard
     return not task.stores and not shard.by_stream_time.queue.items and not shard.by_wall_clock.queue.items
 
 
 def wall_clock_interval(conveyed: Conveyed) -> int | None:
     """How often some operator wants to know the wall-clock time, in milliseconds; None if none does."""
-    queues = [task_of(conveyed, ShardId(group, 0), []).shard.by_wall_clock for group in conveyed.schedule.groups]
+    shared = GlobalTables(conveyed.schedule.plan, conveyed.execution).stores
+    tasks = [task_of(conveyed, ShardId(group, 0), [], shared) for group in conveyed.schedule.groups]
+    queues = [task.shard.by_wall_clock for task in tasks]
     return min((one.interval for queue in queues for one in queue.queue.items), default=None)
 
 
-def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced]) -> Task:
+def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced], shared: Mapping[str, Any]) -> Task:
     """A task in memory."""
     plan = conveyed.schedule.plan
     names = set(plan.groups[shard.group])
     world = World(lambda spec: MemoryBytes(), written.append, lambda spec: None, conveyed.partitions)
     nodes = [node for node in plan.nodes if node.name in names]
     state = Shard(plan.application_id or "", str(shard))
-    return Task(plan, nodes, state, world, conveyed.execution, dict.fromkeys(plan.global_stores))
+    return Task(plan, nodes, state, world, conveyed.execution, shared)
 
 
 class Passing:
-    """The tasks of one worker, each made once."""
+    """The tasks of one worker, each made once. `shared` are the stores of global tables."""
 
-    def __init__(self, conveyed: Conveyed) -> None:
-        self.conveyed = conveyed
+    def __init__(self, conveyed: Conveyed, shared: Mapping[str, Any]) -> None:
+        self.conveyed, self.shared = conveyed, shared
         self.tasks: dict[ShardId, tuple[Task, list[Produced]]] = {}
 
     @property
@@ -65,7 +70,7 @@ class Passing:
         shard = self.schedule.shard_of(blob.topic, blob.partition)
         if shard not in self.tasks:
             written: list[Produced] = []
-            self.tasks[shard] = task_of(self.conveyed, shard, written), written
+            self.tasks[shard] = task_of(self.conveyed, shard, written, self.shared), written
         task, written = self.tasks[shard]
         inbox = Inbox(task.read, UNKNOWN_TIME)
         inbox.waiting.extend(blobs.raw_records(blob))

@@ -2,61 +2,32 @@
 
 Nothing of a shard outlives a batch but its pages: those of its stores, and one book of its own, in which stand its
 times, the offsets of the internal topics that it reads, its punctuators and what it holds back. So a batch that is
-replayed, in whatever process, does the same to the same pages.
+replayed, in whatever process, does the same to the same pages. Pages that are still there decoded (`hot.py`) are not
+read again; operators are made anew for each batch, so what one of them kept to itself never makes a difference.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moldau.operators.context import UNKNOWN_TIME, Shard, TopologyError
 from moldau.operators.punctuation import Cancellable, Punctuators
 from moldau.operators.record import Produced, Raw
 from moldau.operators.stores.ordered import OrderedBytes
-from moldau.operators.stores.pages import PagedBytes, Pages
+from moldau.operators.stores.pages import PagedBytes
 from moldau.operators.stores.spec import OnChange, StoreSpec
 
 from . import blobs
 from .blobs import EMPTY, KEY_DECIDES, Blob
+from .book import BOOK, GOING_ON, Book, PagesOf
 from .feeding import Inbox, in_order
 from .hashing import murmur2
+from .hot import HotPages, Version, VersionedPages
 from .levels import Schedule, ShardId
+from .restoring import logged
 from .task import Execution, Task, World
-
-BOOK = ""  # the name under which a shard's own pages are kept: no store has it
-BOOK_FORMAT = 1
-GOING_ON = 0  # the page of the book; those behind it are blobs that are held back
-
-PagesOf = Callable[[str], Pages]
-
-
-@dataclass(slots=True)
-class Book:
-    """What a shard remembers besides its stores."""
-
-    stream_time: int = UNKNOWN_TIME
-    system_time: int = 0
-    sequence: int = 0  # of the next blob
-    times: dict[str, int] = field(default_factory=dict[str, int])  # topic -> the newest time that was taken
-    offsets: dict[str, int] = field(default_factory=dict[str, int])  # internal topic -> the next offset
-    punctuators: list[list[list[int]]] = field(default_factory=list[list[list[int]]])  # [at, cancelled]; two kinds
-    held: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])  # topic, page of a blob
-    stores: list[str] = field(default_factory=list[str])  # that have pages
-
-    def to_bytes(self) -> bytes:
-        return json.dumps([BOOK_FORMAT, *(getattr(self, name) for name in self.__slots__)]).encode()
-
-    @classmethod
-    def of_bytes(cls, data: bytes | None) -> Book:
-        if data is None:
-            return cls()
-        version, *rest = json.loads(data)
-        if version != BOOK_FORMAT:
-            raise TopologyError(f"the state has the format {version}, and this version reads {BOOK_FORMAT}")
-        return cls(*rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +37,9 @@ class Conveyed:
     schedule: Schedule
     execution: Execution
     sinks: Mapping[str, int] = field(default_factory=dict[str, int])  # partition counts of topics that are written
+    client: Mapping[str, str] = field(default_factory=dict[str, str])  # settings of clients
+    logged: bool = False  # whether what shards know is logged, so that they can be restored (`restoring.py`)
+    start: str = ""  # which start of the application this is: what workers keep is of one start
 
     def partitions(self, topic: str) -> int:
         return self.schedule.counts.get(topic) or self.sinks.get(topic, 1)
@@ -75,10 +49,18 @@ class ShardBatch:
     """A shard for the time of a batch."""
 
     def __init__(
-        self, conveyed: Conveyed, shard_id: ShardId, pages: PagesOf, shared: Mapping[str, Any] | None = None
+        self,
+        conveyed: Conveyed,
+        shard_id: ShardId,
+        pages: PagesOf,
+        shared: Mapping[str, Any] | None = None,
+        hot: HotPages | None = None,
     ) -> None:
         self.conveyed, self.schedule, self.id, self.pages = conveyed, conveyed.schedule, shard_id, pages
         self.book = Book.of_bytes(pages(BOOK).get(GOING_ON))
+        self.hot = HotPages() if hot is None else hot
+        self.version = Version(self.book.version)
+        self.warm = self.hot.take(self._hot_key, self.book.version)
         self.stores: dict[str, PagedBytes] = {}
         self.written: list[Produced] = []
         plan = self.schedule.plan
@@ -104,7 +86,9 @@ class ShardBatch:
         task.close()
         held = {topic: left for topic, inbox in inboxes.items() if (left := inbox.left())}
         self._remember(inboxes, held)
-        return list(self._out(incomplete=bool(held or unread)))
+        out = list(self._out(incomplete=bool(held or unread)))
+        self.hot.keep(self._hot_key, self.book.version, self.stores)
+        return out
 
     def _inboxes(self, arrived: list[Blob]) -> dict[str, Inbox]:
         book, own = self.book, self.pages(BOOK)
@@ -135,15 +119,20 @@ class ShardBatch:
         for name, store in self.stores.items():
             if store.write() and name not in book.stores:
                 book.stores.append(name)
+        book.version = self.version.text
         for _, number in book.held:
             own.remove(number)
         packed = [(topic, data) for topic, left in held.items() for data in blobs.of_raw(left)]
+        gone = {number: None for _, number in book.held}
         book.held = [(topic, number) for number, (topic, _) in enumerate(packed, GOING_ON + 1)]
-        for number, (_, data) in enumerate(packed, GOING_ON + 1):
+        kept = {number: data for number, (_, data) in enumerate(packed, GOING_ON + 1)}
+        for number, data in kept.items():
             own.put(number, data)
         book.times = {topic: inbox.partition_time for topic, inbox in inboxes.items()}
         book.stream_time, book.system_time = shard.stream_time, shard.system_time
         book.punctuators = [remembered(kind, queue) for kind, queue in zip(self.scheduled, self._queues(), strict=True)]
+        if self.conveyed.logged:
+            self.written += logged(self.schedule.plan, self.id, book, self.stores, {**gone, **kept}.items())
 
     def _out(self, incomplete: bool) -> Iterable[Blob]:
         book = self.book
@@ -154,9 +143,18 @@ class ShardBatch:
         self.pages(BOOK).put(GOING_ON, book.to_bytes())
 
     def _bytes(self, spec: StoreSpec) -> OrderedBytes:
-        is_new = spec.name not in self.book.stores
-        store = self.stores[spec.name] = PagedBytes(self.pages(spec.name), is_new)
+        pages = VersionedPages(self.pages(spec.name), spec.name, self.version)
+        store = self.warm.get(spec.name)
+        if store is None:
+            store = PagedBytes(pages, is_new=spec.name not in self.book.stores)
+        else:
+            store.move(pages)
+        self.stores[spec.name] = store
         return store
+
+    @property
+    def _hot_key(self) -> tuple[str, ShardId]:
+        return self.conveyed.start, self.id
 
     def _log(self, spec: StoreSpec) -> OnChange:
         topic, partition, write = self.schedule.plan.changelog(spec), self.id.partition, self.written.append
@@ -170,17 +168,22 @@ class ShardBatch:
 
 
 def routed(schedule: Schedule, shard: ShardId, written: Iterable[Produced], incomplete: bool) -> Iterator[Blob]:
-    """What was written, by topic; what goes to another shard by its partition. Who reads from a shard that has more to
-    come is told so.
+    """What was written, by topic; what goes to another shard by its partition, and to the topic itself where that is
+    shown. Who reads from a shard that has more to come is told so.
     """
     groups: dict[tuple[str, int], list[Produced]] = {}
     if incomplete:
         for topic in schedule.writes(shard.group):
             groups |= {(topic, partition): [] for partition in range(schedule.counts[topic])}
     for record in written:
-        internal = record.topic in schedule.internal
-        partition = target(schedule, shard, record) if internal else KEY_DECIDES
-        groups.setdefault((record.topic, partition), []).append(record)
+        topic = record.topic
+        if topic not in schedule.internal:
+            groups.setdefault((topic, KEY_DECIDES), []).append(record)
+            continue
+        partition = target(schedule, shard, record)
+        groups.setdefault((topic, partition), []).append(record)
+        if topic in schedule.shown:
+            groups.setdefault((topic, KEY_DECIDES), []).append(replace(record, partition=partition))
     number = schedule.numbers[shard]
     for (topic, partition), records in groups.items():
         for part, data in enumerate(list(blobs.of_produced(records)) or [EMPTY]):

@@ -17,7 +17,10 @@ TopicPartition = tuple[str, int]
 Numbers = Mapping[TopicPartition, int]
 
 IDS, CUT = "@ids", "@cut"
-MORE, NOW = "@more", "@now"  # what a conveyor adds for itself: the partitions with more to read, and the time
+# What a conveyor adds for itself: the partitions with more to read, the time, the ends of global topics, and up to
+# where changelogs are read before anything else.
+MORE, NOW, VIEWS, RESTORE = "@more", "@now", "@views", "@restore"
+OF_CONVEYORS = frozenset({MORE, NOW, VIEWS, RESTORE})
 OF_ANOTHER = "is not an offset that is known here: give the query a checkpointLocation of its own."
 
 
@@ -57,7 +60,7 @@ class Position:
             offsets = {(topic, int(one)): int(offset) for topic, some in topics.items() for one, offset in some.items()}
         except (AttributeError, TypeError, ValueError):
             raise ForeignOffset(f"The checkpoint is of another source, for {document} {OF_ANOTHER}") from None
-        if document.keys() - topics.keys() - {IDS, CUT, MORE, NOW}:
+        if document.keys() - topics.keys() - {IDS, CUT} - OF_CONVEYORS:
             raise ForeignOffset(f"The checkpoint is of a later version, for {document} {OF_ANOTHER}")
         return cls(offsets, document.get(IDS, {}), Cut.of_json(document.get(CUT)))
 

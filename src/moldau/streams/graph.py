@@ -90,8 +90,8 @@ class Graph:
     def source(self, name: str, topics: str | Iterable[str], **options: Any) -> None:
         self.add(lambda topology: void(topology.add_source(name, topics, **options)))
 
-    def repartition_topic(self, name: str, partitions: int | None = None) -> None:
-        self.add(lambda topology: topology.add_internal_topic(InternalTopic(name, partitions)))
+    def repartition_topic(self, name: str, partitions: int | None = None, shown: bool = False) -> None:
+        self.add(lambda topology: topology.add_internal_topic(InternalTopic(name, partitions, shown)))
 
     def copartition(self, sources: Iterable[str]) -> None:
         together = tuple(sources)

@@ -31,12 +31,13 @@ def repartitioned(
     partitions: int | None = None,
     partitioner: Any = None,
     null_keys: bool = False,
+    shown: bool = False,
 ) -> str:
     """Adds filter, sink and source of a repartition topic; the name of the source. Records without a key are dropped
-    on the way, unless `null_keys`.
+    on the way, unless `null_keys`. `shown`: the topic is written for others, also where nothing here needs it.
     """
     topic, (filter, sink, source) = names_of(graph, prefix)
-    graph.repartition_topic(topic, partitions)
+    graph.repartition_topic(topic, partitions, shown)
     graph.processor(filter, [parent], lambda: Filter(is_any if null_keys else has_key), kind="filter")
     graph.sink(sink, filter, topic, key, value, partitioner)
     graph.source(source, topic, key=key, value=value)

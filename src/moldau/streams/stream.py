@@ -157,13 +157,22 @@ class KStream(Generic[K, V]):
         partitioner: Callable[[str, K, V, int], int | None] | None = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """Through a topic of the application's own, with a chosen number of partitions if it is given."""
+        """Through a topic of the application's own, with a chosen number of partitions if it is given. One with a name
+        is there for others to read; on Spark the application itself goes on without reading it.
+        """
         if partitions is not None and partitions < 1:
             raise TopologyError(f"partitions= of repartition() must be at least 1, not {partitions}")
         prefix = self.graph.only_if_needed(name, "KSTREAM-REPARTITION-")
         key, value = key or self.key, value or self.value
         source = repartitioned(
-            self.graph, self.name, prefix, key, value, partitions=partitions, partitioner=partitioner
+            self.graph,
+            self.name,
+            prefix,
+            key,
+            value,
+            partitions=partitions,
+            partitioner=partitioner,
+            shown=name is not None,
         )
         return KStream(self.graph, source, frozenset((source,)), key, value)
 

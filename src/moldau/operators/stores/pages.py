@@ -120,6 +120,15 @@ class PagedBytes:
             self._numbers = [int.from_bytes(number, "little") for number in numbers]
         self._count = 0 if count is None else decode(count)[0]
 
+    def move(self, pages: Pages) -> None:
+        """The same pages are reached in another way from now on."""
+        self._pages = pages
+
+    @property
+    def size(self) -> int:
+        """Of the leaves that are decoded, as pages."""
+        return sum(leaf.size for leaf in self._leaves.values())
+
     def get(self, key: bytes, /) -> bytes | None:
         if not self._firsts:
             return None

@@ -1,20 +1,29 @@
 """From a changelog back into a store: the bytes of a record's key, value and time put where the store keeps them.
 
 The formats of keys are Kafka's, kind by kind: `key`; `key, start, sequence` of a window; `key, end, start` of a
-session.
+session. Those who look things up need no more than `restorer`. A shard that has lost its state needs all of it
+(`rebuilder`): also the buffers that hold records back, and the numbers that stores keep beside their data, which are
+not in changelogs (`scalars.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from ..context import Shard, TopologyError
 from .key_value import KeyValueStore
 from .layers import STAMP
+from .ordered import OrderedBytes
+from .scalars import INT64, NUMBER
+from .segments import DATA, INDEX
 from .session_bytes import BOUNDS
 from .spec import OnChange, Opening, StoreSpec
 from .window_bytes import SUFFIX
 
 LRU = "lru"
+TIME_BYTES = 8
+WITHOUT_NUMBERS = frozenset({"key-value", "timestamped-key-value", LRU})
 
 
 def opened(spec: StoreSpec, opening: Opening) -> Any:
@@ -82,3 +91,50 @@ MADE = {
     "session": sessions,
     "versioned-key-value": versions,
 }
+
+
+def rebuilder(spec: StoreSpec, content: OrderedBytes) -> OnChange:
+    """What takes in all records of the changelog, in their order, for the bytes of a store that is to go on working."""
+    if spec.kind in BUFFERS:
+        return BUFFERS[spec.kind](content)
+    made = restorer(spec, spec.open(spec, Opening("", content, None, Shard())))
+    if made is None:
+        raise TopologyError(f"the store {spec.name} is of a kind that cannot be restored ({spec.kind})")
+    return made
+
+
+def held_back(content: OrderedBytes) -> OnChange:
+    """Of suppress: the change, and behind it the time since which it is held back."""
+
+    def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
+        before = content.get(INDEX + key)
+        if before is not None:
+            content.put(DATA + before + key, None)
+        since = None if value is None else value[-TIME_BYTES:]
+        content.put(INDEX + key, since)
+        if value is not None and since is not None:
+            content.put(DATA + since + key, value[:-TIME_BYTES])
+
+    return restore
+
+
+def in_order_of_time(content: OrderedBytes) -> OnChange:
+    """Buffers whose changelog has the very places of their entries."""
+    return lambda key, value, timestamp: content.put(DATA + key, value)
+
+
+BUFFERS = {"suppress": held_back, "grace": in_order_of_time, "outer-join": in_order_of_time}
+
+
+def numbers(spec: StoreSpec, content: OrderedBytes) -> dict[str, int]:
+    """Those that a store keeps beside its data."""
+    if spec.kind in WITHOUT_NUMBERS:
+        return {}
+    return {key[1:].decode(): INT64.unpack(value)[0] for key, value in content.range(NUMBER, DATA)}
+
+
+def put_numbers(content: OrderedBytes, found: Mapping[str, int]) -> None:
+    """The next duplicate of a window comes behind those that were logged."""
+    behind = {"sequence": found["logged"]} if "logged" in found else {}
+    for name, number in {**found, **behind}.items():
+        content.put(NUMBER + name.encode(), INT64.pack(number))

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from .rows import COLUMNS
+
+if TYPE_CHECKING:
+    from .source import PackedSource
 
 FORMAT = "moldau-conveyor"
 OWN = "conveyor."
@@ -21,17 +27,21 @@ class ConveyorDataSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from moldau.spark.source import columns_of
-        from moldau.spark.source_options import SourceOptions
-
-        from .source import PackedSource
-
-        given = dict(self.options.items())
-        options = SourceOptions.of({n: text for n, text in given.items() if not n.startswith(OWN)}, streaming=True)
-        own = {name: text for name, text in given.items() if name.startswith(OWN)}
-        return PackedSource(options, columns_of(options), own)
+        return source_of(dict(self.options.items()))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from .sink import PackedSink
 
         return PackedSink(self.options, schema, overwrite)
+
+
+def source_of(given: Mapping[str, str]) -> PackedSource:
+    """From the options of the data source."""
+    from moldau.spark.source import columns_of
+    from moldau.spark.source_options import SourceOptions
+
+    from .source import PackedSource
+
+    options = SourceOptions.of({n: text for n, text in given.items() if not n.startswith(OWN)}, streaming=True)
+    own = {name: text for name, text in given.items() if name.startswith(OWN)}
+    return PackedSource(options, columns_of(options), own)

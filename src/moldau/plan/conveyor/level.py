@@ -4,35 +4,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
 from moldau.spark.worker import settle
 
+from ..blobs import RESTORED
+from ..book import BOOK
+from ..hot import HotPages
 from ..levels import ShardId
 from ..passing import Passing
-from ..shards import BOOK, Conveyed, ShardBatch
+from ..restoring import restore
+from ..shards import Conveyed, ShardBatch
 from .rows import ARROW, Places, blob_of, blobs_of
+from .views import global_stores
 
 STATE = "pages"
-KEY, VALUE = "store string, page bigint", "data binary"
+KEY = StructType().add("store", StringType()).add("page", LongType())  # as text, Java would be asked to read them
+VALUE = StructType().add("data", BinaryType())
+HOT = HotPages()  # of this process
 
 
 class StatePages:
-    """The pages of one store of the shard at hand."""
+    """The pages of one store of the shard at hand, which is a new one unless it is `known`."""
 
-    __slots__ = ("_state", "_store")
+    __slots__ = ("_known", "_state", "_store")
 
-    def __init__(self, state: Any, store: str) -> None:
-        self._state, self._store = state, store
+    def __init__(self, state: Any, known: bool, store: str) -> None:
+        self._state, self._store, self._known = state, store, known
 
     def get(self, number: int) -> bytes | None:
         key = (self._store, number)
-        if self._store == BOOK and not self._state.containsKey(key):
-            return None  # a new shard; Spark would warn of a page that is asked for and is not there
+        if self._store == BOOK and not self._known and not self._state.containsKey(key):
+            return None  # Spark would warn of a page that is asked for and is not there
         found = self._state.getValue(key)
         return None if found is None else bytes(found[0])
 
@@ -68,12 +77,19 @@ class Level(StatefulProcessor):
         now = max(ticks, default=0)
         arrived = [blob_of(row) for row in mine if row["blob"] is not None]
         if mine:
-            out = self.run(self.conveyed.schedule.shards[self.shards[key[0]]], arrived, now)
+            views = mine[0]["views"]
+            out = self.run(self.conveyed.schedule.shards[self.shards[key[0]]], arrived, now, views)
             if out:
-                yield pd.DataFrame([self.places.row(blob) for blob in out], columns=ARROW.names)
+                yield pd.DataFrame([self.places.row(blob, views) for blob in out], columns=ARROW.names)
 
-    def run(self, shard: ShardId, arrived: list[Any], now: int) -> list[Any]:
-        return ShardBatch(self.conveyed, shard, lambda store: StatePages(self.state, store)).run(arrived, now)
+    def run(self, shard: ShardId, arrived: list[Any], now: int, views: str | None) -> list[Any]:
+        shared = global_stores(self.conveyed, views)
+        pages = partial(StatePages, self.state, (self.conveyed.start, shard) in HOT)
+        lost = [blob for blob in arrived if blob.source == RESTORED]
+        if lost:
+            restore(self.conveyed.schedule.plan, shard, pages, lost)
+        fed = [blob for blob in arrived if blob.source != RESTORED]
+        return ShardBatch(self.conveyed, shard, pages, shared, HOT).run(fed, now)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -86,9 +102,12 @@ def passing(
 
     def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
-        passes = Passing(conveyed)
+        passes = None
         reader = conveyed.schedule.reader
         for batch in batches:
+            views = batch.column("views")[0].as_py() if batch.num_rows else None
+            if passes is None:
+                passes = Passing(conveyed, global_stores(conveyed, views))
             found = []
             for blob in blobs_of(batch):
                 if blob.data is not None and reader.get(blob.topic) in groups:
@@ -100,6 +119,6 @@ def passing(
             if ticks.num_rows:
                 yield ticks
             if kept:
-                yield places.batch(kept)
+                yield places.batch(kept, views)
 
     return through

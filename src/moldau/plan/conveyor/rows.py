@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..blobs import KEY_DECIDES, Blob
+from ..blobs import KEY_DECIDES, RESTORED, Blob
 from ..hashing import spread
 from ..levels import Schedule
+from ..restoring import log_of
 
 COLUMNS = (
     "shard int, level int, topic string, partition int, source int, sequence bigint, part int, more boolean, "
-    "tick bigint, blob binary"
+    "tick bigint, views string, blob binary"
 )
 ARROW = pa.schema(
     [
@@ -28,6 +29,7 @@ ARROW = pa.schema(
         ("part", pa.int32()),
         ("more", pa.bool_()),
         ("tick", pa.int64()),  # wall-clock time for the shard, in a row without a blob
+        ("views", pa.string()),  # up to which offsets this batch sees global tables; the same in all its rows
         ("blob", pa.binary()),
     ]
 )
@@ -36,12 +38,15 @@ ARROW = pa.schema(
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where blobs go: `keys` has the number that stands for a shard, by the shard's number; `topics` has the level and
-    the number of the first shard of each topic that is read.
+    the number of the first shard of each topic that is read; `changelogs` the number of the first shard of each
+    changelog, and of the log of shards, whose blobs have the number of their shard in place of a partition.
     """
 
     keys: tuple[int, ...]
     levels: tuple[int, ...]  # of each shard
+    names: tuple[str, ...]  # of each shard
     topics: dict[str, tuple[int, int]]
+    changelogs: dict[str, int]
     sink: int  # the level behind the last
 
     @classmethod
@@ -51,20 +56,30 @@ class Places:
         for number, shard in enumerate(schedule.shards):
             first.setdefault(shard.group, number)
         topics = {topic: (level_of[group], first[group]) for topic, group in schedule.reader.items() if group in first}
-        levels = tuple(level_of[shard.group] for shard in schedule.shards)
-        return cls(tuple(spread(len(schedule.shards), shuffle_partitions)), levels, topics, len(schedule.levels))
+        return cls(
+            keys=tuple(spread(len(schedule.shards), shuffle_partitions)),
+            levels=tuple(level_of[shard.group] for shard in schedule.shards),
+            names=tuple(map(str, schedule.shards)),
+            topics=topics,
+            changelogs={log_of(schedule.plan): 0} | {topic: first[group] for topic, group in schedule.changelogs()},
+            sink=len(schedule.levels),
+        )
 
     @classmethod
     def of_json(cls, document: dict[str, Any]) -> Places:
         topics = {topic: (level, first) for topic, (level, first) in document["topics"].items()}
-        return cls(tuple(document["keys"]), tuple(document["levels"]), topics, document["sink"])
+        keys, levels, names = (tuple(document[name]) for name in ("keys", "levels", "names"))
+        return cls(keys, levels, names, topics, document["changelogs"], document["sink"])
 
     def to_json(self) -> dict[str, Any]:
-        return {"keys": self.keys, "levels": self.levels, "topics": self.topics, "sink": self.sink}
+        return {name: getattr(self, name) for name in self.__slots__}
 
-    def row(self, blob: Blob) -> dict[str, Any]:
+    def row(self, blob: Blob, views: str | None = None) -> dict[str, Any]:
         if blob.partition == KEY_DECIDES:
             level, shard = self.sink, self.keys[blob.source]
+        elif blob.source == RESTORED:
+            number = self.changelogs[blob.topic] + blob.partition
+            level, shard = self.levels[number], self.keys[number]
         else:
             level, first = self.topics[blob.topic]
             shard = self.keys[first + blob.partition]
@@ -78,15 +93,17 @@ class Places:
             "part": blob.part,
             "more": blob.more,
             "tick": None,
+            "views": views,
             "blob": blob.data,
         }
 
-    def batch(self, found: Iterable[Blob]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([self.row(blob) for blob in found], schema=ARROW)
+    def batch(self, found: Iterable[Blob], views: str | None = None) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([self.row(blob, views) for blob in found], schema=ARROW)
 
-    def ticks(self, now: int) -> pa.RecordBatch:
+    def ticks(self, now: int, views: str | None = None) -> pa.RecordBatch:
         """A row for every shard."""
-        rows = [{"shard": key, "level": level, "tick": now} for key, level in zip(self.keys, self.levels, strict=True)]
+        shards = zip(self.keys, self.levels, strict=True)
+        rows = [{"shard": key, "level": level, "tick": now, "views": views} for key, level in shards]
         return pa.RecordBatch.from_pylist(rows, schema=ARROW)
 
 

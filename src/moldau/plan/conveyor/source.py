@@ -2,7 +2,8 @@
 """The source of a conveyor: topics as blobs, each for the shard that reads its partition.
 
 The position that Spark keeps says besides the offsets which partitions had more to read when the batch was planned,
-because shards wait for them, and the wall-clock time, if somebody asked for it: so a replay sees the same.
+because shards wait for them, the wall-clock time, if somebody asked for it, and the ends of topics that global tables
+are filled from: so a replay sees the same.
 """
 
 from __future__ import annotations
@@ -17,27 +18,39 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from moldau.operators.record import Raw
 from moldau.spark.batches import Decoded
 from moldau.spark.columns import Columns
-from moldau.spark.planning import MORE, NOW, Numbers, Position, Range
+from moldau.spark.planning import MORE, NOW, OF_CONVEYORS, RESTORE, VIEWS, Numbers, Position, Range, ranges
 from moldau.spark.reading import read
-from moldau.spark.source import StreamSource, Task
-from moldau.spark.source_options import SourceOptions
+from moldau.spark.source import FIRST_CONTACT_S, StreamSource, Task
+from moldau.spark.source_options import LATEST, SourceOptions, Subscription
+from moldau.spark.topics import Topics, list_offsets
 from moldau.spark.worker import settle
 
-from ..blobs import EMPTY, MAX_RECORDS, OUTSIDE, SCHEMA, Blob, packed
+from ..blobs import EMPTY, MAX_RECORDS, OUTSIDE, RESTORED, SCHEMA, Blob, of_raw, packed, raw_records
+from ..restoring import LOG, shard_named
 from .rows import Places
 
-PLACES, TICK = "conveyor.places", "conveyor.tick.ms"
+PLACES, TICK, GLOBALS, BEGIN = "conveyor.places", "conveyor.tick.ms", "conveyor.globals", "conveyor.begin"
 MICROS = 1000
 
 
 class Packing(InputPartition):
-    """What one task reads; `more` are the partitions that have more. A time without ranges: the tick for all shards."""
+    """What one task reads; `more` are the partitions that have more, `views` the ends of global topics. A time without
+    ranges: the tick for all shards. `restores`: the ranges are of changelogs.
+    """
 
-    def __init__(self, ranges: tuple[Range, ...], more: frozenset[tuple[str, int]], now: int | None = None) -> None:
+    def __init__(
+        self,
+        ranges: tuple[Range, ...],
+        more: frozenset[tuple[str, int]],
+        views: str | None,
+        now: int | None = None,
+        restores: bool = False,
+    ) -> None:
         super().__init__(ranges)
-        self.ranges, self.more, self.now = ranges, more, now
+        self.ranges, self.more, self.views, self.now, self.restores = ranges, more, views, now, restores
 
 
 class PackedSource(StreamSource):
@@ -48,6 +61,8 @@ class PackedSource(StreamSource):
         self.given = dict(given)
         self.places = Places.of_json(json.loads(given[PLACES]))
         self.tick_ms = int(given[TICK]) if given.get(TICK) else None
+        names = tuple(given[GLOBALS].split(",")) if given.get(GLOBALS) else ()
+        self._globals = Topics(self.reading.client, Subscription(topics=names)) if names else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "given": self.given}
@@ -56,6 +71,9 @@ class PackedSource(StreamSource):
         self.__init__(state["options"], state["reading"].columns, state["given"])
 
     def initialOffset(self) -> dict[str, Any]:
+        """What was decided when the application first started: Spark asks again when it replays the first batch."""
+        if BEGIN in self.given:
+            return json.loads(self.given[BEGIN])
         now = {} if self.tick_ms is None else {NOW: milliseconds()}
         return {**super().initialOffset(), **now}
 
@@ -63,12 +81,19 @@ class PackedSource(StreamSource):
         begin = offsets_alone(start)
         end = super().latestOffset(begin, limit)
         now = milliseconds()
-        due = self.tick_ms is not None and now >= start.get(NOW, 0) + self.tick_ms
-        if end is begin and not due:
+        passes = self.tick_ms is not None and self._target is None  # to read what there is takes no time
+        due = passes and now >= start.get(NOW, 0) + self.tick_ms
+        if end is begin and not due and RESTORE not in start:
             return start
         clock = {} if self.tick_ms is None else {NOW: now}
+        views = {} if self._globals is None else {VIEWS: self._ends(self._globals)}
         more = start.get(MORE, []) if end is begin else self._more(Position.of_json(end).offsets)
-        return {**end, MORE: more, **clock}
+        return {**end, MORE: more, **clock, **views}
+
+    def _ends(self, topics: Topics) -> dict[str, Any]:
+        partitions, ids = topics.partitions(FIRST_CONTACT_S)
+        ends = list_offsets(topics.client, dict.fromkeys(partitions, LATEST), committed=self.reading.committed)
+        return Position(ends, ids).to_json()
 
     def _more(self, reached: Numbers) -> list[list[Any]]:
         """The partitions that have more than a batch reads, as far as is known now."""
@@ -78,9 +103,12 @@ class PackedSource(StreamSource):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         tasks = super().partitions(offsets_alone(start), offsets_alone(end))
         more = frozenset((topic, partition) for topic, partition in end.get(MORE, ()))
-        packing: list[InputPartition] = [Packing(task.ranges, more) for task in tasks if isinstance(task, Task)]
+        views = json.dumps(end[VIEWS]) if VIEWS in end else None
+        packing: list[InputPartition] = [Packing(task.ranges, more, views) for task in tasks if isinstance(task, Task)]
         if NOW in end and end.get(NOW) != start.get(NOW):
-            packing.append(Packing((), more, end[NOW]))
+            packing.append(Packing((), more, views, end[NOW]))
+        restored = ranges(Position({}), Position.of_json(start.get(RESTORE, {})))
+        packing += [Packing((one,), more, views, restores=True) for one in restored]
         return packing
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -91,7 +119,7 @@ class PackedSource(StreamSource):
         if not isinstance(partition, Packing):
             return
         if partition.now is not None:
-            yield self.places.ticks(partition.now)
+            yield self.places.ticks(partition.now, partition.views)
             return
         told: set[tuple[str, int]] = set()
         options = self.options
@@ -99,20 +127,42 @@ class PackedSource(StreamSource):
             self.reading.client,
             partition.ranges,
             isolation=self.reading.isolation,
-            fail_on_data_loss=options.fail_on_data_loss,
+            fail_on_data_loss=options.fail_on_data_loss and not partition.restores,  # what is old goes from changelogs
             patience_ms=options.patience_ms,
         ):
+            if partition.restores:
+                yield self.places.batch(self._restored(wanted, chunk), partition.views)
+                continue
             place = (wanted.topic, wanted.partition)
             told.add(place)
-            yield self.places.batch(blobs_of_chunk(wanted, chunk, place in partition.more))
+            yield self.places.batch(blobs_of_chunk(wanted, chunk, place in partition.more), partition.views)
+        if partition.restores:
+            return
         silent = [one for one in partition.ranges if (one.topic, one.partition) in partition.more - told]
         if silent:  # who waits for them must know
-            yield self.places.batch(Blob(one.topic, one.partition, OUTSIDE, one.start, EMPTY, True) for one in silent)
+            empty = [Blob(one.topic, one.partition, OUTSIDE, one.start, EMPTY, True) for one in silent]
+            yield self.places.batch(empty, partition.views)
+
+    def _restored(self, wanted: Range, chunk: Decoded) -> Iterator[Blob]:
+        """Records of a changelog for the shard of its partition, those of the log of shards for the shard they name."""
+        for blob in blobs_of_chunk(wanted, chunk, more=False):
+            blob.source = RESTORED
+            if not wanted.topic.endswith(LOG):
+                yield blob
+                continue
+            shards: dict[str, list[Raw]] = {}
+            for raw in raw_records(blob):
+                shards.setdefault(shard_named(raw.key), []).append(raw)
+            for name, some in shards.items():
+                if name in self.places.names:
+                    number = self.places.names.index(name)
+                    for part, data in enumerate(of_raw(some)):
+                        yield Blob(wanted.topic, number, RESTORED, blob.sequence, data, part=part)
 
 
 def offsets_alone(position: Mapping[str, Any]) -> dict[str, Any]:
     """As the source of topics knows it."""
-    return {name: value for name, value in position.items() if name not in (MORE, NOW)}
+    return {name: value for name, value in position.items() if name not in OF_CONVEYORS}
 
 
 def blobs_of_chunk(wanted: Range, chunk: Decoded, more: bool) -> Iterator[Blob]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from moldau.operators.context import TopologyError
 from moldau.spark import session
 from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
-from moldau.spark.connections import client_for
+from moldau.spark.connections import Client, client_for
 
 from ..home import FROZEN
 from ..levels import Schedule, partition_counts
@@ -22,9 +23,10 @@ from ..plan import Plan
 from ..shards import Conveyed
 from ..task import Execution
 from . import topics
+from .beginning import beginning, has_lost_its_checkpoint, stateful
 from .datasource import FORMAT, ConveyorDataSource
 from .rows import COLUMNS, Places
-from .source import PLACES, TICK
+from .source import BEGIN, GLOBALS, PLACES, TICK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +58,10 @@ class Application:
     def home(self) -> str:
         return os.path.join(self.state_dir, self.id)
 
+    @property
+    def checkpoint(self) -> str:
+        return os.path.join(self.home, "checkpoint")
+
 
 def run(application: Application, spark: SparkSession) -> None:
     """Until SIGTERM or SIGINT; it is started again after a failure that may pass."""
@@ -70,30 +76,41 @@ def session_for(application: Application, settings: Mapping[str, Any]) -> SparkS
 
 def definition(application: Application, spark: SparkSession) -> DataStreamWriter:
     """The query, not started."""
-    conveyed = prepared(application)
-    if conveyed.schedule.plan.global_stores:
-        raise TopologyError("global tables do not run on Spark yet: use a table, or the test driver")
+    client = client_for(client_settings(prefixed(application)))
+    there = partition_counts_of(client)
+    conveyed = scheduled(application, there)
+    lost = has_lost_its_checkpoint(application, conveyed, client, there)
+    make_topics(conveyed, client, there)
     partitions = int(spark.conf.get(SHUFFLE) or 1)
     places = Places.of(conveyed.schedule, partitions)
     freeze(application, conveyed.schedule, partitions)
+    options = source_options(application, conveyed, places)
+    begin = beginning(application, conveyed, client, lost, options)
+    options |= {} if begin is None else {BEGIN: json.dumps(begin)}
     spark.dataSource.register(ConveyorDataSource)
-    frame = spark.readStream.format(FORMAT).options(**source_options(application, conveyed, places)).load()
+    frame = spark.readStream.format(FORMAT).options(**options).load()
     frame = laid_out(frame, conveyed, places)
     writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(application.id)
-    writer = writer.options(**sink_options(application)).option("checkpointLocation", checkpoint(application))
+    writer = writer.options(**sink_options(application)).option("checkpointLocation", application.checkpoint)
     return writer.trigger(processingTime=f"{application.interval_ms} milliseconds")
 
 
-def prepared(application: Application) -> Conveyed:
-    """The plan with the topics of the cluster; what is missing of its own is made there."""
-    client = client_for(client_settings(prefixed(application)))
-    there = partition_counts_of(client)
+def scheduled(application: Application, there: Mapping[str, int]) -> Conveyed:
+    """The plan with the topics of the cluster."""
     plan = topics.with_matches(application.plan, there)
     schedule = Schedule(plan, partition_counts(plan, topics.outside(plan, there)))
-    own = topics.changelogs(schedule)
+    settings = client_settings(prefixed(application))
+    logged = application.exactly_once
+    return Conveyed(schedule, application.execution, there, settings, logged, uuid.uuid4().hex)
+
+
+def make_topics(conveyed: Conveyed, client: Client, there: Mapping[str, int]) -> None:
+    """Those of the application's own that are missing."""
+    schedule = conveyed.schedule
+    log = topics.shard_log(schedule) if conveyed.logged and stateful(conveyed) else {}
+    own = {**topics.changelogs(schedule), **topics.repartitions(schedule), **log}
     topics.check_counts(own, there)
     create_topics(client, {topic: row for topic, row in own.items() if topic not in there})
-    return Conveyed(schedule, application.execution, there)
 
 
 def laid_out(frame: Any, conveyed: Conveyed, places: Places) -> Any:
@@ -120,21 +137,23 @@ def source_options(application: Application, conveyed: Conveyed, places: Places)
         "maxOffsetsPerTrigger": str(application.batch_records),
         "application.id": application.id,
         PLACES: json.dumps(places.to_json()),
+        GLOBALS: ",".join(topics.global_topics(schedule.plan)),
         **({} if tick_ms is None else {TICK: str(tick_ms)}),
     }
 
 
 def sink_options(application: Application) -> dict[str, str]:
     guarantee = "exactly_once" if application.exactly_once else "at_least_once"
-    return {**prefixed(application), "application.id": application.id, "processing.guarantee": guarantee}
+    return {
+        **prefixed(application),
+        "application.id": application.id,
+        "processing.guarantee": guarantee,
+        "max.request.size": str(topics.MOST_BYTES),  # what a topic takes is what counts
+    }
 
 
 def prefixed(application: Application) -> dict[str, str]:
     return {f"{PREFIX}{name}": text for name, text in application.client.items()}
-
-
-def checkpoint(application: Application) -> str:
-    return os.path.join(application.home, "checkpoint")
 
 
 def freeze(application: Application, schedule: Schedule, partitions: int) -> None:

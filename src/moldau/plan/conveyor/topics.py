@@ -1,4 +1,4 @@
-"""The topics of an application: those that it reads, and the changelogs that are made for it."""
+"""The topics of an application: those that it reads, and those that are made for it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from dataclasses import replace
 from moldau.operators.context import TopologyError
 from moldau.operators.stores.spec import StoreSpec
 
-from ..levels import Schedule
+from ..levels import Schedule, stores_of
 from ..nodes import SourceNode
 from ..plan import Plan
+from ..restoring import log_of
 
 COMPACT, COMPACT_DELETE = "compact", "compact,delete"
 DAY_MS = 24 * 60 * 60 * 1000
+MOST_BYTES = 4 << 20  # of a record: a blob of what is held back, and a record of a topic may be as large as a blob
+SHARD_LOG = {
+    "cleanup.policy": COMPACT,
+    "max.message.bytes": str(MOST_BYTES),
+    "segment.bytes": str(16 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
 
 
 def outside(plan: Plan, there: Mapping[str, int]) -> dict[str, int]:
@@ -31,6 +39,11 @@ def outside(plan: Plan, there: Mapping[str, int]) -> dict[str, int]:
         if topic not in there:
             raise TopologyError(f"{node.name} reads the topic {topic}, which does not exist: create it first")
     return {topic: there[topic] for _, topic in wanted}
+
+
+def global_topics(plan: Plan) -> tuple[str, ...]:
+    """Those that global tables are filled from."""
+    return tuple(topic for node in plan.global_nodes if isinstance(node, SourceNode) for topic in node.topics)
 
 
 def with_matches(plan: Plan, there: Iterable[str]) -> Plan:
@@ -57,13 +70,23 @@ def changelogs(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
     plan = schedule.plan
     found: dict[str, tuple[int, dict[str, str]]] = {}
     for group in schedule.groups:
-        names = set(plan.groups[group])
-        stores = {store for node in plan.nodes if node.name in names for store in node.stores}
         count = max((schedule.counts[topic] for topic in schedule.reads[group]), default=0)
-        for spec in plan.stores:
-            if spec.name in stores and spec.logged and spec.changelog is None and spec.name not in plan.global_stores:
+        for spec in stores_of(plan, group):
+            if spec.logged and spec.changelog is None:
                 found[plan.changelog(spec)] = (count, changelog_settings(spec))
     return found
+
+
+def shard_log(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
+    """The log of shards: a short text each, and what they hold back."""
+    return {log_of(schedule.plan): (1, SHARD_LOG)}
+
+
+def repartitions(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
+    """The repartition topics that others may read. They are kept as long as the cluster keeps any topic: Kafka Streams
+    deletes what it has read back, and nothing is read back here.
+    """
+    return {topic: (schedule.counts[topic], {"cleanup.policy": "delete"}) for topic in sorted(schedule.shown)}
 
 
 def changelog_settings(spec: StoreSpec) -> dict[str, str]:

@@ -1,0 +1,120 @@
+# pyright: basic
+"""Where an application begins: decided before its first batch, and written down beside the checkpoint.
+
+Spark asks a source again where it began when it replays the first batch, so that must not be decided twice. One that
+has never run begins as its settings say. One whose checkpoint is gone, but whose sink remembers what was written, goes
+on there: its stores are restored from their changelogs, by rows of the first batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from moldau.operators.context import TopologyError
+from moldau.spark.connections import Client
+from moldau.spark.marker_topic import Ledger, is_there
+from moldau.spark.markers import TOPIC as MARKERS
+from moldau.spark.markers import Decision
+from moldau.spark.planning import RESTORE, Position
+from moldau.spark.source_options import LATEST
+from moldau.spark.topics import list_offsets
+
+from ..home import BEGIN
+from ..levels import Schedule, stores_of
+from ..passing import passing_groups
+from ..restoring import log_of
+from ..shards import Conveyed
+from .datasource import source_of
+
+if TYPE_CHECKING:
+    from .start import Application
+
+OFFSETS = "offsets"  # of a checkpoint: what each batch reads
+
+
+def has_lost_its_checkpoint(
+    application: Application, conveyed: Conveyed, client: Client, there: Collection[str]
+) -> bool:
+    """Whether it has run and its checkpoint is gone. `there` are the topics that are there, before any is made.
+    TopologyError where its stores cannot be restored: it would go on with stores that have lost what they had.
+    """
+    if has_batches(application.checkpoint) or last_decision(client, application) is None:
+        return False
+    schedule = conveyed.schedule
+    groups = stateful(conveyed)
+    bare = [s.name for group in groups for s in stores_of(schedule.plan, group) if not s.logged and not s.changelog]
+    gone = [topic for topic in (counts(schedule) if groups else ()) if topic not in there]
+    if bare or gone:
+        why = f"the store {bare[0]} has no changelog" if bare else f"the topic {gone[0]} is gone"
+        raise TopologyError(
+            f"the checkpoint of {application.id} is not in {application.home}, and what it held cannot be restored: "
+            f"{why}. Put the checkpoint back, or begin anew by `moldau streams reset {application.id}`"
+        )
+    return True
+
+
+def beginning(
+    application: Application, conveyed: Conveyed, client: Client, lost: bool, options: dict[str, str]
+) -> dict[str, Any] | None:
+    """The first position; None for a checkpoint that was made before this was written down. `lost`: its checkpoint."""
+    path = os.path.join(application.home, BEGIN)
+    if has_batches(application.checkpoint):
+        return read(path)
+    found = source_of(options).initialOffset()  # takes the application over, if it ran
+    if lost and stateful(conveyed):
+        found[RESTORE] = restored_up_to(conveyed.schedule, client, Position.of_json(found))
+    write(path, found)
+    return found
+
+
+def has_batches(checkpoint: str) -> bool:
+    folder = os.path.join(checkpoint, OFFSETS)
+    return os.path.isdir(folder) and any(name.isdigit() for name in os.listdir(folder))
+
+
+def read(path: str) -> dict[str, Any] | None:
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        return json.load(file)
+
+
+def write(path: str, position: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    with open(f"{path}.new", "w") as file:
+        json.dump(position, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+
+
+def last_decision(client: Client, application: Application) -> Decision | None:
+    if not application.exactly_once or not is_there(client, MARKERS):
+        return None
+    ledger = Ledger(client, MARKERS, application.id)
+    ledger.catch_up()
+    return ledger.decision
+
+
+def stateful(conveyed: Conveyed) -> list[int]:
+    """The sub-topologies that remember something."""
+    passed = passing_groups(conveyed)
+    return [group for group in conveyed.schedule.groups if group not in passed]
+
+
+def restored_up_to(schedule: Schedule, client: Client, position: Position) -> dict[str, Any]:
+    """The ends of changelogs: what the last batch has committed. Of a topic of others, where the application was."""
+    places = [(topic, number) for topic, count in counts(schedule).items() for number in range(count)]
+    latest = list_offsets(client, {one: LATEST for one in places if one not in position.offsets}, committed=True)
+    return Position({one: position.offsets.get(one, latest.get(one, 0)) for one in places}).to_json()
+
+
+def counts(schedule: Schedule) -> dict[str, int]:
+    """Partition counts of changelogs."""
+    found = {log_of(schedule.plan): 1}
+    for topic, group in schedule.changelogs():
+        found[topic] = max((schedule.counts[one] for one in schedule.reads[group]), default=0)
+    return found

@@ -1,0 +1,117 @@
+"""Shards that are restored from changelogs go on as those that never lost anything: all topologies of the judge."""
+
+import random
+from collections.abc import Mapping
+from functools import partial
+
+import pytest
+
+from moldau.operators.record import Produced, Raw
+from moldau.plan import blobs
+from moldau.plan.blobs import RESTORED, Blob
+from moldau.plan.levels import stores_of
+from moldau.plan.restoring import LOG, log_of, restore, shard_named
+from tests.streams.judge.inputs import AHEAD, BEHIND, FAR, KEYS, VALUES
+from tests.streams.judge.ours import SETTINGS, built
+from tests.streams.judge.topologies import TOPOLOGIES
+
+from .in_memory import Conveyor
+
+BATCHES, MOST = 8, 5  # records of a batch
+TIMES = AHEAD * 3 + BEHIND * 2 + FAR
+
+
+def conveyor(name: str, settings: Mapping[str, object]) -> Conveyor:
+    topology = built(name, {})
+    plan = topology.plan({**topology.settings, **SETTINGS, **settings})
+    topics = {topic for node in plan.nodes for topic in getattr(node, "topics", ())}
+    internal = {topic.name for topic in plan.internal_topics}
+    return Conveyor(topology, dict.fromkeys(topics - internal, 1), {**SETTINGS, **settings}, logged=True)
+
+
+def batches(topics: list[str], chance: random.Random) -> list[list[Raw]]:
+    latest, offsets, made = 0, dict.fromkeys(topics, 0), list[list[Raw]]()
+    for _ in range(BATCHES):
+        made.append([])
+        for _ in range(chance.randint(1, MOST)):
+            topic, key, value = chance.choice(topics), chance.choice(KEYS), chance.choice(VALUES)
+            time = max(0, latest + chance.choice(TIMES))
+            latest = max(latest, time)
+            made[-1].append(Raw(topic, 0, offsets[topic], encoded(key), encoded(value), time))
+            offsets[topic] += 1
+    return made
+
+
+def encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def compacted(written: list[Produced]) -> list[Raw]:
+    """What a compacted topic still has in the end, at the offsets that they had."""
+    found: dict[bytes | None, Raw] = {}
+    for offset, one in enumerate(written):
+        found.pop(one.key, None)
+        found[one.key] = Raw(one.topic, one.partition or 0, offset, one.key, one.value, one.timestamp, one.headers)
+    return list(found.values())
+
+
+def restored(before: Conveyor, read: list[Raw], name: str, settings: Mapping[str, object]) -> Conveyor:
+    """A conveyor with nothing but what the topics of another one have. What was read serves as changelog too."""
+    after = conveyor(name, settings)
+    plan = after.conveyed.schedule.plan
+    for shard in after.conveyed.schedule.shards:
+        own = {plan.changelog(spec): spec for spec in stores_of(plan, shard.group)}
+        found: list[Blob] = []
+        for topic, spec in own.items():
+            written = [one for one in before.outputs.get(topic, []) if one.partition == shard.partition]
+            if spec.changelog:
+                raws = [raw for raw in read if raw.topic == topic]
+            else:
+                raws = [as_read(one, at) for at, one in enumerate(written)] if spec.versioned else compacted(written)
+            found += [Blob(topic, shard.partition, RESTORED, at, data) for at, data in enumerate(blobs.of_raw(raws))]
+        log = [raw for raw in compacted(before.outputs.get(log_of(plan), [])) if shard_named(raw.key) == str(shard)]
+        found += [Blob(log_of(plan), 0, RESTORED, at, data) for at, data in enumerate(blobs.of_raw(log))]
+        if found:
+            restore(plan, shard, partial(after.kept, shard), found)
+    return after
+
+
+def as_read(one: Produced, offset: int) -> Raw:
+    return Raw(one.topic, one.partition or 0, offset, one.key, one.value, one.timestamp, one.headers)
+
+
+def outputs(found: Conveyor) -> dict[str, list[Produced]]:
+    return {topic: written for topic, written in found.outputs.items() if written and not topic.endswith(LOG)}
+
+
+def by_kinds() -> list[str]:
+    """For each set of kinds of stores that can be restored, one topology."""
+    found: dict[tuple[str, ...], str] = {}
+    for name in sorted(TOPOLOGIES):
+        plan = built(name, {}).plan(SETTINGS)
+        stores = [spec for spec in plan.stores if spec.name not in plan.global_stores]
+        if stores and not name.startswith("foreign_") and all(spec.logged or spec.changelog for spec in stores):
+            parts = [f"{spec.kind} {dict(spec.parts).get('order')} {spec.changelog}" for spec in stores]
+            found.setdefault(tuple(sorted(set(parts))), name)
+    return sorted(found.values())
+
+
+@pytest.mark.parametrize("name", by_kinds())
+@pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
+def test_shards_that_are_restored_from_changelogs_go_on_as_if_nothing_had_been_lost(
+    name: str, cache_bytes: int
+) -> None:
+    chance, settings = random.Random(f"{name} {cache_bytes}"), {"statestore.cache.max.bytes": cache_bytes}
+    whole, first = conveyor(name, settings), conveyor(name, settings)
+    schedule = whole.conveyed.schedule
+    topics = sorted(topic for topic in schedule.reader if topic not in schedule.internal)
+    made = [(batch, [(topic, 0) for topic in topics if chance.random() < 0.3]) for batch in batches(topics, chance)]
+    for batch, unread in made[: BATCHES // 2]:
+        whole.batch(batch, unread)
+        first.batch(batch, unread)
+    second = restored(first, [raw for batch, _ in made[: BATCHES // 2] for raw in batch], name, settings)
+    whole.outputs.clear()
+    for batch, unread in made[BATCHES // 2 :]:
+        whole.batch(batch, unread)
+        second.batch(batch, unread)
+    assert outputs(second) == outputs(whole)
