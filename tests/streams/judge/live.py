@@ -70,7 +70,7 @@ TRIALS: dict[str, How] = {
     "table_outer_join_stored": "ordered",
     "select_key": "set",
     "group_by_count": "set",
-    "foreign_join": "latest",
+    "table_join_group": "latest",
 }
 Place = tuple[str, int]
 Key = bytes | None
