@@ -212,6 +212,26 @@ def test_the_platform_goes_on_without_a_part_that_nobody_awaits(tmp_path: Path) 
             platform.give_up(replace(part, name="broker"), 4)
 
 
+def test_what_a_part_has_started_goes_with_it(tmp_path: Path) -> None:
+    child = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
+    command = [sys.executable, "-c", child]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    grandchild = int(process.stdout.readline())
+    platform = Platform(Options(data_dir=str(tmp_path)), lambda _: None)
+    platform.parts.append(Running("pipeline", command, tmp_path / "log", process, 0.0, "-"))
+    platform.stop()
+    assert process.returncode == -signal.SIGTERM
+    eventually(lambda: _is_dead(grandchild), what="its end")
+
+
+def _is_dead(pid: int) -> bool:
+    """Nobody may have reaped it yet."""
+    with contextlib.suppress(FileNotFoundError):
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    return True
+
+
 def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
     """What is shown under "Use it" runs on the platform, at other ports than a newcomer's."""
     blocks = re.findall(r"```(python|sh)\n(.*?)```", README.read_text(), re.DOTALL)

@@ -298,13 +298,22 @@ class Platform:
             part.process.terminate()
             try:
                 part.process.wait(STOP_S)
+                left = part.name in DEMO
             except subprocess.TimeoutExpired:
-                part.process.kill()
-                part.process.wait()
+                left = True
+            if left:
+                end_group(part.process)
             for pipe in (part.process.stdin, part.process.stdout):
                 assert pipe is not None
                 pipe.close()
         self.parts.clear()
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """The process and all that it started, now: Java has been seen to outlive the Python that started it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def check_port(name: str, options: Options) -> None:

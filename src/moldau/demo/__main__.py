@@ -8,11 +8,13 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 from moldau.plan.home import STATE_DIR
 
 LARGEST_RATE = 10_000.0
+GRACE_S = 20.0
 FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
@@ -56,8 +58,11 @@ def _ready() -> None:
 
 
 def _end_with_stdin() -> None:
+    """The platform has gone. Who starts parts gives each a group of its own, and Java may not see its end."""
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os.killpg(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

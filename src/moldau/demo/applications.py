@@ -11,6 +11,7 @@ from moldau.client import Client
 from moldau.demo.topics import CLICKS, CLICKS_PER_PAGE, CUSTOMERS, ORDERS, ORDERS_ENRICHED, TOPICS, Topic
 from moldau.streams import Avro, KStream, StreamsBuilder, String, TimeWindows, Windowed
 
+STOP_S = 5.0  # a batch that is cut short is done again
 PATIENCE_S, LOOK_EVERY_S = 120.0, 0.2
 UNKNOWN = {"name": "unknown", "city": "unknown", "level": "unknown"}
 
@@ -60,6 +61,7 @@ def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callab
     from moldau.plan.conveyor.start import definition
     from moldau.spark import run as run_queries
     from moldau.spark import session
+    from moldau.spark.runner import Policy
     from moldau.streams.application import application
 
     settings = {
@@ -73,7 +75,8 @@ def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callab
     spark.sparkContext.setLogLevel("ERROR")
     await_topics(bootstrap_servers)
     ready()
-    run_queries({one.id: partial(definition, one) for one in made}, spark, progress=False)
+    queries = {one.id: partial(definition, one) for one in made}
+    run_queries(queries, spark, policy=Policy(stop_s=STOP_S), progress=False)
 
 
 def await_topics(bootstrap_servers: str) -> None:
