@@ -256,13 +256,10 @@ def _planned(
 
 
 def _apply(session: Session, name: str, new: dict[TopicPartition, int]) -> None:
-    found = next((one for one in groups.listed(session.client) if one.id == name), None)
-    if found is not None:
-        described = groups.described(session.client, name, found.type)
-        if described.members:
-            clients = ", ".join(sorted({member.client_id for member in described.members}))
-            raise Mistake(f"Group {name} is {described.state.lower()}: stop its members first ({clients}).")
-    groups.commit(session.client, name, new)
+    try:
+        resets.apply(session.client, name, new)
+    except resets.ResetError as error:
+        raise Mistake(str(error)) from None
 
 
 def places_of(session: Session, given: list[str]) -> list[TopicPartition]:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import httpx
 import typer
 
 from moldau.cli.mistakes import NO, Mistake
+from moldau.cli.operations.subjects import ask, pretty, quoted
 from moldau.cli.output import Output
-from moldau.cli.session import REGISTRY_PREFIX, Session
+from moldau.cli.session import Session
 from moldau.cli.verbs import Sure, noun, verb
 
 KINDS = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
-MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 LARGEST = 10 << 20
-TIMEOUT_S = 60.0
 NO_CLUSTER = ("bootstrap_servers",)
 
 cli = noun()
@@ -76,7 +73,7 @@ def register(
     user: User = None,
 ) -> None:
     """Make a schema the next version of a subject, and print its id and version."""
-    path = f"/subjects/{_quoted(subject)}/versions" + ("?normalize=true" if normalize else "")
+    path = f"/subjects/{quoted(subject)}/versions" + ("?normalize=true" if normalize else "")
     answer = _ask(session, user, "POST", path, _candidate(file, kind, references))
     version = answer.get("version") or _latest(session, user, subject)["version"]
     session.done(f"id {answer['id']}, version {version}", subject=subject, id=answer["id"], version=version)
@@ -92,7 +89,7 @@ def lookup(
     user: User = None,
 ) -> None:
     """Find the version of a subject that a schema is."""
-    found = _ask(session, user, "POST", f"/subjects/{_quoted(subject)}", _candidate(file, kind, references))
+    found = _ask(session, user, "POST", f"/subjects/{quoted(subject)}", _candidate(file, kind, references))
     session.done(
         f"id {found['id']}, version {found['version']}", subject=subject, id=found["id"], version=found["version"]
     )
@@ -120,10 +117,10 @@ def versions(
 ) -> None:
     """List the versions of a subject, with ids and types."""
     more = "?deleted=true" if deleted else ""
-    numbers = _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions{more}")
+    numbers = _ask(session, user, "GET", f"/subjects/{quoted(subject)}/versions{more}")
     rows = []
     for number in numbers:
-        found = _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/{number}{more}")
+        found = _ask(session, user, "GET", f"/subjects/{quoted(subject)}/versions/{number}{more}")
         references = [f"{one['name']}={one['subject']}:{one['version']}" for one in found.get("references") or ()]
         kind = found.get("schemaType", "AVRO")
         rows.append({"version": number, "id": found["id"], "type": kind, "references": references})
@@ -143,10 +140,10 @@ def show(
     user: User = None,
 ) -> None:
     """Show a schema by subject and version, or by id."""
-    path = f"/schemas/ids/{subject}" if subject.isdecimal() else f"/subjects/{_quoted(subject)}/versions/{version}"
+    path = f"/schemas/ids/{subject}" if subject.isdecimal() else f"/subjects/{quoted(subject)}/versions/{version}"
     found = _ask(session, user, "GET", path)
     if session.output is Output.table:
-        print(_pretty(found["schema"]))
+        print(pretty(found["schema"]))
     else:
         session.show(found)
 
@@ -161,7 +158,7 @@ def diff(
 ) -> None:
     """Show what changed between two versions."""
     texts = [
-        _pretty(_ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/{version}")["schema"]).splitlines()
+        pretty(_ask(session, user, "GET", f"/subjects/{quoted(subject)}/versions/{version}")["schema"]).splitlines()
         for version in (old, new)
     ]
     before, after = texts
@@ -185,7 +182,7 @@ def check(
     user: User = None,
 ) -> None:
     """Tell whether a schema may follow; the exit code is 3 if not, and what stands against it is printed."""
-    path = f"/compatibility/subjects/{_quoted(subject)}/versions{f'/{version}' if version else ''}?verbose=true"
+    path = f"/compatibility/subjects/{quoted(subject)}/versions{f'/{version}' if version else ''}?verbose=true"
     answer = _ask(session, user, "POST", path, _candidate(file, kind, references))
     fits, messages = answer["is_compatible"], answer.get("messages") or []
     words = "compatible" if fits else "\n".join(messages or ["not compatible"])
@@ -217,7 +214,7 @@ def delete(
         session.confirm(
             f"Delete {subject}{f' {version}' if version else ''} for good? Its data cannot be read then.", sure
         )
-    path = f"/subjects/{_quoted(subject)}{f'/versions/{version}' if version else ''}"
+    path = f"/subjects/{quoted(subject)}{f'/versions/{version}' if version else ''}"
     done = _ask(session, user, "DELETE", path + ("?permanent=true" if permanent else ""))
     numbers = done if isinstance(done, list) else [done]
     session.done(f"deleted {', '.join(map(str, numbers))}", subject=subject, deleted=numbers, permanent=permanent)
@@ -281,7 +278,7 @@ def users(
         rows = _ask(session, user, "GET", f"/schemas/ids/{subject}/versions")
         session.show(rows, empty="It is used nowhere.")
         return
-    found = _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/{version}/referencedby")
+    found = _ask(session, user, "GET", f"/subjects/{quoted(subject)}/versions/{version}/referencedby")
     session.show([{"id": one} for one in found], empty="Nothing references it.")
 
 
@@ -289,7 +286,7 @@ def _change(
     session: Session, user: str | None, what: str, subject: str | None, body: dict[str, str] | None, reset: bool
 ) -> str:
     """Set or forget a level or a mode; the path of it."""
-    path = f"/{what}" if subject is None else f"/{what}/{_quoted(subject)}"
+    path = f"/{what}" if subject is None else f"/{what}/{quoted(subject)}"
     if body:
         _ask(session, user, "PUT", path, body)
     elif reset:
@@ -307,12 +304,8 @@ def _print_lines(session: Session, found: list[str], empty: str = "") -> None:
         session.tell(empty)
 
 
-def _quoted(name: str) -> str:
-    return quote(name, safe="").replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
-
-
 def _latest(session: Session, user: str | None, subject: str) -> Any:
-    return _ask(session, user, "GET", f"/subjects/{_quoted(subject)}/versions/latest")
+    return _ask(session, user, "GET", f"/subjects/{quoted(subject)}/versions/latest")
 
 
 def _candidate(file: Path, kind: Kind | None, references: list[str] | None) -> dict[str, Any]:
@@ -335,42 +328,6 @@ def _reference(text: str) -> dict[str, Any]:
     return {"name": name, "subject": subject, "version": int(version)}
 
 
-def _pretty(schema: str) -> str:
-    """JSON in lines, anything else as it is."""
-    try:
-        return json.dumps(json.loads(schema), indent=2, ensure_ascii=False)
-    except ValueError:
-        return schema.rstrip("\n")
-
-
 def _ask(session: Session, user: str | None, method: str, path: str, body: Any = None) -> Any:
     """The registry's answer; what it refuses, or that it is not there, is a sentence."""
-    url = session.registry_url
-    name, _, password = (user or session.settings.get(f"{REGISTRY_PREFIX}basic.auth.user.info") or "").partition(":")
-    headers = {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE}
-    content = None if body is None else json.dumps(body).encode()
-    try:
-        answer = httpx.request(
-            method,
-            url.rstrip("/") + path,
-            content=content,
-            headers=headers,
-            auth=(name, password) if name else None,
-            timeout=TIMEOUT_S,
-            verify=session.settings.get(f"{REGISTRY_PREFIX}ssl.ca.location", True),
-        )
-        found = answer.json() if answer.content else None
-    except httpx.InvalidURL:
-        raise Mistake(f"{url!r} is no URL; write --registry http://HOST:PORT.") from None
-    except httpx.HTTPError as error:
-        raise Mistake(
-            f"No registry at {url}: {error}. Start one with `moldau registry`, or name it with --registry."
-        ) from None
-    except OSError as error:
-        raise Mistake(f"No registry at {url}: {error.strerror}. Is schema.registry.ssl.ca.location right?") from None
-    except ValueError:
-        raise Mistake(f"What answers at {url} is no schema registry.") from None
-    if not answer.is_success:
-        what = found if isinstance(found, dict) else {}
-        raise Mistake(f"{what.get('message', answer.reason_phrase)} ({what.get('error_code', answer.status_code)})")
-    return found
+    return ask(session, method, path, body, user)

@@ -92,6 +92,17 @@ class Lag:
         return None if self.offset is None or self.end is None else max(0, self.end - self.offset)
 
 
+@dataclass(frozen=True, slots=True)
+class SubTopology:
+    """A part of a streams group's topology: topics that it reads, its own topics between parts, and changelogs."""
+
+    id: str
+    sources: tuple[str, ...]
+    repartition_sources: tuple[str, ...]
+    repartition_sinks: tuple[str, ...]
+    changelogs: tuple[str, ...]
+
+
 def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
     """All groups by name, of all brokers."""
     request = m.ListGroupsRequest(list(states), list(types))
@@ -322,6 +333,22 @@ def _streams(client: Client, name: str) -> DescribedGroup | None:
         for one in row.members
     )
     return _new_group(client, row, "Streams", "streams", "", members)
+
+
+def topology(client: Client, name: str) -> list[SubTopology]:
+    """What a streams group has told of its topology; nothing where there is no such group."""
+    row = _described_by(client, m.StreamsGroupDescribeRequest([name]), name)
+    found = row.topology.subtopologies if row is not None and row.topology else None
+    return [
+        SubTopology(
+            one.subtopology_id,
+            tuple(one.source_topics),
+            tuple(info.name for info in one.repartition_source_topics),
+            tuple(one.repartition_sink_topics),
+            tuple(info.name for info in one.state_changelog_topics),
+        )
+        for one in found or ()
+    ]
 
 
 def _described_by(client: Client, request: Any, name: str) -> Any | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from moldau.cli.operations import TopicPartition, offsets
+from moldau.cli.operations import TopicPartition, groups, offsets
 from moldau.client import Client
 
 FIELDS_OF_ONE, FIELDS_OF_MANY = 3, 4  # topic,partition,offset with or without the group in front
@@ -95,6 +95,17 @@ def plan(
                 raise ResetError(f"Nothing is committed in {', '.join(unknown)}, so there is nothing to shift from.")
             raw = {place: committed[place] + by for place in asked}
     return {place: min(max(offset, bounds[place][0]), bounds[place][1]) for place, offset in raw.items()}
+
+
+def apply(client: Client, name: str, new: Mapping[TopicPartition, int]) -> None:
+    """Set what a group has committed; ResetError while it has members."""
+    found = next((one for one in groups.listed(client) if one.id == name), None)
+    if found is not None:
+        described = groups.described(client, name, found.type)
+        if described.members:
+            clients = ", ".join(sorted({member.client_id for member in described.members}))
+            raise ResetError(f"Group {name} is {described.state.lower()}: stop its members first ({clients}).")
+    groups.commit(client, name, new)
 
 
 def from_csv(text: str, group: str) -> dict[TopicPartition, int]:

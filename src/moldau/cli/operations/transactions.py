@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from moldau.cli.operations import TopicPartition, by_topic
-from moldau.client import Client, ClientError, Error, Leader, check, transaction
+from moldau.client import Client, ClientError, Error, Leader, Node, check, transaction
 from moldau.client import messages as m
 
 NOTHING = -1
@@ -99,6 +99,20 @@ def producers(client: Client, place: TopicPartition) -> list[Producer]:
         )
         for row in answer.topics[0].partitions[0].active_producers
     ]
+
+
+def writers(client: Client, places: Mapping[TopicPartition, int]) -> dict[str, set[int]]:
+    """The ids of producers that the leaders of partitions know, by topic; `places` says who leads. A partition that
+    does not tell is left out.
+    """
+    found: dict[str, set[int]] = {}
+    for leader in sorted(set(places.values())):
+        mine = by_topic([place for place, broker in places.items() if broker == leader])
+        topics = [m.DescribeProducersRequest_TopicRequest(topic, parts) for topic, parts in mine.items()]
+        for topic in client.send(m.DescribeProducersRequest(topics), Node(leader)).topics:
+            ids = {row.producer_id for part in topic.partitions for row in part.active_producers}
+            found.setdefault(topic.name, set()).update(ids)
+    return found
 
 
 def terminate(client: Client, name: str) -> None:

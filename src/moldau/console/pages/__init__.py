@@ -7,11 +7,35 @@ braces are in `desk.path`, what stands behind a `?` in `desk.query`.
 from __future__ import annotations
 
 from moldau.console.frame import Page
-from moldau.console.pages import messages, overview, topic, topics
+from moldau.console.pages import (
+    access,
+    applications,
+    broker,
+    brokers,
+    group,
+    groups,
+    lineage,
+    messages,
+    overview,
+    schema,
+    schemas,
+    topic,
+    topics,
+)
 
 PAGES = (
     Page("/", "Overview", "dashboard", overview.show),
     Page("/topics", "Topics", "view_list", topics.show),
     Page("/topics/{name}", "Topic", None, topic.show),
     Page("/topics/{name}/messages", "Messages", None, messages.show),
+    Page("/groups", "Groups", "groups", groups.show),
+    Page("/groups/{name:path}", "Group", None, group.show),
+    Page("/schemas", "Schemas", "schema", schemas.show),
+    Page("/schemas/{name:path}", "Schema", None, schema.show),
+    Page("/applications", "Applications", "bolt", applications.show),
+    Page("/applications/{name:path}", "Application", None, applications.show_one),
+    Page("/lineage", "Lineage", "account_tree", lineage.show),
+    Page("/brokers", "Brokers", "dns", brokers.show),
+    Page("/brokers/{name}", "Broker", None, broker.show),
+    Page("/access", "Access", "lock", access.show),
 )

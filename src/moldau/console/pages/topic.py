@@ -9,7 +9,7 @@ from nicegui import ui
 
 from moldau.cli.operations import configs, groups, offsets, topics
 from moldau.client import Client, ClientError
-from moldau.console import frame
+from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.topics import Reading, readings
@@ -166,8 +166,15 @@ def _consumers(desk: Desk, name: str) -> None:
             frame.empty("No group reads this topic.", f"`moldau consume {name} --group NAME` makes one.", "groups")
             return
         table = frame.table("group", "partitions", "lag", numbers=("partitions", "lag"))
+        frame.link_cell(table, "group")
         table.rows = [
-            {"group": one.group, "partitions": one.partitions, "lag": figures.count(one.lag)} for one in found
+            {
+                "group": one.group,
+                "link": paths.group(one.group),
+                "partitions": one.partitions,
+                "lag": figures.count(one.lag),
+            }
+            for one in found
         ]
 
     frame.Section(desk, lambda: consumers(desk.client, name), shown)
@@ -203,7 +210,8 @@ def _schemas(desk: Desk, name: str) -> None:
             remedy = f"`moldau schema register {name}-value FILE` registers one; producers with a serializer do too."
             frame.empty("There is no schema for this topic.", remedy, "schema")
         for subject, one in found.items():
-            ui.label(f"{subject} · {one.schema.type} · id {one.ref.id}").classes("font-semibold wrap")
+            title = f"{subject} · {one.schema.type} · id {one.ref.id}"
+            ui.link(title, paths.subject(subject)).classes("link font-semibold wrap")
             ui.label(_pretty(one.schema.text)[:LONGEST_SCHEMA]).classes("mono wrap w-full")
 
     frame.Section(desk, load, shown)

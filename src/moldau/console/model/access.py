@@ -1,0 +1,50 @@
+"""Rules and limits as forms have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moldau.cli.operations.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, Acl, Filter
+from moldau.cli.operations.quotas import Entity
+from moldau.console.model.problems import Refused
+
+LONGEST = 1000  # characters of a field
+NOT_IN_RULES = ("ANY", "MATCH")
+RESOURCE_WORDS = [word for word in RESOURCES if word not in NOT_IN_RULES]
+PATTERN_WORDS = [word for word in PATTERNS if word not in NOT_IN_RULES]
+OPERATION_WORDS = [word for word in OPERATIONS if word not in NOT_IN_RULES]
+PERMISSION_WORDS = ["ALLOW", "DENY"]
+QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+DEFAULT = "default"
+assert set(PERMISSION_WORDS) < set(PERMISSIONS)
+
+
+def rule(fields: Mapping[str, str]) -> Acl:
+    """What the form says; Refused where something is missing."""
+    found = {name: (text or "").strip() for name, text in fields.items()}
+    if any(len(text) > LONGEST for text in found.values()):
+        raise Refused(f"A field has at most {LONGEST} characters.")
+    if not found["name"]:
+        raise Refused("A rule needs the name of a resource; * stands for all.")
+    if ":" not in found["principal"]:
+        raise Refused("Write who is meant as User:ada; User:* stands for everybody.")
+    return Acl(**{**found, "host": found["host"] or "*"})
+
+
+def only(acl: Acl) -> Filter:
+    """The filter that means this rule and no other."""
+    return Filter(acl.resource, acl.name, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission)
+
+
+def entity(user: str, client: str) -> Entity:
+    """Whose limit a form means; `default` is everybody without one of their own."""
+    given = (("user", user.strip()), ("client-id", client.strip()))
+    found = tuple((kind, None if name == DEFAULT else name) for kind, name in given if name)
+    if not found:
+        raise Refused("Say whose limit it is: a user, a client id, or both.")
+    return found
+
+
+def words(of: Entity) -> str:
+    """An entity for people."""
+    return ", ".join(f"{kind} {name or DEFAULT}" for kind, name in of)

@@ -1,0 +1,195 @@
+"""What flows where: topics, the applications that write some and read others, and groups that only read.
+
+Kafka knows who reads, by what groups have committed, and who writes, by the transactional ids of the producers that a
+partition knows. An application is what has both under one name: Kafka Streams and Moldau's flows make their
+transactional ids of their application's id. Who writes without a transaction has no name, and is not shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from moldau.cli.operations.groups import SubTopology
+
+OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+KAFKA_STREAMS = re.compile(rf"(.+)-{UUID}-\d+")
+INTERNAL = ("-changelog", "-repartition")
+STREAMS = "streams"
+MOST_NODES = 200  # that are shown; the search finds the others
+
+
+class Kind(StrEnum):
+    """What a node is."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    APPLICATION = "application"
+    PART = "sub-topology"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Node:
+    """A topic, a group or an application."""
+
+    kind: Kind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the cluster told: offsets of groups, their types, producers of topics, and names of producers."""
+
+    topics: tuple[str, ...]
+    types: Mapping[str, str]
+    reads: Mapping[str, Mapping[str, int]]  # group -> topic -> lag
+    writers: Mapping[str, set[int]]  # topic -> producer ids
+    names: Mapping[int, str]  # producer id -> transactional id
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes, and who hands to whom; a number on the way from a topic is the lag there."""
+
+    nodes: tuple[Node, ...] = ()
+    edges: Mapping[tuple[Node, Node], int | None] = field(default_factory=dict)
+
+    def into(self, node: Node) -> list[Node]:
+        return sorted(source for source, target in self.edges if target == node)
+
+    def out_of(self, node: Node) -> list[Node]:
+        return sorted(target for source, target in self.edges if source == node)
+
+
+def application_of(transactional_id: str) -> str:
+    """The application that an id was made for; the id itself, if it does not tell."""
+    match = OWN_SINK.fullmatch(transactional_id) or KAFKA_STREAMS.fullmatch(transactional_id)
+    return match[1] if match else transactional_id
+
+
+def graph(seen: Seen) -> Graph:
+    """All that was seen, without Kafka's own topics."""
+    writing = {
+        topic: {application_of(seen.names[number]) for number in ids if number in seen.names}
+        for topic, ids in seen.writers.items()
+        if is_shown(topic)
+    }
+    applications = {name for names in writing.values() for name in names}
+    applications |= {name for name, kind in seen.types.items() if kind.lower() == STREAMS}
+    internal = [topic for topic in seen.topics if topic.endswith(INTERNAL)]
+    applications |= {name for name in seen.types if any(is_own(topic, name) for topic in internal)}
+    edges: dict[tuple[Node, Node], int | None] = {}
+    for name, topics in seen.reads.items():
+        reader = Node(Kind.APPLICATION if name in applications else Kind.GROUP, name)
+        edges |= {(Node(Kind.TOPIC, topic), reader): lag for topic, lag in topics.items() if is_shown(topic)}
+    for topic, names in writing.items():
+        edges |= {(Node(Kind.APPLICATION, name), Node(Kind.TOPIC, topic)): None for name in names}
+    nodes = {node for edge in edges for node in edge}
+    nodes |= {Node(Kind.TOPIC, topic) for topic in seen.topics if is_shown(topic)}
+    nodes |= {Node(Kind.APPLICATION, name) for name in applications}
+    nodes |= {Node(Kind.GROUP, name) for name in seen.types if name not in applications}
+    return Graph(tuple(sorted(nodes)), edges)
+
+
+def is_shown(topic: str) -> bool:
+    return not topic.startswith("_")
+
+
+def is_own(topic: str, application: str) -> bool:
+    """Whether a topic is one that an application keeps for itself."""
+    return topic.startswith(f"{application}-") and topic.endswith(INTERNAL)
+
+
+def topology(parts: Iterable[SubTopology]) -> Graph:
+    """The sub-topologies of an application with the topics between them."""
+    edges: dict[tuple[Node, Node], int | None] = {}
+    for part in parts:
+        here = Node(Kind.PART, part.id)
+        edges |= {(Node(Kind.TOPIC, name), here): None for name in (*part.sources, *part.repartition_sources)}
+        edges |= {(here, Node(Kind.TOPIC, name)): None for name in (*part.repartition_sinks, *part.changelogs)}
+    return Graph(tuple(sorted({node for edge in edges for node in edge})), edges)
+
+
+def around(whole: Graph, wanted: Iterable[Node]) -> Graph:
+    """All that what is wanted comes from, and all that comes of it."""
+    start = set(wanted)
+    kept = start | _reached(whole, start, forward=True) | _reached(whole, start, forward=False)
+    return _only(whole, kept)
+
+
+def _reached(whole: Graph, start: set[Node], *, forward: bool) -> set[Node]:
+    beside = _neighbours(whole, forward=forward)
+    found, waiting = set(start), deque(start)
+    while waiting:
+        for other in beside.get(waiting.popleft(), ()):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def _neighbours(of: Graph, *, forward: bool) -> dict[Node, list[Node]]:
+    found: dict[Node, list[Node]] = {}
+    for source, target in of.edges if forward else ((target, source) for source, target in of.edges):
+        found.setdefault(source, []).append(target)
+    return found
+
+
+def chosen(whole: Graph, search: str) -> Graph:
+    """What a search means with all around it, or everything that is connected; never too much to be drawn."""
+    words = search.lower().split()
+    if words:
+        hits = [node for node in whole.nodes if all(word in node.name.lower() for word in words)]
+        found = around(whole, hits[:MOST_NODES])
+    else:
+        linked = {node for edge in whole.edges for node in edge}
+        found = _only(whole, linked or set(whole.nodes))
+    return _only(found, set(found.nodes[:MOST_NODES]))
+
+
+def _only(whole: Graph, kept: set[Node]) -> Graph:
+    edges = {edge: lag for edge, lag in whole.edges.items() if kept.issuperset(edge)}
+    return Graph(tuple(node for node in whole.nodes if node in kept), edges)
+
+
+def layers(of: Graph) -> dict[Node, int]:
+    """How far to the right each node stands: behind all that it comes from. A way back in a circle does not count."""
+    back = _ways_back(of)
+    onward = [edge for edge in of.edges if edge not in back]
+    depth = dict.fromkeys(of.nodes, 0)
+    for _ in of.nodes:
+        behind = [(source, target) for source, target in onward if depth[target] <= depth[source]]
+        for source, target in behind:
+            depth[target] = max(depth[target], depth[source] + 1)
+        if not behind:
+            break
+    return depth
+
+
+def _ways_back(of: Graph) -> set[tuple[Node, Node]]:
+    """Edges to a node that is being walked from: without them there is no circle."""
+    beside = _neighbours(of, forward=True)
+    begun: set[Node] = set()
+    open_now: set[Node] = set()
+    back: set[tuple[Node, Node]] = set()
+    for root in of.nodes:
+        path = [] if root in begun else [(root, iter(beside.get(root, ())))]
+        begun.add(root)
+        open_now |= {node for node, _ in path}
+        while path:
+            node, others = path[-1]
+            other = next(others, None)
+            if other is None:
+                open_now.discard(node)
+                path.pop()
+            elif other in open_now:
+                back.add((node, other))
+            elif other not in begun:
+                begun.add(other)
+                open_now.add(other)
+                path.append((other, iter(beside.get(other, ()))))
+    return back

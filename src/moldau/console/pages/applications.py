@@ -1,0 +1,133 @@
+"""Streams applications, of Moldau and of Kafka Streams: what they read and write, their stores, and their lag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from nicegui import ui
+
+from moldau.cli.operations import groups
+from moldau.client import Client
+from moldau.console import drawing, flows, frame, paths
+from moldau.console.desk import Desk
+from moldau.console.model import figures
+from moldau.console.model.lineage import STREAMS, Graph, Kind, Node, is_own, topology
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The applications of a cluster, how their groups are, and the topology of one of them if it has told it."""
+
+    graph: Graph
+    states: dict[str, str]
+    topology: list[groups.SubTopology] = field(default_factory=list)
+
+    def lag(self, of: Node) -> int | None:
+        known = [lag for (_, target), lag in self.graph.edges.items() if target == of and lag is not None]
+        return sum(known) if known else None
+
+
+def load(client: Client, name: str | None = None) -> Found:
+    """All applications; with the topology of the one that is named."""
+    listed = groups.listed(client)
+    streams = any(one.id == name and one.type.lower() == STREAMS for one in listed)
+    told = groups.topology(client, name) if name and streams else []
+    return Found(flows.found(client), {one.id: one.state for one in listed}, told)
+
+
+def show(desk: Desk) -> None:
+    """The list."""
+    frame.heading("Applications")
+    with frame.panel():
+        frame.Section(desk, lambda: load(desk.client), _listed)
+
+
+def _listed(found: Found) -> None:
+    mine = [node for node in found.graph.nodes if node.kind is Kind.APPLICATION]
+    if not mine:
+        remedy = "`moldau streams run FILE` starts one, `moldau demo` two; those of Kafka Streams are shown too."
+        frame.empty("No streams application has run here.", remedy, "bolt")
+        return
+    table = frame.table("application", "group", "reads", "writes", "lag", numbers=("lag",)).props("wrap-cells")
+    frame.link_cell(table, "application")
+    table.rows = [
+        {
+            "application": one.name,
+            "link": paths.application(one.name),
+            "group": found.states.get(one.name, "–"),
+            "reads": _names(found.graph.into(one)),
+            "writes": _names(topic for topic in found.graph.out_of(one) if not is_own(topic.name, one.name)),
+            "lag": figures.count(found.lag(one)),
+        }
+        for one in mine
+    ]
+
+
+def _names(nodes: Any) -> str:
+    return ", ".join(node.name for node in nodes) or "–"
+
+
+def show_one(desk: Desk) -> None:
+    """The page of an application."""
+    name = desk.path["name"]
+    with frame.heading(name):
+        ui.button("Its group", icon="groups", on_click=lambda: ui.navigate.to(paths.group(name))).props(
+            "no-caps outline"
+        )
+    with frame.panel():
+        frame.Section(desk, lambda: load(desk.client, name), lambda found: _one(found, Node(Kind.APPLICATION, name)))
+
+
+def _one(found: Found, node: Node) -> None:
+    if node not in found.graph.nodes:
+        frame.empty(f"There is no application {node.name}.", "It may have been reset. Its group may be there.", "bolt")
+        return
+    read, written = found.graph.into(node), found.graph.out_of(node)
+    own = [topic for topic in written if is_own(topic.name, node.name)]
+    near = {node, *read, *(topic for topic in written if topic not in own)}
+    whole = found.graph
+    part = Graph(
+        tuple(one for one in whole.nodes if one in near),
+        {edge: lag for edge, lag in whole.edges.items() if near.issuperset(edge) and node in edge},
+    )
+    with ui.row().classes("gap-6"):
+        for label, text in (("group", found.states.get(node.name, "–")), ("lag", figures.count(found.lag(node)))):
+            with ui.column().classes("gap-0"):
+                ui.label(label).classes("quiet text-sm")
+                ui.label(text).classes("font-semibold")
+    drawing.draw(part)
+    for title, topics in (
+        ("Reads", read),
+        ("Writes", [topic for topic in written if topic not in own]),
+        ("Stores and topics of its own", own),
+    ):
+        _topics(title, topics)
+    if found.topology:
+        _topology(found.topology)
+    ui.link("All that it comes from and leads to", f"/lineage?of={quote(node.name)}").classes("link")
+
+
+def _topology(parts: list[groups.SubTopology]) -> None:
+    ui.label("Topology").classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
+    drawing.draw(topology(parts))
+    table = frame.table("sub-topology", "reads", "repartitions to", "stores").props("wrap-cells")
+    table.rows = [
+        {
+            "sub-topology": part.id,
+            "reads": ", ".join((*part.sources, *part.repartition_sources)) or "–",
+            "repartitions to": ", ".join(part.repartition_sinks) or "–",
+            "stores": ", ".join(part.changelogs) or "–",
+        }
+        for part in parts
+    ]
+
+
+def _topics(title: str, topics: Sequence[Node]) -> None:
+    ui.label(title).classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
+    if not topics:
+        ui.label("none").classes("quiet")
+    for topic in topics:
+        ui.link(topic.name, paths.topic(topic.name)).classes("link wrap")

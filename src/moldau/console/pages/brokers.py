@@ -1,0 +1,74 @@
+"""The brokers: who there is, the quorum that keeps the metadata, and features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nicegui import ui
+
+from moldau.cli.operations import clusters
+from moldau.console import frame, paths
+from moldau.console.desk import Desk
+from moldau.console.model import figures
+
+
+def show(desk: Desk) -> None:
+    """The page."""
+    frame.heading("Brokers")
+    with frame.panel():
+        frame.Section(desk, lambda: clusters.described(desk.client), _brokers)
+    with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
+        with frame.panel("Quorum"):
+            frame.Section(desk, lambda: clusters.quorum(desk.client), _quorum)
+        with frame.panel("Features"):
+            frame.Section(desk, lambda: features(desk), _features)
+
+
+def features(desk: Desk) -> list[clusters.FeatureState]:
+    """As the first broker tells them."""
+    brokers = clusters.described(desk.client).brokers
+    return clusters.features(desk.client, brokers[0].id)[0] if brokers else []
+
+
+def _brokers(state: clusters.ClusterState) -> None:
+    ui.label(f"Cluster {state.id}").classes("quiet wrap")
+    table = frame.table("broker", "address", "rack", "state")
+    frame.link_cell(table, "broker")
+    table.rows = [
+        {
+            "broker": one.id,
+            "link": paths.broker(one.id),
+            "address": f"{one.host}:{one.port}",
+            "rack": one.rack or "–",
+            "state": "fenced" if one.is_fenced else "controller" if one.is_controller else "serves",
+        }
+        for one in state.brokers
+    ]
+
+
+def _quorum(found: clusters.Quorum) -> None:
+    ui.label(f"Leader {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}").classes(
+        "quiet"
+    )
+    table = frame.table("node", "role", "log end", "lag", numbers=("log end", "lag"))
+    furthest = max((one.log_end_offset for one in found.replicas), default=0)
+    table.rows = [
+        {
+            "node": one.id,
+            "role": "leader" if one.id == found.leader else "voter" if one.is_voter else "observer",
+            "log end": figures.count(one.log_end_offset),
+            "lag": figures.count(furthest - one.log_end_offset),
+        }
+        for one in found.replicas
+    ]
+
+
+def _features(found: Sequence[clusters.FeatureState]) -> None:
+    if not found:
+        frame.empty("The brokers tell of no features.", icon="tune")
+        return
+    numbers = ("level", "lowest", "highest")
+    table = frame.table("feature", *numbers, numbers=numbers)
+    table.rows = [
+        {"feature": one.name, "level": one.level, "lowest": one.lowest, "highest": one.highest} for one in found
+    ]

@@ -1,0 +1,62 @@
+"""The lineage: topics, applications and groups as one graph, and the same as a table."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from moldau.console import drawing, flows, frame
+from moldau.console.desk import Desk
+from moldau.console.model import figures
+from moldau.console.model.lineage import Graph, chosen
+
+HINT = "Who reads is known by what groups commit, who writes by the names of transactional producers."
+
+
+def show(desk: Desk) -> None:
+    """The page."""
+    frame.heading("Lineage")
+    with frame.panel():
+        frame.Section(desk, lambda: flows.found(desk.client), lambda whole: _shown(desk, whole))
+
+
+def _shown(desk: Desk, whole: Graph) -> None:
+    if not whole.nodes:
+        frame.empty("Nothing flows yet.", "Topics, and what reads and writes them, will be here.", "account_tree")
+        return
+
+    def again() -> None:
+        place.clear()
+        with place:
+            _drawn(whole, chosen(whole, box.value or ""))
+
+    box = ui.input("Search", value=desk.query.get("of", ""), on_change=again)
+    box.props("dense outlined clearable debounce=300").classes("w-full")
+    place = ui.column().classes("w-full gap-2")
+    again()
+
+
+def _drawn(whole: Graph, part: Graph) -> None:
+    ui.label(f"{len(part.nodes)} of {len(whole.nodes)} topics, applications and groups. {HINT}").classes(
+        "quiet text-sm"
+    )
+    if not part.nodes:
+        frame.empty("Nothing has such a name.", icon="search_off")
+        return
+    drawing.draw(part)
+    table = frame.table("from", "to", "lag", numbers=("lag",), key="id")
+    for column in ("from", "to"):
+        table.add_slot(
+            f"body-cell-{column}",
+            f'<q-td :props="props"><a class="link" :href="props.row.{column}_link">{{{{ props.value }}}}</a></q-td>',
+        )
+    table.rows = [
+        {
+            "id": number,
+            "from": f"{source.kind} {source.name}",
+            "from_link": drawing.path_of(source),
+            "to": f"{target.kind} {target.name}",
+            "to_link": drawing.path_of(target),
+            "lag": figures.count(lag),
+        }
+        for number, ((source, target), lag) in enumerate(sorted(part.edges.items(), key=lambda row: row[0]))
+    ]

@@ -1,0 +1,25 @@
+"""Where things have their pages. Names are anything: all of their characters are quoted."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+
+def topic(name: str, *more: str) -> str:
+    return "/".join(("/topics", quote(name, safe=""), *more))
+
+
+def group(name: str) -> str:
+    return f"/groups/{quote(name, safe='')}"
+
+
+def subject(name: str) -> str:
+    return f"/schemas/{quote(name, safe='')}"
+
+
+def application(name: str) -> str:
+    return f"/applications/{quote(name, safe='')}"
+
+
+def broker(number: int) -> str:
+    return f"/brokers/{number}"

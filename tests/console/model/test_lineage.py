@@ -1,0 +1,88 @@
+"""What flows where, from what a cluster tells."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moldau.cli.operations.groups import SubTopology
+from moldau.console.model.lineage import (
+    Graph,
+    Kind,
+    Node,
+    Seen,
+    application_of,
+    around,
+    chosen,
+    graph,
+    layers,
+    topology,
+)
+
+ORDERS, BILLS = Node(Kind.TOPIC, "orders"), Node(Kind.TOPIC, "bills")
+BILLER, MAIL = Node(Kind.APPLICATION, "biller"), Node(Kind.GROUP, "mail")
+SEEN = Seen(
+    ("orders", "bills", "lonely", "biller-counts-changelog", "__consumer_offsets"),
+    {"biller": "Classic", "mail": "Consumer"},
+    {"biller": {"orders": 3}, "mail": {"bills": 0}},
+    {"bills": {7}, "biller-counts-changelog": {7, 8}, "__consumer_offsets": {7}},
+    {7: "moldau-sink-biller-0"},
+)
+
+
+@pytest.mark.parametrize(
+    ("id", "application"),
+    [
+        ("moldau-sink-my-app-12", "my-app"),
+        ("shop-1f0e9d3c-5f7d-4a53-9c0b-0123456789ab-3", "shop"),
+        ("anything", "anything"),
+    ],
+)
+def test_an_application_is_known_by_the_ids_that_it_writes_under(id: str, application: str) -> None:
+    assert application_of(id) == application
+
+
+def test_a_group_that_writes_is_an_application() -> None:
+    whole = graph(SEEN)
+    assert {BILLER, MAIL, ORDERS, BILLS} < set(whole.nodes) and Node(Kind.GROUP, "biller") not in whole.nodes
+    assert whole.edges[ORDERS, BILLER] == 3 and whole.edges[BILLS, MAIL] == 0
+    assert whole.out_of(BILLER) == [Node(Kind.TOPIC, "biller-counts-changelog"), BILLS]
+    assert not any(node.name.startswith("__") for node in whole.nodes)
+
+
+def test_a_search_finds_what_it_comes_from_and_leads_to() -> None:
+    whole = graph(SEEN)
+    assert set(chosen(whole, "mail").nodes) == {MAIL, BILLS, BILLER, ORDERS}
+    assert set(around(whole, [ORDERS]).nodes) >= {ORDERS, BILLER, BILLS, MAIL}
+    assert Node(Kind.TOPIC, "lonely") not in chosen(whole, "").nodes
+    assert chosen(whole, "lonely").nodes == (Node(Kind.TOPIC, "lonely"),)
+    assert chosen(whole, "no such").nodes == ()
+
+
+def test_what_comes_of_something_stands_to_its_right() -> None:
+    depth = layers(graph(SEEN))
+    assert depth[ORDERS] < depth[BILLER] < depth[BILLS] < depth[MAIL]
+
+
+def test_sub_topologies_stand_between_their_topics() -> None:
+    first = SubTopology("0", ("orders",), (), ("app-by-user-repartition",), ())
+    second = SubTopology("1", (), ("app-by-user-repartition",), (), ("app-counts-changelog",))
+    depth = layers(topology([first, second]))
+    assert [node.name for node in sorted(depth, key=lambda node: depth[node])] == [
+        "orders",
+        "0",
+        "app-by-user-repartition",
+        "1",
+        "app-counts-changelog",
+    ]
+
+
+NODES = [Node(Kind.TOPIC, str(number)) for number in range(6)]
+
+
+@settings(deadline=None)
+@given(st.sets(st.tuples(st.sampled_from(NODES), st.sampled_from(NODES))))
+def test_circles_have_an_end(edges: set[tuple[Node, Node]]) -> None:
+    depth = layers(Graph(tuple(NODES), dict.fromkeys(edges)))
+    assert all(0 <= found < len(NODES) for found in depth.values())

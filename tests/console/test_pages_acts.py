@@ -1,0 +1,133 @@
+"""The main act of each page, in a real browser: groups, schemas, brokers, access, applications, lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests import needs
+from tests.console.shop import READ, RECORDS, SECOND, Shop, opened
+
+pytestmark = pytest.mark.needs("chromium")
+WAIT_MS = 120_000
+NARROWER = SECOND.replace("double", "string")
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MS)
+    found = str(needs.find("chromium").path)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=WAIT_MS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    made = browser.new_page()
+    made.set_default_timeout(WAIT_MS)
+    yield made
+    made.close()
+
+
+def row(page: Page, *texts: str) -> None:
+    """There is a row of a table with all these texts."""
+    found = page.locator("tbody tr")
+    for text in texts:
+        found = found.filter(has_text=text)
+    expect(found.first).to_be_visible()
+
+
+def test_offsets_are_set_after_a_look_and_a_group_is_deleted_by_its_name(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/groups")
+    page.get_by_role("link", name="billing").click()
+    row(page, "orders", str(READ), str(RECORDS), str(RECORDS - READ))
+    page.get_by_role("button", name="Reset offsets").click()
+    expect(page.get_by_role("button", name="Execute")).to_be_disabled()
+    page.get_by_role("button", name="Preview").click()
+    row(page.get_by_role("dialog"), "orders", f"-{READ}")  # type: ignore[arg-type]
+    page.get_by_role("button", name="Execute").click()
+    row(page, "orders", "0", str(RECORDS))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_label("Type the name").fill("billing")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("link", name="biller")).to_be_visible()
+    expect(page.get_by_role("link", name="billing")).to_have_count(0)
+
+
+def test_a_schema_is_checked_compared_and_saved(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/schemas")
+    page.get_by_role("link", name="orders-value").click()
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator(".diff .diff-new").filter(has_text='"amount"')).to_be_visible()
+    page.get_by_role("tab", name="New version").click()
+    page.get_by_label("Schema", exact=True).fill(NARROWER.replace("0}", '"none"}'))
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("It does not fit what is there:")).to_be_visible()
+    wider = SECOND.replace('"default": 0}', '"default": 0}, {"name": "paid", "type": "boolean", "default": false}')
+    page.get_by_label("Schema", exact=True).fill(wider)
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("It fits.")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Version 3 · AVRO · id 3")).to_be_visible()
+    page.get_by_role("tab", name="Use").click()
+    expect(page.get_by_role("link", name="orders", exact=True)).to_have_attribute("href", "/topics/orders")
+
+
+def test_a_setting_of_a_broker_is_found_and_set(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/brokers")
+    page.get_by_role("link", name="1", exact=True).click()
+    page.get_by_label("Search").fill("log.cleaner.threads")
+    page.get_by_role("button", name="log.cleaner.threads").click()
+    page.get_by_label("New value").fill("2")
+    page.get_by_role("button", name="Set", exact=True).click()
+    row(page, "log.cleaner.threads", "2", "this broker")
+
+
+def test_rules_and_limits_come_and_go(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/access")
+    page.get_by_role("button", name="New rule").click()
+    page.get_by_label("Principal").fill("User:ada")
+    page.get_by_label("Name").fill("orders")
+    page.get_by_role("button", name="Add").click()
+    row(page, "User:ada", "ALLOW", "READ", "TOPIC", "orders", "LITERAL")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("There is no rule.")).to_be_visible()
+    page.get_by_role("button", name="New limit").click()
+    page.get_by_label("User").fill("ada")
+    page.get_by_label("Value").fill("1000000")
+    page.get_by_role("button", name="Set", exact=True).click()
+    row(page, "user ada", "producer_byte_rate", "1e+06")
+
+
+def test_an_application_is_found_with_what_it_reads_and_writes(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/lineage?of=bills")
+    row(page, "topic orders", "application biller")
+    row(page, "application biller", "topic bills")
+    page.get_by_role("link", name="application biller").first.click()
+    expect(page.get_by_role("heading", name="biller")).to_be_visible()
+    expect(page.get_by_role("link", name="orders")).to_have_attribute("href", "/topics/orders")
+    expect(page.get_by_role("link", name="bills")).to_have_attribute("href", "/topics/bills")
+    page.goto(f"{shop.console.url}/applications")
+    row(page, "biller", "orders", "bills")
+    page.get_by_role("link", name="counter").click()
+    expect(page.get_by_role("heading", name="Topology")).to_be_visible()
+    row(page, "0", "orders", "counter-counts-changelog")
+
+
+@pytest.mark.parametrize("place", ["groups/biller", "schemas/orders-value", "brokers/1", "access"])
+def test_who_may_only_look_is_offered_nothing_that_changes(shop: Shop, page: Page, place: str) -> None:
+    page.goto(f"{shop.visitors.url}/{place}")
+    expect(page.get_by_label("Loading")).to_have_count(0)
+    for name in ("Reset offsets", "Delete", "New rule", "New limit", "Save", "log.cleaner.threads"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
