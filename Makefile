@@ -58,12 +58,13 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 	$(PY) -m benchmarks.streams --keys 1000000 --keys 10000000
 	$(PY) -m benchmarks
 
-docs: setup     ## the pages that are made from tables
+docs: setup     ## the pages that are made from tables, then the site in build/site
 	.venv/bin/moldau settings --markdown > docs/settings.md
 	$(PY) -m moldau.cli.page > docs/cli.md
 	$(PY) -m moldau.cli.kafka.page > docs/kafka-tools.md
 	$(PY) -m tests.conformance.differential.page
 	$(PY) -m moldau.spark.page > docs/spark-options.md
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 clean:
 	rm -rf .venv .pytest_cache .hypothesis .ruff_cache build dist
