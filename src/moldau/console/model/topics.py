@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from moldau.cli.operations import TopicPartition
 from moldau.cli.operations.groups import Committed
@@ -36,13 +36,16 @@ SORTS = {
 }
 
 
-def rows(
-    listed: Iterable[TopicState], sizes: Mapping[TopicPartition, Mapping[int, int]] | None, rates: Mapping[str, float]
-) -> list[TopicRow]:
-    """All topics, by name."""
+def weighed(known: Iterable[TopicRow], sizes: Mapping[TopicPartition, Mapping[int, int]]) -> list[TopicRow]:
+    """The rows with their sizes."""
     by_topic: dict[str, int] = {}
-    for (topic, _), replicas in (sizes or {}).items():
+    for (topic, _), replicas in sizes.items():
         by_topic[topic] = by_topic.get(topic, 0) + sum(replicas.values())
+    return [replace(row, size=by_topic.get(row.name, 0)) for row in known]
+
+
+def rows(listed: Iterable[TopicState], rates: Mapping[str, float]) -> list[TopicRow]:
+    """All topics, by name."""
     return [
         TopicRow(
             one.name,
@@ -50,7 +53,7 @@ def rows(
             one.replication_factor,
             one.internal or one.name.startswith("_"),
             all(part.leader >= 0 and not part.is_under_replicated for part in one.partitions),
-            None if sizes is None else by_topic.get(one.name, 0),
+            None,
             rates.get(one.name),
         )
         for one in listed

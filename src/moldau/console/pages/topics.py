@@ -7,12 +7,11 @@ from typing import Any
 from nicegui import ui
 
 from moldau.cli.operations import offsets, topics
-from moldau.client import ClientError
 from moldau.console import frame
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.problems import EXPECTED
-from moldau.console.model.topics import SORTS, Chosen, TopicRow, choose, new_topic, rows
+from moldau.console.model.topics import SORTS, Chosen, TopicRow, choose, new_topic, rows, weighed
 
 AT_ONCE = 50
 COLUMNS = ("name", "partitions", "replicas", "records", "records/s", "size", "state")
@@ -41,14 +40,17 @@ class Listing:
         self.section: frame.Section[list[TopicRow]] | None = None
 
     def load(self) -> list[TopicRow]:
-        """All topics; sizes are left out where the brokers do not tell."""
-        client = self._desk.client
-        listed = topics.listed(client)
+        """All topics. Their sizes take longer to find out, and follow."""
+        return rows(topics.listed(self._desk.client), self._desk.console.sampler.history.rates())
+
+    async def _weigh(self) -> None:
+        """Add the sizes; where brokers do not tell they are left out."""
         try:
-            sizes = topics.sizes(client)
-        except ClientError:
-            sizes = None
-        return rows(listed, sizes, self._desk.console.sampler.history.rates())
+            sizes = await self._desk.ask(topics.sizes, self._desk.client)
+        except EXPECTED:
+            return
+        self.known = weighed(self.known, sizes)
+        self.draw()
 
     def controls(self) -> None:
         with ui.row().classes("w-full items-center gap-3"):
@@ -72,6 +74,7 @@ class Listing:
         with ui.row().classes("w-full justify-center items-center"):
             self._pager = ui.pagination(1, 1, direction_links=True, on_change=self._turn).props("max-pages=7")
         self.draw()
+        ui.timer(0, self._weigh, once=True)
 
     async def again(self) -> None:
         self.page = 0
