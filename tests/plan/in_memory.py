@@ -13,6 +13,7 @@ from moldau.plan.global_tables import GlobalTables
 from moldau.plan.hot import HotPages
 from moldau.plan.levels import Schedule, ShardId, partition_counts
 from moldau.plan.shards import Conveyed, ShardBatch
+from moldau.plan.unrolling import mirrored, unrolled
 from moldau.streams import StreamsBuilder, Topology
 from moldau.streams.settings import execution
 from tests.operators.kept import Kept
@@ -33,17 +34,19 @@ class Conveyor:
         self.hot = hot
         topology = builder.build() if isinstance(builder, StreamsBuilder) else builder
         chosen = {**topology.settings, **settings, "application.id": "app"}
-        plan = topology.plan(chosen)
-        schedule = Schedule(plan, partition_counts(plan, partitions))
+        plan = unrolled(topology.plan(chosen))
+        schedule = Schedule(plan, partition_counts(plan, partitions), mirrored(plan))
         self.conveyed = Conveyed(schedule, execution(chosen), logged=logged)
         self.tables = GlobalTables(plan, self.conveyed.execution)
         self.pages: dict[tuple[ShardId, str], Kept] = {}
         self.shuffle = random.Random(seed).shuffle
         self.outputs: dict[str, list[Produced]] = {}
+        self.first: list[Blob] = []  # what comes with the next batch besides
 
     def batch(self, records: Iterable[Raw], unread: Iterable[tuple[str, int]] = (), now: int = 0) -> None:
         schedule = self.conveyed.schedule
-        waiting = list(self.packed(records, frozenset(unread)))
+        waiting = [*self.packed(records, frozenset(unread)), *self.first]
+        self.first.clear()
         for level in schedule.levels:
             self.shuffle(waiting)
             rows: dict[ShardId, list[Blob]] = {}

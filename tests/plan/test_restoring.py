@@ -10,7 +10,8 @@ from moldau.operators.record import Produced, Raw
 from moldau.plan import blobs
 from moldau.plan.blobs import RESTORED, Blob
 from moldau.plan.levels import stores_of
-from moldau.plan.restoring import LOG, log_of, restore, shard_named
+from moldau.plan.restoring import LOG, log_of, shard_named
+from moldau.plan.shards import restored as put_back
 from tests.streams.judge.inputs import AHEAD, BEHIND, FAR, KEYS, VALUES
 from tests.streams.judge.ours import SETTINGS, built
 from tests.streams.judge.topologies import TOPOLOGIES
@@ -72,7 +73,7 @@ def restored(before: Conveyor, read: list[Raw], name: str, settings: Mapping[str
         log = [raw for raw in compacted(before.outputs.get(log_of(plan), [])) if shard_named(raw.key) == str(shard)]
         found += [Blob(log_of(plan), 0, RESTORED, at, data) for at, data in enumerate(blobs.of_raw(log))]
         if found:
-            restore(plan, shard, partial(after.kept, shard), found)
+            after.first += put_back(after.conveyed.schedule, shard, partial(after.kept, shard), found)
     return after
 
 
@@ -90,7 +91,7 @@ def by_kinds() -> list[str]:
     for name in sorted(TOPOLOGIES):
         plan = built(name, {}).plan(SETTINGS)
         stores = [spec for spec in plan.stores if spec.name not in plan.global_stores]
-        if stores and not name.startswith("foreign_") and all(spec.logged or spec.changelog for spec in stores):
+        if stores and name != "foreign_self_join" and all(spec.logged or spec.changelog for spec in stores):
             parts = [f"{spec.kind} {dict(spec.parts).get('order')} {spec.changelog}" for spec in stores]
             found.setdefault(tuple(sorted(set(parts))), name)
     return sorted(found.values())

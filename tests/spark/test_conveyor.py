@@ -182,6 +182,26 @@ def test_the_clock_ticks_through_batches_without_records(spark: SparkSession, cl
     assert times == sorted(set(times))
 
 
+@pytest.mark.timeout(900)
+def test_a_foreign_key_join_goes_there_and_back_in_one_query(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    orders, owners, out = (cluster.topic(partitions) for partitions in (2, 1, 1))
+    builder = StreamsBuilder(f"app-{out}", EVERY_CHANGE)
+    joined = builder.table(orders).left_join(
+        builder.table(owners), lambda order, owner: f"{order}/{owner}", foreign_key=lambda order: order[0]
+    )
+    joined.to_stream().to(out)
+    for number, (key, value) in enumerate((("1", "ann's"), ("2", "bob's"), ("3", "cat's"))):
+        cluster.put(orders, Record(timestamp=NOW, key=key.encode(), value=value.encode()), partition=number % 2)
+    for key, value in (("a", "Ann"), ("b", "Bob")):
+        cluster.put(owners, Record(timestamp=NOW, key=key.encode(), value=value.encode()))
+    made = application(builder.build(), {"bootstrap.servers": cluster.servers, "state.dir": str(tmp_path)})
+    to_its_end(lambda: definition(made, spark))
+    latest = {key: value for key, value, _ in cluster.committed_rows(out)}
+    assert latest == {b"1": b"ann's/Ann", b"2": b"bob's/Bob", b"3": b"cat's/None"}
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

@@ -32,13 +32,16 @@ class Schedule:
 
     `groups` are the sub-topologies that run once a partition, `reads` their topics, `reader` the other way round;
     `levels` are groups that run at the same time; the place of a shard in `shards` is its number; the topics of
-    `internal` are rows here, and those of `shown` are written besides.
+    `internal` are rows here, and those of `shown` are written besides. `mirrors` has for each internal topic by which a
+    store is mirrored (unrolling.py) the store and the sub-topology that has the mirror.
     """
 
-    __slots__ = ("counts", "groups", "internal", "levels", "numbers", "plan", "reader", "reads", "shards", "shown")
+    __slots__ = (
+        "counts", "groups", "internal", "levels", "mirrors", "numbers", "plan", "reader", "reads", "shards", "shown"
+    )  # fmt: skip
 
-    def __init__(self, plan: Plan, counts: Mapping[str, int]) -> None:
-        self.plan, self.counts = plan, counts
+    def __init__(self, plan: Plan, counts: Mapping[str, int], mirrors: Mapping[str, tuple[str, int]]) -> None:
+        self.plan, self.counts, self.mirrors = plan, dict(counts), mirrors
         self.groups = local_groups(plan)
         self.reads = {group: topics_read(plan, group) for group in self.groups}
         self.reader = {topic: group for group, topics in self.reads.items() for topic in topics}
@@ -53,7 +56,10 @@ class Schedule:
             for partition in range(max((counts[topic] for topic in self.reads[group]), default=0))
         )
         self.numbers = {shard: number for number, shard in enumerate(self.shards)}
-        self.internal = frozenset(plan.topic(topic.name) for topic in plan.internal_topics)
+        for topic, (_, group) in mirrors.items():
+            self.reader[topic] = group
+            self.counts[topic] = max(counts[one] for one in self.reads[group])
+        self.internal = frozenset(plan.topic(topic.name) for topic in plan.internal_topics) | set(mirrors)
         self.shown = frozenset(plan.topic(topic.name) for topic in plan.internal_topics if topic.shown)
 
     def writes(self, group: int) -> tuple[str, ...]:
@@ -71,10 +77,16 @@ class Schedule:
 
 
 def stores_of(plan: Plan, group: int) -> tuple[StoreSpec, ...]:
-    """Those of a sub-topology that are its own."""
+    """Those of a sub-topology that are its own, not mirrors of others'."""
     names = set(plan.groups[group])
     wanted = {store for node in plan.nodes if node.name in names for store in node.stores} - plan.global_stores
-    return tuple(spec for spec in plan.stores if spec.name in wanted)
+    return tuple(spec for spec in plan.stores if spec.name in wanted and home_of(plan, spec.name) == group)
+
+
+def home_of(plan: Plan, store: str) -> int:
+    """The sub-topology that writes a store: the first of those that have it (see unrolling.py)."""
+    users = {node.name for node in plan.nodes if store in node.stores}
+    return next(number for number, names in enumerate(plan.groups) if users & set(names))
 
 
 def local_groups(plan: Plan) -> tuple[int, ...]:
@@ -135,7 +147,9 @@ def check_copartitions(plan: Plan, group: int, counts: dict[str, int], explicit:
     """Topics that are joined must have as many partitions; internal ones whose count is free get that count."""
     names = set(plan.groups[group])
     for sources in plan.copartitioned:
-        nodes = [node for node in plan.nodes if isinstance(node, SourceNode) and node.name in sources & names]
+        if not sources & names:
+            continue
+        nodes = [node for node in plan.nodes if isinstance(node, SourceNode) and node.name in sources]
         topics = [plan.topic(topic) for node in nodes for topic in node.topics]
         fixed = {topic: counts[topic] for topic in topics if explicit.get(topic, 1) is not None}
         if len(set(fixed.values())) > 1:

@@ -22,7 +22,7 @@ from . import blobs
 from .blobs import Blob
 from .book import BOOK, GOING_ON, Book, PagesOf
 from .hot import Version, VersionedPages
-from .levels import ShardId, stores_of
+from .levels import Schedule, ShardId, stores_of
 from .plan import Plan
 
 FORMAT = 1
@@ -57,8 +57,11 @@ def shard_named(key: bytes | None) -> str:
     return (key or b"").decode().partition(" ")[0]
 
 
-def restore(plan: Plan, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> None:
-    """Puts the pages of a shard, from blobs of its changelogs and of the log of shards."""
+def restore(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Produced]:
+    """Puts the pages of a shard, from blobs of its changelogs and of the log of shards. What comes back is for those
+    who mirror its stores.
+    """
+    plan, told = schedule.plan, list[Produced]()
     records: dict[str, list[Raw]] = {}
     for blob in sorted(found, key=lambda blob: blob.origin):
         records.setdefault(blob.topic, []).extend(blobs.raw_records(blob))
@@ -73,6 +76,11 @@ def restore(plan: Plan, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -
         for raw in records.get(topic, ()):
             if raw.key is not None and (own or raw.offset < first_held.get(topic, raw.offset + 1)):
                 take(raw.key, raw.value, raw.timestamp)
+                told += [
+                    Produced(mirror, shard.partition, raw.key, raw.value, raw.timestamp)
+                    for mirror, (store, _) in schedule.mirrors.items()
+                    if store == spec.name
+                ]
         put_numbers(content, known.get(spec.name, {}))
         if content.write():
             book.stores.append(spec.name)
@@ -80,6 +88,7 @@ def restore(plan: Plan, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -
     for number, (_, data) in enumerate(held, GOING_ON + 1):
         pages(BOOK).put(number, data)
     pages(BOOK).put(GOING_ON, book.to_bytes())
+    return told
 
 
 def remembered(log: Iterable[Raw], shard: ShardId) -> tuple[Book, dict[str, dict[str, int]], list[tuple[str, bytes]]]:

@@ -17,6 +17,7 @@ from moldau.operators.punctuation import Cancellable, Punctuators
 from moldau.operators.record import Produced, Raw
 from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.pages import PagedBytes
+from moldau.operators.stores.restoring import restorer
 from moldau.operators.stores.spec import OnChange, StoreSpec
 
 from . import blobs
@@ -26,8 +27,10 @@ from .feeding import Inbox, in_order
 from .hashing import murmur2
 from .hot import HotPages, Version, VersionedPages
 from .levels import Schedule, ShardId
-from .restoring import logged
+from .restoring import logged, restore
 from .task import Execution, Task, World
+
+BEFORE_ALL = -1  # in place of the number of a blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,14 @@ class ShardBatch:
         world = World(self._bytes, self.written.append, self._log, conveyed.partitions)
         nodes = [node for node in plan.nodes if node.name in names]
         self.task = Task(plan, nodes, state, world, conveyed.execution, shared)
-        self.scheduled = [restored(queue, at) for queue, at in zip(self._queues(), self._remembered(), strict=True)]
+        self.scheduled = [
+            scheduled_again(queue, at) for queue, at in zip(self._queues(), self._remembered(), strict=True)
+        ]
 
     def run(self, arrived: Iterable[Blob], now: int = 0) -> list[Blob]:
         """Everything that may be taken is; what is to be written comes back. `now` is the time of the tick."""
         arrived = sorted(arrived, key=lambda blob: blob.origin)
+        arrived = self._mirrored(arrived)
         unread = frozenset(blob.topic for blob in arrived if blob.more)
         inboxes = self._inboxes(arrived)
         task = self.task
@@ -89,6 +95,19 @@ class ShardBatch:
         out = list(self._out(incomplete=bool(held or unread)))
         self.hot.keep(self._hot_key, self.book.version, self.stores)
         return out
+
+    def _mirrored(self, arrived: list[Blob]) -> list[Blob]:
+        """Takes changes into the stores that are mirrored here; what is left."""
+        mirrors = self.schedule.mirrors
+        for blob in arrived:
+            if blob.topic in mirrors:
+                store, _ = mirrors[blob.topic]
+                spec = next(spec for spec in self.schedule.plan.stores if spec.name == store)
+                take = restorer(spec, self.task.stores[store])
+                assert take is not None, f"the store {store} cannot be mirrored"
+                for key, value, timestamp, _, _ in blobs.rows(blob.data):
+                    take(key or b"", value, timestamp)
+        return [blob for blob in arrived if blob.topic not in mirrors]
 
     def _inboxes(self, arrived: list[Blob]) -> dict[str, Inbox]:
         book, own = self.book, self.pages(BOOK)
@@ -156,9 +175,21 @@ class ShardBatch:
     def _hot_key(self) -> tuple[str, ShardId]:
         return self.conveyed.start, self.id
 
-    def _log(self, spec: StoreSpec) -> OnChange:
-        topic, partition, write = self.schedule.plan.changelog(spec), self.id.partition, self.written.append
-        return lambda key, value, timestamp: write(Produced(topic, partition, key, value, timestamp))
+    def _log(self, spec: StoreSpec) -> OnChange | None:
+        """A store tells its changelog, and the topics by which it is mirrored; a mirror tells nobody."""
+        mirrors = self.schedule.mirrors
+        if any(store == spec.name and group == self.id.group for store, group in mirrors.values()):
+            return None
+        told = [topic for topic, (store, _) in mirrors.items() if store == spec.name]
+        if spec.has_changelog:
+            told.append(self.schedule.plan.changelog(spec))
+        partition, write = self.id.partition, self.written.append
+
+        def tell(key: bytes, value: bytes | None, timestamp: int) -> None:
+            for topic in told:
+                write(Produced(topic, partition, key, value, timestamp))
+
+        return tell if told else None
 
     def _queues(self) -> tuple[Punctuators, Punctuators]:
         return self.task.shard.by_stream_time, self.task.shard.by_wall_clock
@@ -190,6 +221,12 @@ def routed(schedule: Schedule, shard: ShardId, written: Iterable[Produced], inco
             yield Blob(topic, partition, number, 0, data, incomplete, part)
 
 
+def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:
+    """Puts back the pages of a shard (`restoring.py`); what its stores' mirrors are to be told, before all else."""
+    told = routed(schedule, shard, restore(schedule, shard, pages, found), incomplete=False)
+    return [replace(blob, sequence=BEFORE_ALL) for blob in told]
+
+
 def target(schedule: Schedule, shard: ShardId, record: Produced) -> int:
     """The partition of an internal topic. Records without a key stay where they are."""
     count = schedule.counts[record.topic]
@@ -198,7 +235,7 @@ def target(schedule: Schedule, shard: ShardId, record: Produced) -> int:
     return shard.partition % count if record.key is None else murmur2(record.key) % count
 
 
-def restored(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:
+def scheduled_again(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:
     """Punctuators go on where they were; they are known by the order in which operators schedule them."""
     made = sorted(punctuators.queue.items, key=lambda one: one.serial)
     if remembered:

@@ -143,7 +143,7 @@ class Task:
         return {name: self._open(specs[name]) for name in wanted}
 
     def _open(self, spec: StoreSpec) -> Any:
-        log = self.world.log(spec) if spec.logged and spec.changelog is None else None
+        log = self.world.log(spec)
         cache_bytes = self.execution.cache_bytes if spec.cached else 0
         return spec.open(spec, Opening(self.plan.changelog(spec), self.world.bytes(spec), log, self.shard, cache_bytes))
 

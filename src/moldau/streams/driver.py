@@ -162,7 +162,9 @@ class TopologyTestDriver:
         self._offsets[topic] = offset + 1
         return offset
 
-    def _log(self, spec: StoreSpec) -> OnChange:
+    def _log(self, spec: StoreSpec) -> OnChange | None:
+        if not spec.has_changelog:
+            return None
         topic, write = self.plan.changelog(spec), self._written.append
         return lambda key, value, timestamp: write(Produced(topic, None, key, value, timestamp))
 

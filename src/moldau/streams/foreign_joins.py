@@ -175,7 +175,7 @@ class Parts:
         graph.copartition((*table.sources, named["response source"]))
         view, write = table.recipe.view(), self.write_value
         take = lambda: foreign_key.TakeAnswer(looking(view), write, join, left=left)  # noqa: E731
-        graph.processor(named["resolve"], [named["response source"]], take, view.stores, "foreign_key_join")
+        graph.processor(named["resolve"], [named["response source"]], take, view.stores, "foreign_key_result")
         store = materialized(graph, OUTPUT, self.options.store, table.key)
         recipe = Source(store.spec, store.queryable)
         graph.table(named["result"], [named["resolve"]], recipe, "table_source")

@@ -49,6 +49,11 @@ class StoreSpec:
     changelog_settings: tuple[tuple[str, str], ...] = ()
     parts: tuple[tuple[str, Any], ...] = field(default=())  # what a kind needs besides
 
+    @property
+    def has_changelog(self) -> bool:
+        """One of its own."""
+        return self.logged and self.changelog is None
+
     def with_serdes(self, key: Serde | None, value: Serde | None) -> StoreSpec:
         return replace(self, key=key, value=value)
 

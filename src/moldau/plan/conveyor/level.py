@@ -19,8 +19,7 @@ from ..book import BOOK
 from ..hot import HotPages
 from ..levels import ShardId
 from ..passing import Passing
-from ..restoring import restore
-from ..shards import Conveyed, ShardBatch
+from ..shards import Conveyed, ShardBatch, restored
 from .rows import ARROW, Places, blob_of, blobs_of
 from .views import global_stores
 
@@ -86,10 +85,9 @@ class Level(StatefulProcessor):
         shared = global_stores(self.conveyed, views)
         pages = partial(StatePages, self.state, (self.conveyed.start, shard) in HOT)
         lost = [blob for blob in arrived if blob.source == RESTORED]
-        if lost:
-            restore(self.conveyed.schedule.plan, shard, pages, lost)
+        mirrored = restored(self.conveyed.schedule, shard, pages, lost) if lost else []
         fed = [blob for blob in arrived if blob.source != RESTORED]
-        return ShardBatch(self.conveyed, shard, pages, shared, HOT).run(fed, now)
+        return [*mirrored, *ShardBatch(self.conveyed, shard, pages, shared, HOT).run(fed, now)]
 
     def close(self) -> None:
         """Nothing is open."""

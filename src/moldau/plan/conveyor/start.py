@@ -22,6 +22,7 @@ from ..passing import passing_groups, wall_clock_interval
 from ..plan import Plan
 from ..shards import Conveyed
 from ..task import Execution
+from ..unrolling import mirrored, unrolled
 from . import topics
 from .beginning import beginning, has_lost_its_checkpoint, stateful
 from .datasource import FORMAT, ConveyorDataSource
@@ -97,8 +98,8 @@ def definition(application: Application, spark: SparkSession) -> DataStreamWrite
 
 def scheduled(application: Application, there: Mapping[str, int]) -> Conveyed:
     """The plan with the topics of the cluster."""
-    plan = topics.with_matches(application.plan, there)
-    schedule = Schedule(plan, partition_counts(plan, topics.outside(plan, there)))
+    plan = unrolled(topics.with_matches(application.plan, there))
+    schedule = Schedule(plan, partition_counts(plan, topics.outside(plan, there)), mirrored(plan))
     settings = client_settings(prefixed(application))
     logged = application.exactly_once
     return Conveyed(schedule, application.execution, there, settings, logged, uuid.uuid4().hex)

@@ -72,7 +72,7 @@ def changelogs(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
     for group in schedule.groups:
         count = max((schedule.counts[topic] for topic in schedule.reads[group]), default=0)
         for spec in stores_of(plan, group):
-            if spec.logged and spec.changelog is None:
+            if spec.has_changelog:
                 found[plan.changelog(spec)] = (count, changelog_settings(spec))
     return found
 
