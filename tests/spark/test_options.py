@@ -103,7 +103,7 @@ def test_the_group_of_progress_has_a_name_of_the_users() -> None:
 
 
 def test_the_formats_are_those_of_the_serdes() -> None:
-    assert typed_options.FORMATS == formats.FORMATS
+    assert (*formats.FORMATS, typed_options.VARIANT) == typed_options.FORMATS
 
 
 def test_every_option_has_a_meaning() -> None:
