@@ -13,7 +13,8 @@ from typing import Any
 
 from moldau.broker import share_groups
 from moldau.broker.api import api
-from moldau.machines.share import existing
+from moldau.machines.replaying import existing
+from moldau.machines.share import ShareGroup
 from moldau.machines.share_topics import NO_OFFSET
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -58,7 +59,7 @@ def asked_topics(node: Any, asked: Any) -> list[Any]:
 
 
 def all_partitions(node: Any, group_id: str) -> Asked:
-    group = existing(node.groups.of(group_id)[1], group_id)
+    group = existing(node.groups.of(group_id)[1], group_id, ShareGroup)
     known = group.known_states().initialized if group else {}
     return {topic: sorted(found.partitions) for topic, found in known.items() if topic in node.cluster.topics_by_id}
 
