@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 SHUFFLE = "spark.sql.shuffle.partitions"
+REGISTERING = threading.Lock()  # of two threads that register a data source at once, Spark refuses one
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def definition(application: Application, spark: SparkSession) -> DataStreamWrite
     options = source_options(application, conveyed, places)
     begin = beginning(application, conveyed, client, lost, options)
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
-    spark.dataSource.register(ConveyorDataSource)
+    with REGISTERING:
+        spark.dataSource.register(ConveyorDataSource)
     frame = spark.readStream.format(FORMAT).options(**options).load()
     frame = laid_out(frame, conveyed, places)
     writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(application.id)
