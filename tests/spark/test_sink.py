@@ -35,7 +35,7 @@ def start(frame: DataFrame, cluster: Cluster, topic: str, checkpoint: str, **opt
 
 def finish(query: Any) -> None:
     try:
-        assert query.awaitTermination(90), "the query does not come to its end"
+        assert query.awaitTermination(200), "the query does not come to its end"
     finally:
         query.stop()
 
