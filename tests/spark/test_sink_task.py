@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -173,6 +175,26 @@ def test_a_marker_outlives_the_transactional_id(query: Query, client: Client) ->
     other = Query(query.bootstrap, query.topic, query.id, query.options)
     other.whole(0, [["a"]])
     assert committed(client, query.topic) == Counter("a")
+
+
+def test_a_first_batch_that_is_replayed_begins_where_it_began(cluster: Cluster, client: Client, tmp_path: Path) -> None:
+    """Spark asks the source again where it begins, when the driver died between a decision and its own commit."""
+    checkpoints = [tmp_path / "first", tmp_path / "second"]
+    for end, folder in enumerate(checkpoints, 1):
+        (folder / "offsets").mkdir(parents=True)
+        (folder / "offsets" / "0").write_text(f'v1\n{{}}\n{{"in":{{"0":{end}}}}}')
+    query = new_query(cluster, application_id=f"app-{next(names)}", checkpointLocation=str(checkpoints[0]))
+    query.whole(0, [["a"]])
+    assert resumed(client, TOPIC, query.application) is None  # as the options say, again
+    query.whole(0, [["a"]])
+    shutil.rmtree(checkpoints[0])
+    assert resumed(client, TOPIC, query.application) == {"in": {"0": 1}}
+    new = Query(query.bootstrap, query.topic, "another", query.options | {"checkpointLocation": str(checkpoints[1])})
+    for _ in range(2):
+        new.whole(0, [["b"]])
+        assert resumed(client, TOPIC, query.application) == {"in": {"0": 1}}
+    new.whole(1, [["c"]])
+    assert committed(client, query.topic) == Counter("abc")
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

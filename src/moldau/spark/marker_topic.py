@@ -38,6 +38,7 @@ from moldau.spark.markers import (
     torn,
     transactional_id,
 )
+from moldau.spark.offset_log import end_offsets
 
 SETTINGS = {
     "cleanup.policy": "compact",
@@ -217,12 +218,27 @@ def everyone(client: Client, topic: str) -> dict[str, Decision]:
 
 
 def resumed(client: Client, topic: str, application: str) -> dict[str, Any] | None:
-    """For a source without a checkpoint: the offsets from which the application goes on; None if it is a new one."""
+    """For a source that is asked where it begins: the offsets from which the application goes on; None if it is a new
+    one, and begins by its options. Spark asks without a checkpoint, and again when it replays the first batch of one.
+    """
     if not is_there(client, topic):
         return None
     ledger = Ledger(client, topic, application)
     ledger.catch_up()
-    return None if ledger.decision is None else json.loads(ledger.hand_on())
+    decision = ledger.decision
+    if decision is None:
+        return None
+    found = decision.began if is_first(decision) else ledger.hand_on()
+    return None if found is None else json.loads(found)
+
+
+def is_first(decision: Decision) -> bool:
+    """Whether it is of the first batch of a checkpoint that is still there. A query of another checkpoint that takes
+    this for its own is refused by the sink.
+    """
+    if decision.batch or decision.released or not decision.offsets:
+        return False
+    return end_offsets(decision.checkpoint, 0) == decision.offsets
 
 
 def end_all(

@@ -61,6 +61,7 @@ class Decision:
     offsets: tuple[str | None, ...] = ()  # where each source of the query has got to, as the offset log has it
     checkpoint: str | None = None
     released: bool = False
+    began: str | None = None  # of a first batch: where a query began that took the application over
 
     @property
     def tasks(self) -> int:
@@ -167,6 +168,7 @@ class Book:
             tuple(row["offsets"]),
             row["checkpoint"],
             row["released"],
+            row.get("began"),
         )
         if _follows(found, self.decisions.get(application)):
             self.decisions[application] = found
@@ -232,6 +234,15 @@ def decided(decision: Decision | None, application: str, query: str, batch: int)
             f"is: remove the checkpoint and run `moldau spark resume {application}`"
         )
     return decision if decision.batch == batch else None
+
+
+def beginning(known: Decision | None, query: str, batch: int) -> str | None:
+    """Where a query began that took an application over: to be kept with its first batch, which Spark may replay from
+    there.
+    """
+    if batch or known is None:
+        return None
+    return known.began if known.query == query else next(iter(known.offsets), None)
 
 
 def handed_on(application: str, decision: Decision) -> str:

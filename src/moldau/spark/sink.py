@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from moldau.client import ClientError, Error, Transaction
 from moldau.spark.marker_topic import abort_left, end_all
-from moldau.spark.markers import Content, Decision, Marker, Refused, decided, other_rows, other_tasks
+from moldau.spark.markers import Content, Decision, Marker, Refused, beginning, decided, other_rows, other_tasks
 from moldau.spark.offset_log import end_offsets
 from moldau.spark.options import OptionError
 from moldau.spark.sink_columns import check_schema
@@ -119,7 +119,8 @@ def commit(options: SinkOptions, done: Sequence[Outcome]) -> None:
     decided(ledger.decision, place.application, place.query, place.batch)  # or refuse
     rows = tuple(_row(open_ones.get(task)) for task in range(len(done)))
     offsets = end_offsets(options.checkpoint, place.batch)
-    decision = Decision(place.query, place.batch, rows, offsets, options.checkpoint)
+    began = beginning(ledger.decision, place.query, place.batch)
+    decision = Decision(place.query, place.batch, rows, offsets, options.checkpoint, began=began)
     ledger.decide(decision)
     lost = end_all(client, open_ones.values(), commit=True)
     if lost and ledger.settle(decision):
