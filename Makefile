@@ -5,7 +5,7 @@ SEED ?=
 # Without compiled modules every start of a broker would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test bench conformance judge simulate crash chaos-spark lint docs clean
+.PHONY: help setup up test bench conformance judge simulate crash chaos-spark chaos-streams lint docs clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ crash: setup    ## kill -9 under load, a hundred times
 chaos-spark: setup  ## kill -9 under the Spark sink: its tasks and drivers alone, then a whole query
 	$(PY) -m tests.spark.chaos_tasks --page docs/spark-chaos.md
 	$(PY) -m tests.spark.chaos --page docs/spark-chaos.md
+
+chaos-streams: setup  ## kill -9 under a streams application: workers, driver, checkpoint, broker
+	$(PY) -m tests.spark.chaos_streams --page docs/streams-chaos.md
 
 bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks*.md
 	$(PY) -m benchmarks.serdes

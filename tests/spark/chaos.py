@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,8 @@ from moldau.testing import Broker, broker
 PARTITIONS = 4
 ROWS = 400  # of a batch, at most
 RATE = 100  # records a second
+KEYS = 97
+FIRST_MS = time.time_ns() // 1_000_000_000 * 1000  # young enough for retention
 END_S = 600.0
 PATIENCE_S = 300.0
 CALM = 0.5  # how many kills wait for the query to work again; the others meet one that recovers
@@ -72,11 +74,13 @@ def kill(pid: int) -> None:
 
 
 class Feed:
-    """Writes numbers to a topic until it is told to stop; all that it has written is acknowledged then."""
+    """Writes numbers, each to every topic, until it is told to stop; all that it has written is acknowledged then. The
+    time of a record is its number, in milliseconds after FIRST_MS.
+    """
 
-    def __init__(self, bootstrap: str, topic: str, rate: int = RATE) -> None:
+    def __init__(self, bootstrap: str, *topics: str, rate: int = RATE) -> None:
         self.count = 0
-        self._topic, self._rate = topic, rate
+        self._topics, self._rate = topics, rate
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -93,7 +97,9 @@ class Feed:
     def _run(self) -> None:
         while not self._stop.wait(0.05):
             for _ in range(max(1, self._rate // 20)):
-                self._producer.produce(self._topic, key=str(self.count % 97), value=str(self.count))
+                key, value, timestamp = str(self.count % KEYS), str(self.count), FIRST_MS + self.count
+                for topic in self._topics:
+                    self._producer.produce(topic, key=key, value=value, timestamp=timestamp)
                 self.count += 1
             self._producer.poll(0)
 
@@ -143,8 +149,8 @@ class Reader:
 class Driver:
     """The process of the query, started again whenever it is killed."""
 
-    def __init__(self, bootstrap: str, folder: str) -> None:
-        self._command = [sys.executable, "-m", "tests.spark.chaos_driver", bootstrap, "in", "out", folder, str(ROWS)]
+    def __init__(self, folder: str, *command: str) -> None:
+        self._command = [sys.executable, "-m", *command]
         self._log = Path(folder) / "driver.log"
         self.start()
 
@@ -161,11 +167,12 @@ class Driver:
     def tail(self) -> str:
         return self._log.read_text(errors="replace")[-6000:]
 
-    def restart(self) -> None:
+    def restart(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Kill everything of it, Java first."""
         for pid in [*children(self.process.pid), self.process.pid]:
             kill(pid)
         self.process.wait()
+        meanwhile()
         self.start()
 
     def stop(self) -> int:
@@ -189,6 +196,7 @@ class Campaign:
     broker: Broker | None  # None: a broker that is not ours to kill
     driver: Driver
     watcher: Consumer
+    lose: Callable[[], None] = lambda: None  # takes the checkpoint away
     done: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> None:
@@ -220,6 +228,8 @@ class Campaign:
     def strike(self, kind: str, chance: random.Random) -> None:
         if kind == "driver":
             self.driver.restart()
+        elif kind == "driver and checkpoint":
+            self.driver.restart(self.lose)
         elif kind == "broker":
             assert self.broker is not None
             self.broker.kill()
@@ -283,18 +293,17 @@ def target(bootstrap: str | None) -> Iterator[tuple[Broker | None, str]]:
         yield started, started.bootstrap_servers
 
 
-def make_topics(bootstrap: str) -> None:
+def make_topics(bootstrap: str, *names: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("in", "out")])
+    made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
     for future in made.values():
         future.result(30)
 
 
-def chosen(kills: int, chance: random.Random, ours: bool) -> list[str]:
-    """What is killed, one after the other; a broker only if it is ours."""
-    weights = {name: weight for name, weight in WEIGHTS.items() if ours or name != "broker"}
+def chosen(kills: int, chance: random.Random, weights: Mapping[str, int]) -> list[str]:
+    """What is killed, one after the other."""
     return chance.choices(list(weights), list(weights.values()), k=kills)
 
 
@@ -305,8 +314,9 @@ def campaign(
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         ours, servers = stack.enter_context(target(bootstrap))
-        make_topics(servers)
-        feed, driver = Feed(servers, "in", rate), Driver(servers, folder)
+        make_topics(servers, "in", "out")
+        feed = Feed(servers, "in", rate=rate)
+        driver = Driver(folder, "tests.spark.chaos_driver", servers, "in", "out", folder, str(ROWS))
         stack.callback(driver.stop)
         watcher = Consumer({"bootstrap.servers": servers, "group.id": "watcher", "log_level": 0})
         stack.callback(watcher.close)
@@ -343,10 +353,11 @@ def main() -> int:
     parser.add_argument("--bootstrap", help="another broker, which is not killed")
     parser.add_argument("--page", type=Path, help="where the table goes")
     given = parser.parse_args()
+    weights = {name: weight for name, weight in WEIGHTS.items() if given.bootstrap is None or name != "broker"}
     rows: list[Result] = []
     for number in range(given.rounds):
         seed = given.seed + number
-        kinds = chosen(given.kills // given.rounds, random.Random(seed), given.bootstrap is None)
+        kinds = chosen(given.kills // given.rounds, random.Random(seed), weights)
         rows.append(campaign(seed, kinds, given.bootstrap))
         print(table(rows), flush=True)
         if not rows[-1].passed:
