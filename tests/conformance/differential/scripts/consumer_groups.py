@@ -51,7 +51,8 @@ def ready(*groups: str) -> Iterable[Case]:
     yield Case("who coordinates", "FindCoordinator", 4, {"coordinator_keys": list(groups)})
     yield describe("before anything", *groups, versions=1)
     row = ("consumer.assignment.interval.ms", 0, "0")
-    yield Case("no pause", "IncrementalAlterConfigs", 1, {"resources": [(GROUP, group, [row]) for group in groups]})
+    changes = [(GROUP, group, [row]) for group in groups]
+    yield Case("no pause", "IncrementalAlterConfigs", 1, {"resources": changes}, settle_s=1.0)
 
 
 SHARING = [

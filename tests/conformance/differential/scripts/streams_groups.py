@@ -42,9 +42,9 @@ def describe(name: str, *groups: str, operations: bool = True) -> Case:
     return Case(name, "StreamsGroupDescribe", 0, (list(groups), operations))
 
 
-def setting(name: str, key: str, value: str) -> Case:
+def setting(name: str, key: str, value: str, settle_s: float = 0.0) -> Case:
     body = {"resources": [(GROUP_CONFIG, GROUP, [(f"streams.{key}", 0, value)])]}
-    return Case(name, "IncrementalAlterConfigs", 1, body)
+    return Case(name, "IncrementalAlterConfigs", 1, body, settle_s=settle_s)
 
 
 def commit(name: str, member: str, epoch: int, versions: Any = 9, topic: str = LINES) -> Case:
@@ -132,7 +132,7 @@ def two_members() -> list[Case]:
         beat("the other gets it", 5, member="m2", **NO_TASKS),
         commit("commit in the epoch before", "m1", 4),
         beat("who serves what", 5, endpoint_information_epoch=-1, **owns(first)),
-        setting("standbys", "num.standby.replicas", "1"),
+        setting("standbys", "num.standby.replicas", "1", settle_s=2.0),
         beat("standbys of the first", 5, **owns(first)),
         beat("standbys of the second", 5, member="m2", **owns(second)),
         describe("with standbys", GROUP),
