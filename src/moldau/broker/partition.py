@@ -64,7 +64,7 @@ class Partition:
     def synced(self) -> None:
         """The log was synced: readers may see what waited for it, unless more came meanwhile that must wait."""
         placement, log = self.placement, self.log
-        if placement.leader == self.node_id and len(placement.isr) == 1:
+        if placement.leader == self.node_id and len(placement.isr) == 1 and log.offline is None:
             log.advance_high_watermark(log.recovery_point if self.must_sync() else log.end_offset)
 
     def must_sync(self) -> bool:
