@@ -5,7 +5,7 @@ SEED ?=
 # Without compiled modules every start of a broker would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test bench conformance judge simulate crash chaos-spark chaos-streams lint docs clean
+.PHONY: help setup up test bench conformance judge simulate fuzz crash chaos-spark chaos-streams lint docs clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ judge: setup    ## Kafka Streams and ours on the same random input; writes docs/
 
 simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate SEED=n
 	$(PY) -m tests.simulation $(SEED)
+
+fuzz: setup     ## the tests with drawn examples, with examples that were never drawn before
+	$(PY) -m pytest -n 2 --hypothesis-profile new $$(grep -rlE '^from hypothesis' tests --include='test_*.py' --exclude-dir=spark)
 
 crash: setup    ## kill -9 under load, a hundred times
 	$(PY) -m tests.crash

@@ -1,3 +1,14 @@
-"""The tests' own plugins."""
+"""The tests' own plugins, and how hypothesis runs in them.
+
+`make test` draws the same examples every time and on every machine, so that what is green stays green; `make fuzz`
+draws new ones. Neither has a deadline: a slow machine is no fault.
+"""
+
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.needs"]
+
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, database=None, **UNTIMED)
+settings.register_profile("new", print_blob=True, **UNTIMED)
+settings.load_profile("same")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.machines.assignors import Assignment, Subscriber, ranges, uniform
+from moldau.machines.assignors import Assignment, Pool, Subscriber, ranges, uniform
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 
@@ -71,6 +71,12 @@ def test_uniform_takes_from_who_reads_more_topics() -> None:
     both, one = frozenset(TOPICS[:2]), frozenset(TOPICS[:1])
     before = uniform(members([both]), {TOPICS[0]: 4, TOPICS[1]: 4})
     assert sizes(uniform(members([both, one], before), {TOPICS[0]: 4, TOPICS[1]: 4})) == [4, 4]
+
+
+def test_uniform_passes_over_a_topic_that_a_member_has_given_away_whole() -> None:
+    a, b = TOPICS[:2]
+    pool = Pool([0], held={0: {a: frozenset({0, 1}), b: frozenset()}})
+    assert [*pool.take(0, 1), *pool.take(0, 1)] == [(a, 1), (a, 0)]
 
 
 def test_uniform_leaves_out_topics_that_are_gone() -> None:

@@ -54,7 +54,7 @@ class Pool:
     def take(self, number: int, count: int) -> Iterator[Slot]:
         """A member loses partitions: the last ones of the last topic."""
         mine = self.held[number]
-        for topic in reversed(list(mine)):
+        for topic in [topic for topic in reversed(mine) if mine[topic]]:
             going = sorted(mine[topic])[-count:] if count > 1 else [max(mine[topic])]
             mine[topic] = mine[topic].difference(going)
             count -= len(going)
