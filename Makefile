@@ -23,8 +23,8 @@ up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082
 
 test: setup     ## lint, then all tests
 	$(MAKE) --no-print-directory lint
-	$(PY) -m pytest -n 2 --dist worksteal --ignore=tests/spark  # neighbours share what their module starts
-	$(PY) -m pytest tests/spark  # by themselves: one Spark a run, and it takes both cores
+	$(PY) -m pytest -n 2 --dist worksteal --ignore=tests/spark --durations 15  # neighbours share what their module starts
+	$(PY) -m pytest tests/spark --durations 15  # by themselves: one Spark a run, and it takes both cores
 
 lint: setup     ## ruff and pyright
 	$(PY) -m ruff check .
