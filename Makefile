@@ -23,7 +23,7 @@ up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082
 
 test: setup     ## lint, then all tests
 	$(MAKE) --no-print-directory lint
-	$(PY) -m pytest -n 2 --dist worksteal --ignore=tests/spark --durations 15  # neighbours share what their module starts
+	$(PY) -m pytest -n 3 --dist worksteal --ignore=tests/spark --durations 15  # they wait as much as they compute
 	$(PY) -m pytest tests/spark --durations 15  # by themselves: one Spark a run, and it takes both cores
 
 lint: setup     ## ruff and pyright

@@ -55,11 +55,16 @@ def test_a_reset_takes_state_and_changelogs_and_leaves_the_rest(moldau: Moldau, 
     names = ["app-counts-changelog", "app-other", "application-counts-changelog"]
     new = [m.CreateTopicsRequest_CreatableTopic(name, 1, 1) for name in names]
     check(client.send(m.CreateTopicsRequest(new, timeout_ms=10_000), to=CONTROLLER))
-    moldau("streams", "reset", "app", "--state-dir", str(tmp_path), "--yes")
+    moldau("streams", "reset", "app", "--state-dir", f"file://{tmp_path}", "--yes")
     assert not home.exists()
     left = client.refresh(None).topics.keys() & set(names)
     assert left == {"app-other", "application-counts-changelog"}
     client.close()
+
+
+def test_a_reset_says_that_state_elsewhere_is_to_be_removed_there(moldau: Moldau) -> None:
+    done = moldau.run("streams", "reset", "app", "--state-dir", "hdfs://names/state", "--yes")
+    assert "Remove hdfs://names/state/app" in done.err + done.out
 
 
 STORES = """

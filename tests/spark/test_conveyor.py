@@ -13,6 +13,7 @@ from moldau.client import Record
 from moldau.operators.context import TopologyError
 from moldau.plan.conveyor.background import Background
 from moldau.plan.conveyor.beginning import has_lost_its_checkpoint
+from moldau.plan.conveyor.folder import Folder
 from moldau.plan.conveyor.start import Application, definition, scheduled
 from moldau.streams import Context, JoinWindows, Long, StreamsBuilder, String, TopologyTestDriver
 from moldau.streams import Record as StreamRecord
@@ -66,7 +67,7 @@ class Running:
         return topology(*(self.topics[name] for name in ("left", "right", "out")))
 
     def application(self, **settings: Any) -> Application:
-        own = {"bootstrap.servers": self.cluster.servers, "state.dir": str(self.home), **settings}
+        own = {"bootstrap.servers": self.cluster.servers, "state.dir": f"file://{self.home}", **settings}
         return application(self.builder().build(), own)
 
     @property
@@ -102,7 +103,7 @@ def test_an_application_does_as_the_driver_does_through_restarts_and_the_loss_of
     running: Running,
 ) -> None:
     """Nothing is written twice: not by the first batch, replayed as if its driver had died, nor after the loss."""
-    checkpoint = Path(running.application().checkpoint)
+    checkpoint = running.home / running.application().id / "checkpoint"
     running.put(INPUTS[:3])
     running.drain()
     for done in (checkpoint / "commits").iterdir():
@@ -112,7 +113,8 @@ def test_an_application_does_as_the_driver_does_through_restarts_and_the_loss_of
     shutil.rmtree(checkpoint)
     made = running.application()
     with pytest.raises(TopologyError, match=f"changelog is gone.*moldau streams reset {made.id}"):
-        has_lost_its_checkpoint(made, scheduled(made, running.counts), running.cluster.client, running.counts)
+        folder = Folder(running.spark, made.home)
+        has_lost_its_checkpoint(folder, made, scheduled(made, running.counts), running.cluster.client, running.counts)
     running.put(INPUTS[5:])
     running.drain()
     expected = running.by_the_driver(INPUTS)

@@ -113,11 +113,7 @@ def reset(
     from moldau.spark.marker_topic import Ledger, is_there
 
     session.confirm(f"Forget the state of {application}, and where it was in its topics?", sure)
-    home = os.path.join(state_dir, application)
-    if os.path.exists(os.path.join(home, FROZEN)):
-        shutil.rmtree(home)
-    else:
-        session.tell(f"There is no state of {application} in {os.path.abspath(state_dir)}.")
+    session.tell(forget_state(state_dir, application))
     own = [
         topic.name
         for topic in topics.listed(session.client)
@@ -132,6 +128,20 @@ def reset(
             ledger.catch_up()
             ledger.forget()
     session.done(f"{application} begins anew at its next start.", application=application, deleted=own)
+
+
+def forget_state(state_dir: str, application: str) -> str:
+    """Remove the folder of an application, if it is on this machine; what is to be said about it."""
+    from urllib.parse import urlsplit
+
+    place = urlsplit(state_dir)
+    if place.scheme not in ("", "file"):
+        return f"Remove {state_dir.rstrip('/')}/{application} by the tools of its storage before the next start."
+    home = os.path.join(place.path, application)
+    if not os.path.exists(os.path.join(home, FROZEN)):
+        return f"There is no state of {application} in {os.path.abspath(place.path)}."
+    shutil.rmtree(home)
+    return f"The state of {application} in {os.path.abspath(place.path)} is gone."
 
 
 def builder_of(file: str) -> StreamsBuilder:

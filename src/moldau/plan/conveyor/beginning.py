@@ -8,8 +8,6 @@ on there: its stores are restored from their changelogs, by rows of the first ba
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +26,19 @@ from ..passing import passing_groups
 from ..restoring import log_of
 from ..shards import Conveyed
 from .datasource import source_of
+from .folder import Folder
 
 if TYPE_CHECKING:
     from .start import Application
 
-OFFSETS = "offsets"  # of a checkpoint: what each batch reads
-
 
 def has_lost_its_checkpoint(
-    application: Application, conveyed: Conveyed, client: Client, there: Collection[str]
+    folder: Folder, application: Application, conveyed: Conveyed, client: Client, there: Collection[str]
 ) -> bool:
     """Whether it has run and its checkpoint is gone. `there` are the topics that are there, before any is made.
     TopologyError where its stores cannot be restored: it would go on with stores that have lost what they had.
     """
-    if has_batches(application.checkpoint) or last_decision(client, application) is None:
+    if folder.has_batches() or last_decision(client, application) is None:
         return False
     schedule = conveyed.schedule
     groups = stateful(conveyed)
@@ -57,38 +54,16 @@ def has_lost_its_checkpoint(
 
 
 def beginning(
-    application: Application, conveyed: Conveyed, client: Client, lost: bool, options: dict[str, str]
+    folder: Folder, conveyed: Conveyed, client: Client, lost: bool, options: dict[str, str]
 ) -> dict[str, Any] | None:
     """The first position; None for a checkpoint that was made before this was written down. `lost`: its checkpoint."""
-    path = os.path.join(application.home, BEGIN)
-    if has_batches(application.checkpoint):
-        return read(path)
+    if folder.has_batches():
+        return folder.read(BEGIN)
     found = source_of(options).initialOffset()  # takes the application over, if it ran
     if lost and stateful(conveyed):
         found[RESTORE] = restored_up_to(conveyed.schedule, client, Position.of_json(found))
-    write(path, found)
+    folder.write(BEGIN, found)
     return found
-
-
-def has_batches(checkpoint: str) -> bool:
-    folder = os.path.join(checkpoint, OFFSETS)
-    return os.path.isdir(folder) and any(name.isdigit() for name in os.listdir(folder))
-
-
-def read(path: str) -> dict[str, Any] | None:
-    if not os.path.exists(path):
-        return None
-    with open(path) as file:
-        return json.load(file)
-
-
-def write(path: str, position: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    with open(f"{path}.new", "w") as file:
-        json.dump(position, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
 
 
 def last_decision(client: Client, application: Application) -> Decision | None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import uuid
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from ..unrolling import mirrored, unrolled
 from . import topics
 from .beginning import beginning, has_lost_its_checkpoint, stateful
 from .datasource import FORMAT, ConveyorDataSource
+from .folder import Folder
 from .rows import COLUMNS, Places
 from .source import BEGIN, GLOBALS, PLACES, TICK
 
@@ -59,11 +59,11 @@ class Application:
 
     @property
     def home(self) -> str:
-        return os.path.join(self.state_dir, self.id)
+        return f"{self.state_dir.rstrip('/')}/{self.id}"
 
     @property
     def checkpoint(self) -> str:
-        return os.path.join(self.home, "checkpoint")
+        return f"{self.home}/checkpoint"
 
 
 def run(application: Application, spark: SparkSession) -> None:
@@ -82,13 +82,14 @@ def definition(application: Application, spark: SparkSession) -> DataStreamWrite
     client = client_for(client_settings(prefixed(application)))
     there = partition_counts_of(client)
     conveyed = scheduled(application, there)
-    lost = has_lost_its_checkpoint(application, conveyed, client, there)
+    folder = Folder(spark, application.home)
+    lost = has_lost_its_checkpoint(folder, application, conveyed, client, there)
     make_topics(conveyed, client, there)
     partitions = int(spark.conf.get(SHUFFLE) or 1)
     places = Places.of(conveyed.schedule, partitions)
-    freeze(application, conveyed.schedule, partitions)
+    freeze(folder, application, conveyed.schedule, partitions)
     options = source_options(application, conveyed, places)
-    begin = beginning(application, conveyed, client, lost, options)
+    begin = beginning(folder, conveyed, client, lost, options)
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
     with REGISTERING:
         spark.dataSource.register(ConveyorDataSource)
@@ -160,21 +161,17 @@ def prefixed(application: Application) -> dict[str, str]:
     return {f"{PREFIX}{name}": text for name, text in application.client.items()}
 
 
-def freeze(application: Application, schedule: Schedule, partitions: int) -> None:
+def freeze(folder: Folder, application: Application, schedule: Schedule, partitions: int) -> None:
     """What the state goes by is written down at the first start, and held against what is there at each later one."""
     now = {
         "format": FORMAT_VERSION,
         "partitions": {topic: schedule.counts[topic] for topic in sorted(schedule.reader)},
         "shuffle partitions": partitions,
     }
-    path = os.path.join(application.home, FROZEN)
-    if not os.path.exists(path):
-        os.makedirs(application.home, exist_ok=True)
-        with open(path, "w") as file:
-            json.dump(now, file, indent=1)
+    before = folder.read(FROZEN)
+    if before is None:
+        folder.write(FROZEN, now)
         return
-    with open(path) as file:
-        before = json.load(file)
     for name in now:
         if before.get(name) != now[name]:
             raise TopologyError(

@@ -1,0 +1,55 @@
+# pyright: basic
+"""The folder of an application, wherever Spark keeps its checkpoint: on this machine, in HDFS, in an object store.
+
+It is seen through Spark's own Hadoop file systems, so that a path means here what it means to the checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OFFSETS = "checkpoint/offsets"  # what each batch reads
+
+
+class Folder:
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        java: Any = spark.sparkContext
+        self._java, self.path = java._jvm, path
+        self._files: Any = self._at("").getFileSystem(java._jsc.hadoopConfiguration())
+
+    def has_batches(self) -> bool:
+        """Whether a batch was ever planned: then Spark goes on by its checkpoint."""
+        offsets = self._at(OFFSETS)
+        return self._files.exists(offsets) and any(
+            status.getPath().getName().isdigit() for status in self._files.listStatus(offsets)
+        )
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        path = self._at(name)
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return json.loads(bytes(stream.readAllBytes()))
+        finally:
+            stream.close()
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        """Whole or not at all."""
+        path, fresh = self._at(name), self._at(f"{name}.new")
+        stream = self._files.create(fresh, True)
+        try:
+            stream.write(json.dumps(content, indent=1).encode())
+            stream.hsync()
+        finally:
+            stream.close()
+        self._files.delete(path, False)
+        if not self._files.rename(fresh, path):
+            raise OSError(f"{fresh} cannot be renamed to {name}: is {self.path} writable?")
+
+    def _at(self, name: str) -> Any:
+        return self._java.org.apache.hadoop.fs.Path(f"{self.path}/{name}" if name else self.path)
