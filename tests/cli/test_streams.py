@@ -64,7 +64,7 @@ def test_a_reset_takes_state_and_changelogs_and_leaves_the_rest(moldau: Moldau, 
 
 def test_a_reset_says_that_state_elsewhere_is_to_be_removed_there(moldau: Moldau) -> None:
     done = moldau.run("streams", "reset", "app", "--state-dir", "hdfs://names/state", "--yes")
-    assert "Remove hdfs://names/state/app" in done.err + done.out
+    assert "remove hdfs://names/state/app" in done.err + done.out
 
 
 STORES = """

@@ -13,7 +13,7 @@ from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
 from moldau.cli.stores import Kind, by_id, of_views, over_http
 from moldau.cli.verbs import Sure, noun, verb
-from moldau.plan.home import FROZEN, STATE_DIR
+from moldau.plan.home import FROZEN, STATE_DIR, local
 
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder
@@ -132,16 +132,14 @@ def reset(
 
 def forget_state(state_dir: str, application: str) -> str:
     """Remove the folder of an application, if it is on this machine; what is to be said about it."""
-    from urllib.parse import urlsplit
-
-    place = urlsplit(state_dir)
-    if place.scheme not in ("", "file"):
-        return f"Remove {state_dir.rstrip('/')}/{application} by the tools of its storage before the next start."
-    home = os.path.join(place.path, application)
-    if not os.path.exists(os.path.join(home, FROZEN)):
-        return f"There is no state of {application} in {os.path.abspath(place.path)}."
+    try:
+        home = local(f"{state_dir.rstrip('/')}/{application}")
+    except ValueError as error:
+        return f"Before its next start {error}."
+    if not (home / FROZEN).exists():
+        return f"There is no state of {application} in {home.parent.absolute()}."
     shutil.rmtree(home)
-    return f"The state of {application} in {os.path.abspath(place.path)} is gone."
+    return f"The state of {application} in {home.parent.absolute()} is gone."
 
 
 def builder_of(file: str) -> StreamsBuilder:

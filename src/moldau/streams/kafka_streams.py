@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from moldau.operators.context import TopologyError
 from moldau.operators.errors import StreamsError
+from moldau.plan.home import local
 from moldau.views import View
 from moldau.views.served import InputPosition, Served
 from moldau.views.view import LOADING_S, Position
@@ -130,7 +131,10 @@ class KafkaStreams:
         """Forgets the state of an application that does not run: what is in `state.dir`."""
         if self._state not in ("CREATED", "NOT_RUNNING", "ERROR"):
             raise TopologyError(f"{self.application_id} is {self._state}: close it before its state is cleaned up")
-        shutil.rmtree(self._application().home, ignore_errors=True)
+        try:
+            shutil.rmtree(local(self._application().home), ignore_errors=True)
+        except ValueError as error:
+            raise TopologyError(str(error)) from None
 
     def store(
         self,
