@@ -18,8 +18,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from moldau.admin.mistakes import Mistake
 from moldau.cli import up_file
-from moldau.cli.mistakes import Mistake
 from moldau.platform import CRASHES, PARTS, Options, Platform, PlatformError, Running, chosen, keep_small
 from moldau.testing import eventually
 

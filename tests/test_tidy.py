@@ -33,15 +33,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": {"settings"},
     "registry": {"settings", "serdes", "client", "http"},
     "rest": {"settings", "serdes", "client", "http"},
-    "console": {
-        "settings",
-        "serdes",
-        "wire",
-        "client",
-        "http",
-        "spark",
-        "cli",
-    },  # of cli: what commands do to a cluster
+    "admin": {"settings", "wire", "client", "serdes"},
+    "records": {"settings", "serdes", "client", "admin", "plan"},  # of plan: murmur2
+    "console": {"settings", "serdes", "wire", "client", "http", "spark", "admin", "records"},
     "spark": {"settings", "serdes", "wire", "client"},
     "operators": {"serdes"},
     "views": {"client", "serdes", "operators", "http"},

@@ -53,16 +53,16 @@ def test_an_option_wins_over_environment_and_profile(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     profiles.save(Profiles("p", {"p": Profile("profile:1", "http://profile", {"a": "1", "b": "2"})}))
     environment = {"MOLDAU_BOOTSTRAP_SERVERS": "env:1", "SCHEMA_REGISTRY_URL": "http://env"}
-    option = opened("option:1", "http://option", None, ["b=3"], environment=environment)
+    option = opened("option:1", "http://option", None, ["b=3"], environment=environment).connection
     assert (option.bootstrap_servers, option.registry_url) == ("option:1", "http://option")
     assert option.settings == {"a": "1", "b": "3"}
-    env = opened(environment=environment)
+    env = opened(environment=environment).connection
     assert (env.bootstrap_servers, env.registry_url) == ("env:1", "http://env")
-    profile = opened(environment={})
+    profile = opened(environment={}).connection
     assert (profile.bootstrap_servers, profile.registry_url) == ("profile:1", "http://profile")
-    assert opened(given=["bootstrap.servers=x:1"], environment={}).bootstrap_servers == "x:1"
+    assert opened(given=["bootstrap.servers=x:1"], environment={}).connection.bootstrap_servers == "x:1"
     os.remove(profiles.path())
-    assert opened(environment={}).bootstrap_servers == "127.0.0.1:9092"
+    assert opened(environment={}).connection.bootstrap_servers == "127.0.0.1:9092"
 
 
 def test_mistakes_get_a_sentence(moldau: Moldau, tmp_path: Path) -> None:

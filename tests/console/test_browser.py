@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from moldau.cli.operations import configs, groups, topics
+from moldau.admin import configs, groups, topics
 from moldau.client import Client, Record, build, produce
 from moldau.serdes.context import Context
 from moldau.serdes.formats import serde

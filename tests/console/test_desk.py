@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.cli.session import Session
+from moldau.admin.connection import Connection
 from moldau.client import ClientError, Error
 from moldau.console.accounts import Account, Sessions, hashed
 from moldau.console.desk import Console, Desk
@@ -19,7 +19,7 @@ ADA, BOB = Account("ada", hashed("correct horse")), Account("bob", hashed("batte
 
 @pytest.fixture
 def console() -> Iterator[Console]:
-    made = Console(Session("127.0.0.1:1"), sessions=Sessions({"ada": ADA, "bob": BOB}))
+    made = Console(Connection("127.0.0.1:1"), sessions=Sessions({"ada": ADA, "bob": BOB}))
     yield made
     made.close()
 
@@ -46,7 +46,7 @@ def test_who_may_only_look_is_refused(console: Console) -> None:
 
 
 def test_a_console_that_is_read_only_refuses_everybody() -> None:
-    console = Console(Session("127.0.0.1:1"), read_only=True)
+    console = Console(Connection("127.0.0.1:1"), read_only=True)
     with pytest.raises(Refused, match="read-only"):
         act(Desk(console))
     assert asyncio.run(Desk(console).ask(lambda: "seen")) == "seen"

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.mistakes import misused
-from moldau.cli.operations import acls
+from moldau.admin import acls
+from moldau.admin.mistakes import misused
 from moldau.cli.session import Session
 from moldau.cli.verbs import Sure, noun, verb
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from moldau.cli.mistakes import NO
-from moldau.cli.operations import clusters, configs, groups, log_dirs, topics
+from moldau.admin import clusters, configs, groups, log_dirs, topics
+from moldau.admin.mistakes import NO
 from moldau.cli.output import Column, size, time_of
 from moldau.cli.session import Session
 from moldau.cli.verbs import noun, verb

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from moldau.cli.mistakes import misused
-from moldau.cli.operations import configs
+from moldau.admin import configs
+from moldau.admin.mistakes import misused
 from moldau.cli.session import Session, pairs
 from moldau.cli.verbs import noun, verb
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.mistakes import MISUSED, Mistake
+from moldau.admin.mistakes import MISUSED, Mistake
 from moldau.cli.services import Overrides, StopWithStdin, run_service
 from moldau.cli.verbs import REGISTRY, Bootstrap, Given, Profile, epilog
 
@@ -85,7 +85,7 @@ def cli(
         raise typer.Exit(error.code) from None
     where = listen or (LISTEN if port is None else f"{HOST}:{port}")
     options = Options(where, read_only, users, tuple(allow_host or ()), tuple(overrides or ()))
-    run_service("console", lambda: serve(session, options, stop_with_stdin=stop_with_stdin))
+    run_service("console", lambda: serve(session.connection, options, stop_with_stdin=stop_with_stdin))
 
 
 def _add(name: str, users: Path | None, read_only: bool) -> None:

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.mistakes import INTERRUPTED, misused
-from moldau.cli.operations import TopicPartition, topics
-from moldau.cli.records import positions, template
-from moldau.cli.records.formats import Raw, Wanted, codec, part
-from moldau.cli.records.options import (
+from moldau.admin import TopicPartition, topics
+from moldau.admin.mistakes import INTERRUPTED, misused
+from moldau.cli.printing import Printer
+from moldau.cli.record_options import (
     Count,
     Delimiter,
     KeyDelimiter,
@@ -25,10 +24,11 @@ from moldau.cli.records.options import (
     ValueMessage,
     ValueSchema,
 )
-from moldau.cli.records.printing import Printer
-from moldau.cli.records.reading import Chunk, Reader
 from moldau.cli.session import Session
 from moldau.cli.verbs import Topics, command, epilog
+from moldau.records import positions, template
+from moldau.records.formats import Raw, Wanted, codec, part
+from moldau.records.reading import Chunk, Reader
 
 EXAMPLES = (
     "moldau consume orders  (from the beginning, and then what comes)",
@@ -86,8 +86,8 @@ def consume(
     as_json = as_json or "json" in (start or ())
     span = positions.parse([*words, *(["end"] if tail else [])])
     printer = Printer(
-        codec(Wanted(key_format, key_schema), session.connect_registry, writing=False),
-        codec(Wanted(value_format, value_schema, value_message), session.connect_registry, writing=False),
+        codec(Wanted(key_format, key_schema), session.connection.connect_registry, writing=False),
+        codec(Wanted(value_format, value_schema, value_message), session.connection.connect_registry, writing=False),
         skip_bad,
         b"NULL" if null else b"",
     )
@@ -149,7 +149,7 @@ def _grouped(
     count: int | None,
     level: str,
 ) -> Iterator[list[Chunk]]:
-    from moldau.cli.records.grouped import chunks
+    from moldau.records.grouped import chunks
 
     topics.described(session.client, names)
     first = {
@@ -158,7 +158,7 @@ def _grouped(
         "auto.offset.reset": "latest" if span.word == positions.END else "earliest",
         "isolation.level": level,
     }
-    settings = {**first, **session.kafka_settings}
+    settings = {**first, **session.connection.kafka_settings}
     return chunks(settings, names, to_end=exit_at_end, most=count, tell=session.tell)
 
 

@@ -18,9 +18,9 @@ import httpx
 import typer
 
 from moldau import __version__
+from moldau.admin import clusters
+from moldau.admin.mistakes import NO, Mistake
 from moldau.cli import ports, runs
-from moldau.cli.mistakes import NO, Mistake
-from moldau.cli.operations import clusters
 from moldau.cli.output import Output, size
 from moldau.cli.session import Session
 from moldau.cli.status import answers
@@ -67,7 +67,7 @@ def doctor(
         _files,
         _ports,
         lambda: _cluster(session),
-        lambda: _http("registry", session.registry_url, "/subjects?limit=1", "moldau registry"),
+        lambda: _http("registry", session.connection.registry_url, "/subjects?limit=1", "moldau registry"),
         lambda: _http("rest", rest, "/v3/clusters", "moldau rest"),
     )
     rows = [finding for check in checks for finding in check()]
@@ -183,7 +183,7 @@ def _ports() -> Iterator[Finding]:
 
 
 def _cluster(session: Session) -> Iterator[Finding]:
-    where = session.bootstrap_servers + (f" (profile {session.profile})" if session.profile else "")
+    where = session.connection.bootstrap_servers + (f" (profile {session.profile})" if session.profile else "")
     began = time.monotonic()
     try:
         state = clusters.described(session.client)

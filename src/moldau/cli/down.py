@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from moldau.admin.mistakes import Mistake
 from moldau.cli import runs
-from moldau.cli.mistakes import Mistake
 from moldau.cli.session import Session
 from moldau.cli.status import NEITHER
 from moldau.cli.verbs import command, epilog

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from moldau.cli.mistakes import Mistake, misused
-from moldau.cli.operations import TopicPartition, groups, resets, topics
+from moldau.admin import TopicPartition, groups, resets, topics
+from moldau.admin.mistakes import Mistake, misused
 from moldau.cli.output import Column
 from moldau.cli.session import Session
 from moldau.cli.verbs import Group, Sure, complete_groups, complete_topics, noun, verb

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from moldau.admin.mistakes import NO, Mistake, misused
 from moldau.cli import segments
-from moldau.cli.mistakes import NO, Mistake, misused
 from moldau.cli.output import Column, Output, progress, size, time_of
-from moldau.cli.records.envelope import text_or_base64
 from moldau.cli.session import Session
 from moldau.cli.verbs import noun, verb
+from moldau.records.envelope import text_or_base64
 from moldau.wire.compression import Compression
 from moldau.wire.errors import WireError
 from moldau.wire.records import Batch, ControlType, Record, control_type, records

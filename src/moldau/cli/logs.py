@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from moldau.admin.mistakes import INTERRUPTED, Mistake
 from moldau.cli import runs
-from moldau.cli.mistakes import INTERRUPTED, Mistake
 from moldau.cli.session import Session
 from moldau.cli.verbs import command, epilog
 from moldau.platform import DATA_DIR, LOGS, PARTS

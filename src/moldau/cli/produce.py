@@ -10,11 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from moldau.cli.mistakes import INTERRUPTED, misused
-from moldau.cli.operations import configs, topics
-from moldau.cli.records import lines
-from moldau.cli.records.formats import Wanted, codec
-from moldau.cli.records.options import (
+from moldau.admin import configs, topics
+from moldau.admin.mistakes import INTERRUPTED, misused
+from moldau.cli.record_options import (
     Count,
     Delimiter,
     Files,
@@ -29,12 +27,14 @@ from moldau.cli.records.options import (
     ValueMessage,
     ValueSchema,
 )
-from moldau.cli.records.partitioners import PARTITIONERS
-from moldau.cli.records.template import delimiter as delimiter_of
-from moldau.cli.records.writing import BATCH_BYTES, Writer
 from moldau.cli.session import Session
 from moldau.cli.verbs import Topic, command, epilog
 from moldau.client import Client, ClientError
+from moldau.records import lines
+from moldau.records.formats import Wanted, codec
+from moldau.records.partitioners import PARTITIONERS
+from moldau.records.template import delimiter as delimiter_of
+from moldau.records.writing import BATCH_BYTES, Writer
 from moldau.wire.compression import Compression
 
 EXAMPLES = (
@@ -129,7 +129,7 @@ cli = command(produce, without=("output",))
 
 
 def _codec(session: Session, wanted: Wanted) -> Any:
-    return codec(wanted, session.connect_registry, writing=True)
+    return codec(wanted, session.connection.connect_registry, writing=True)
 
 
 def _run(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]], quiet: bool) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from moldau.admin.mistakes import misused
 from moldau.cli import profiles
-from moldau.cli.mistakes import misused
 from moldau.cli.session import Session, pairs
 from moldau.cli.verbs import Sure, complete_profiles, noun, verb
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 
 LARGEST = 1 << 20
 SECRET = re.compile(r"password|secret|\.key\.pem|basic\.auth\.user\.info", re.IGNORECASE)

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from moldau.cli.mistakes import misused
-from moldau.cli.operations import quotas
+from moldau.admin import quotas
+from moldau.admin.mistakes import misused
 from moldau.cli.session import Session, pairs
 from moldau.cli.verbs import noun, verb
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 
 WAIT_S = 60.0
 LOOK_EVERY_S = 0.05

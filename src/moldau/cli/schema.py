@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from moldau.cli.mistakes import NO, Mistake
-from moldau.cli.operations.subjects import ask, pretty, quoted
+from moldau.admin.mistakes import NO, Mistake
+from moldau.admin.subjects import ask, pretty, quoted
 from moldau.cli.output import Output
 from moldau.cli.session import Session
 from moldau.cli.verbs import Sure, noun, verb
@@ -330,4 +330,4 @@ def _reference(text: str) -> dict[str, Any]:
 
 def _ask(session: Session, user: str | None, method: str, path: str, body: Any = None) -> Any:
     """The registry's answer; what it refuses, or that it is not there, is a sentence."""
-    return ask(session, method, path, body, user)
+    return ask(session.connection, method, path, body, user)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_SIZE, Batch, records
 

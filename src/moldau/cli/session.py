@@ -9,75 +9,30 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from moldau.admin.connection import BOOTSTRAP, REGISTRY, REGISTRY_PREFIX, Connection
+from moldau.admin.mistakes import misused
 from moldau.cli import profiles
-from moldau.cli.mistakes import misused
 from moldau.cli.output import Columns, Output, write
 from moldau.client import Client
 from moldau.settings import SettingError, assignment
 
-if TYPE_CHECKING:
-    from moldau.serdes.registry import Registry
-
-BOOTSTRAP, REGISTRY = "127.0.0.1:9092", "http://127.0.0.1:8081"
-REGISTRY_PREFIX = "schema.registry."
 NO_PROFILE = "-"
-# A person waits, and knows which topics there are: mistakes are told soon.
-DEFAULTS = {
-    "client.id": "moldau",
-    "default.api.timeout.ms": "10000",
-    "topic.metadata.propagation.max.ms": "1000",
-    "allow.auto.create.topics": "false",
-}
 
 
 @dataclass(slots=True)
 class Session:
     """What a command was told about where to connect, and how to answer."""
 
-    bootstrap_servers: str = BOOTSTRAP
-    registry_url: str = REGISTRY
-    settings: Mapping[str, str] = field(default_factory=dict)
+    connection: Connection = field(default_factory=Connection)
     output: Output = Output.table
     profile: str | None = None
-    _client: Client | None = None
 
     @property
     def client(self) -> Client:
         """The client of the command, made when it is first needed."""
-        if self._client is None:
-            self._client = Client({**DEFAULTS, **self.kafka_settings})
-        return self._client
-
-    @property
-    def kafka_settings(self) -> dict[str, str]:
-        """Under librdkafka's names; nothing of the registry."""
-        own = {name: value for name, value in self.settings.items() if not name.startswith(REGISTRY_PREFIX)}
-        return {**own, "bootstrap.servers": self.bootstrap_servers}
-
-    @property
-    def registry_settings(self) -> dict[str, Any]:
-        """Under the names of confluent-kafka's registry client, with `schema.registry.` in front."""
-        own = {
-            name: int(value) if value.isdecimal() else value
-            for name, value in self.settings.items()
-            if name.startswith(REGISTRY_PREFIX)
-        }
-        return {**own, f"{REGISTRY_PREFIX}url": self.registry_url}
-
-    def connect_registry(self) -> Registry:
-        """The registry as serdes have it; ValueError of its client's is a mistake in settings."""
-        from moldau.serdes.registry import Registry
-
-        try:
-            return Registry.connect(self.registry_settings)
-        except ValueError as error:
-            raise misused(f"The registry cannot be used: {error}.") from None
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
+        return self.connection.client
 
     def show(self, result: Any, columns: Columns = (), empty: str = "") -> None:
         """Write rows or an object; `empty` is what a person is told where there are no rows."""
@@ -120,13 +75,12 @@ def opened(
     settings = {**chosen.settings, **pairs(given, "-X")}
     named = settings.pop("bootstrap.servers", None)
     url = settings.pop(f"{REGISTRY_PREFIX}url", None)
-    return Session(
+    connection = Connection(
         bootstrap_servers or named or env.get("MOLDAU_BOOTSTRAP_SERVERS") or chosen.bootstrap_servers or BOOTSTRAP,
         registry or url or env.get("SCHEMA_REGISTRY_URL") or chosen.registry or REGISTRY,
         settings,
-        output,
-        name,
     )
+    return Session(connection, output, name)
 
 
 def _profile(name: str | None) -> tuple[str | None, profiles.Profile]:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from moldau.admin import groups, resets, shares
+from moldau.admin.mistakes import Mistake, misused
 from moldau.cli.group import OfTopics, places_of
-from moldau.cli.mistakes import Mistake, misused
-from moldau.cli.operations import groups, resets, shares
 from moldau.cli.session import Session
 from moldau.cli.topic import moment
 from moldau.cli.verbs import Group, Sure, complete_groups, noun, verb

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 from moldau.cli.session import Session
 from moldau.cli.verbs import Sure, noun, verb
 

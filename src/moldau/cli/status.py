@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
+from moldau.admin.mistakes import NO
 from moldau.cli import runs
-from moldau.cli.mistakes import NO
 from moldau.cli.output import Column, size
 from moldau.cli.session import Session
 from moldau.cli.verbs import command, epilog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 from moldau.cli.session import Session
 
 if TYPE_CHECKING:
@@ -36,14 +36,16 @@ def by_id(
         raise Mistake("--sql needs a Python file or a URL: an id alone does not say which stores there are.")
     key, value = (serde_of(session, name) for name in formats)
     spec = spec_of(store, kind, window_size, key, value)
-    return Served(application, {store: Changelog(spec, f"{application}-{store}-changelog")}, session.kafka_settings)
+    return Served(
+        application, {store: Changelog(spec, f"{application}-{store}-changelog")}, session.connection.kafka_settings
+    )
 
 
 def serde_of(session: Session, name: str) -> Serde:
     from moldau.serdes.formats import serde
 
     try:
-        return serde(name, session.connect_registry() if name in TYPED else None)
+        return serde(name, session.connection.connect_registry() if name in TYPED else None)
     except ValueError as error:
         raise Mistake(f"{error}.") from None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
 from moldau.cli.stores import Kind, by_id, of_views, over_http
@@ -32,7 +32,7 @@ def run(session: Session, file: File) -> None:
     from moldau.operators.context import TopologyError
 
     try:
-        builder_of(file).run({**session.settings, "bootstrap.servers": session.bootstrap_servers})
+        builder_of(file).run(_settings(session))
     except TopologyError as error:
         raise Mistake(f"{file}: {error}.") from None
 
@@ -91,7 +91,7 @@ def query(
     if application.startswith(("http://", "https://")):
         found = over_http(application, store, key, sql, asked)
     elif application.endswith(".py"):
-        served = builder_of(application).stores({**session.settings, "bootstrap.servers": session.bootstrap_servers})
+        served = builder_of(application).stores(_settings(session))
         found = of_views(served, store, key, sql, asked)
     else:
         served = by_id(session, application, store, kind, window_size, (key_format, value_format))
@@ -109,7 +109,7 @@ def reset(
     sure: Sure = False,
 ) -> None:
     """Let an application begin anew: its state, its own topics and its offsets go; what it has written stays."""
-    from moldau.cli.operations import groups, topics
+    from moldau.admin import groups, topics
     from moldau.spark.marker_topic import Ledger, is_there
 
     session.confirm(f"Forget the state of {application}, and where it was in its topics?", sure)
@@ -157,3 +157,7 @@ def builder_of(file: str) -> StreamsBuilder:
     if len(found) != 1:
         raise Mistake(f"{file} makes {len(found)} builders under names of their own; one is needed.")
     return found[0]
+
+
+def _settings(session: Session) -> dict[str, str]:
+    return {**session.connection.settings, "bootstrap.servers": session.connection.bootstrap_servers}

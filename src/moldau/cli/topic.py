@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from moldau.admin import TopicPartition, configs, offsets, resets, topics
+from moldau.admin.mistakes import Mistake, misused
 from moldau.cli.analysis import Analysis
-from moldau.cli.mistakes import Mistake, misused
-from moldau.cli.operations import TopicPartition, configs, offsets, resets, topics
 from moldau.cli.output import Column, Output, progress, size, time_of
 from moldau.cli.session import Session, pairs
 from moldau.cli.verbs import Sure, Topic, Topics, noun, verb

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from moldau.cli.mistakes import Mistake, misused
-from moldau.cli.operations import resets, topics, transactions
+from moldau.admin import resets, topics, transactions
+from moldau.admin.mistakes import Mistake, misused
 from moldau.cli.output import progress, time_of
 from moldau.cli.session import Session
 from moldau.cli.topic import chosen

@@ -17,8 +17,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from moldau.admin.mistakes import FAILED, Mistake
 from moldau.cli import runs, up_file
-from moldau.cli.mistakes import FAILED, Mistake
 from moldau.platform import DEMO, EVERY, PARTS, Options, Platform, PlatformError
 
 EPILOG = """\

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.mistakes import Mistake, misused
-from moldau.cli.operations import users
+from moldau.admin import users
+from moldau.admin.mistakes import Mistake, misused
 from moldau.cli.session import Session
 from moldau.cli.verbs import Sure, noun, verb
 

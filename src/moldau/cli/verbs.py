@@ -15,8 +15,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from moldau.admin.mistakes import FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, Mistake
 from moldau.cli import session
-from moldau.cli.mistakes import FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, Mistake
 from moldau.cli.output import Output
 from moldau.client import Client, ClientError, Error
 from moldau.settings import SettingError
@@ -113,7 +113,7 @@ def command(body: Body, without: Sequence[str] = ("registry",)) -> Body:
                 body(opened, **words)
                 sys.stdout.flush()
             finally:
-                opened.close()
+                opened.connection.close()
 
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     parameters = [context, *(one.replace(annotation=hints[one.name]) for one in own)]
@@ -196,7 +196,7 @@ def _from_cluster(ask: Callable[[Client], list[str]]) -> Callable[[str], list[st
             try:
                 return [name for name in ask(opened.client) if name.startswith(incomplete)]
             finally:
-                opened.close()
+                opened.connection.close()
         except (Mistake, ClientError, SettingError):
             return []
 
@@ -204,13 +204,13 @@ def _from_cluster(ask: Callable[[Client], list[str]]) -> Callable[[str], list[st
 
 
 def _topics(client: Client) -> list[str]:
-    from moldau.cli.operations import topics
+    from moldau.admin import topics
 
     return [topic.name for topic in topics.listed(client)]
 
 
 def _groups(client: Client) -> list[str]:
-    from moldau.cli.operations import groups
+    from moldau.admin import groups
 
     return [group.id for group in groups.listed(client)]
 

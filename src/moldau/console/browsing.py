@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from moldau.cli.operations import TopicPartition, offsets, topics
-from moldau.cli.records import positions
-from moldau.cli.records.reading import COMMITTED, Reader
+from moldau.admin import TopicPartition, offsets, topics
 from moldau.client import Client, ClientError, Error, Fetcher, Record, records
 from moldau.console.decoding import Decoder
 from moldau.console.model.records import Row
+from moldau.records import positions
+from moldau.records.reading import COMMITTED, Reader
 
 MOST_BYTES = 16 << 20  # of records that a page keeps
 PATIENCE_S = 10.0

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from moldau.cli.records.formats import ByRegistry
 from moldau.client import Record
 from moldau.console.model.records import DECODED, KEPT, Part, Row, documented, headers, plain
+from moldau.records.formats import ByRegistry
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.framing import SCHEMA_HEADER, SchemaRef, unframe
 from moldau.serdes.registry import Registry, RegistryError

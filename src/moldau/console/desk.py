@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from moldau.cli.session import Session
+from moldau.admin.connection import Connection
 from moldau.client import Client
 from moldau.console.accounts import Account, Sessions
 from moldau.console.model.problems import Problem, Refused, problem
@@ -29,21 +29,21 @@ LOGGED_OUT = "Your session has ended. Load the page again and log in."
 class Console:
     """What all pages share, for as long as the console runs."""
 
-    def __init__(self, session: Session, *, read_only: bool = False, sessions: Sessions | None = None) -> None:
-        self.session, self.read_only, self.sessions = session, read_only, sessions
-        self.client = session.client
+    def __init__(self, connection: Connection, *, read_only: bool = False, sessions: Sessions | None = None) -> None:
+        self.connection, self.read_only, self.sessions = connection, read_only, sessions
+        self.client = connection.client
         self.sampler = Sampler(self.client)
         self.threads = ThreadPoolExecutor(THREADS, "console")
 
     @cached_property
     def registry(self) -> Registry:
         """The registry as serdes have it; RegistryError where it does not answer."""
-        return self.session.connect_registry()
+        return self.connection.connect_registry()
 
     def close(self) -> None:
         self.sampler.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
-        self.session.close()
+        self.connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +80,4 @@ class Desk:
 
     def problem(self, error: Exception) -> Problem:
         """An error that was to be expected, as a sentence."""
-        return problem(error, self.console.session.bootstrap_servers, self.console.session.registry_url)
+        return problem(error, self.console.connection.bootstrap_servers, self.console.connection.registry_url)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.operations import groups, offsets, topics, transactions
+from moldau.admin import groups, offsets, topics, transactions
 from moldau.client import Client, ClientError
 from moldau.console.model.lineage import Graph, Seen, graph, is_shown
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from moldau.cli.operations import topics
+from moldau.admin import topics
 from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED, Problem
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from moldau.cli.session import Session
+from moldau.admin.connection import Connection
 from moldau.console import accounts
 from moldau.console.desk import Console
 from moldau.console.guard import LOOPBACK, Guard
@@ -31,7 +31,7 @@ class Options:
     overrides: tuple[str, ...] = ()
 
 
-def serve(session: Session, options: Options, *, stop_with_stdin: bool = False) -> None:
+def serve(connection: Connection, options: Options, *, stop_with_stdin: bool = False) -> None:
     """Run a console until it is told to stop. SettingError or ServeError where it cannot be."""
     settings = ServiceSettings([HTTP], options.overrides)
     if settings["authentication.method"] != "NONE":
@@ -45,7 +45,7 @@ def serve(session: Session, options: Options, *, stop_with_stdin: bool = False) 
     run(
         place,
         settings,
-        lambda bound: application(session, options, sessions, bound),
+        lambda bound: application(connection, options, sessions, bound),
         stop_with_stdin=stop_with_stdin,
         lifespan=True,
     )
@@ -53,7 +53,7 @@ def serve(session: Session, options: Options, *, stop_with_stdin: bool = False) 
 
 @contextlib.contextmanager
 def application(
-    session: Session, options: Options, sessions: accounts.Sessions | None, listen: Listen
+    connection: Connection, options: Options, sessions: accounts.Sessions | None, listen: Listen
 ) -> Iterator[ASGIApp]:
     """The console, for the length of a `with`."""
     try:
@@ -62,7 +62,7 @@ def application(
         if (error.name or "").split(".")[0] == "nicegui":
             raise ServeError(MISSING) from None
         raise
-    console = Console(session, read_only=options.read_only, sessions=sessions)
+    console = Console(connection, read_only=options.read_only, sessions=sessions)
     console.sampler.start()
     try:
         yield Guard(site.application(console), sessions, hosts(listen, options.hosts))

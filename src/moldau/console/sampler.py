@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from moldau.cli.operations import clusters, groups, offsets, topics
-from moldau.cli.operations.topics import TopicState
+from moldau.admin import clusters, groups, offsets, topics
+from moldau.admin.topics import TopicState
 from moldau.client import Client, ClientError
 from moldau.console.model.history import History, Sample
 

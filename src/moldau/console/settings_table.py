@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.operations import configs
+from moldau.admin import configs
 from moldau.console import frame
 from moldau.console.desk import Desk
 

@@ -167,8 +167,8 @@ def transact(servers: str, name: str, topic: str) -> None:
 
 def coordinator(servers: str, group: str) -> int:
     """The partition of __consumer_offsets that has a group."""
+    from moldau.admin import topics
     from moldau.cli.kafka.java_order import string_hash
-    from moldau.cli.operations import topics
 
     with Client({"bootstrap.servers": servers}) as client:
         (found,) = topics.described(client, ["__consumer_offsets"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.cli.operations import resets
-from moldau.cli.operations.groups import ListedGroup
+from moldau.admin import resets
+from moldau.admin.groups import ListedGroup
 from moldau.console.model import access, groups, schemas
 from moldau.console.model.problems import Refused
 

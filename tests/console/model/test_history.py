@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.cli.operations.clusters import BrokerState, ClusterState
-from moldau.cli.operations.topics import PartitionState, TopicState
+from moldau.admin.clusters import BrokerState, ClusterState
+from moldau.admin.topics import PartitionState, TopicState
 from moldau.console.model import figures
 from moldau.console.model.history import POINTS, History, Sample, health
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.cli.operations.groups import SubTopology
+from moldau.admin.groups import SubTopology
 from moldau.console.model.lineage import (
     Graph,
     Kind,

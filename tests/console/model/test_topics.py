@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.cli.operations.groups import Committed
-from moldau.cli.operations.topics import PartitionState, TopicState
+from moldau.admin.groups import Committed
+from moldau.admin.topics import PartitionState, TopicState
 from moldau.console.model.problems import Refused
 from moldau.console.model.topics import TopicRow, choose, new_topic, readings, rows, settings_of, weighed
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from moldau.admin import acls
+from moldau.admin.acls import Acl, Filter
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid
 from moldau.cli.kafka.running import BOOTSTRAP, CONTROLLER, FAILED, OK, Terse, connect
-from moldau.cli.operations import acls
-from moldau.cli.operations.acls import Acl, Filter
 from moldau.client import Client, ClientError
 
 ACTIONS = ("add", "remove", "list")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.admin import clusters
 from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Options, Tool, require
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.cli.operations import clusters
 from moldau.client import ClientError
 from moldau.wire import schema
 

@@ -6,14 +6,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from moldau.admin import configs, groups, quotas, topics, users
+from moldau.admin.configs import Kind
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid
 from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import double_text
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, CONTROLLER, FAILED, OK, Terse, connect
-from moldau.cli.operations import configs, groups, quotas, topics, users
-from moldau.cli.operations.configs import Kind
 from moldau.client import Client, ClientError
 
 KINDS = {

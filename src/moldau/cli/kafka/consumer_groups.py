@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from moldau.admin import TopicPartition, groups, offsets, resets, topics
 from moldau.cli.kafka import consumer_groups_text as text
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid, require
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, connect, tell_usage
-from moldau.cli.operations import TopicPartition, groups, offsets, resets, topics
 from moldau.client import Client, ClientError, Error, group
 from moldau.client import messages as m
 

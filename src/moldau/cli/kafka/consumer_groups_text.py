@@ -6,9 +6,9 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from moldau.admin import TopicPartition, by_topic
+from moldau.admin.groups import DescribedGroup, GroupMember, Lag, ListedGroup
 from moldau.cli.kafka.exceptions import spoken, words
-from moldau.cli.operations import TopicPartition, by_topic
-from moldau.cli.operations.groups import DescribedGroup, GroupMember, Lag, ListedGroup
 from moldau.client import Error
 
 MISSING = "-"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.admin import TopicPartition, topics
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
 from moldau.cli.kafka.json_files import read_json
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.cli.operations import TopicPartition, topics
 from moldau.client import ClientError
 
 

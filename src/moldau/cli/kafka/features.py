@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from moldau.admin import clusters, features
+from moldau.admin.features import Direction
 from moldau.cli.kafka.exceptions import words, words_of
 from moldau.cli.kafka.feature_facts import feature_dependencies, known_release, name_and_level, version_mapping
 from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.releases import METADATA, RELEASES, level_text, levels_of
 from moldau.cli.kafka.running import CONTROLLER, OK, Terse, connect
 from moldau.cli.kafka.subcommands import Command, ParsedTool
-from moldau.cli.operations import clusters, features
-from moldau.cli.operations.features import Direction
 from moldau.client import Client, ClientError
 
 

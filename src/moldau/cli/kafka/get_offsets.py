@@ -6,11 +6,11 @@ import re
 import sys
 from collections.abc import Callable
 
+from moldau.admin import TopicPartition, offsets, topics
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, complain, connect
 from moldau.cli.kafka.topic_filter import TopicFilter
-from moldau.cli.operations import TopicPartition, offsets, topics
 from moldau.client import Client, ClientError
 
 TIMES = {

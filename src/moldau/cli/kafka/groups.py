@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from moldau.admin import groups
+from moldau.admin.groups import ListedGroup
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, connect, tell_usage
-from moldau.cli.operations import groups
-from moldau.cli.operations.groups import ListedGroup
 from moldau.client import ClientError
 
 TYPES = ("classic", "consumer", "share", "streams")

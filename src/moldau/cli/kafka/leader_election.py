@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.admin import TopicPartition, elections
+from moldau.admin.elections import ElectionType
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Options, Tool
 from moldau.cli.kafka.json_files import read_json
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.cli.operations import TopicPartition, elections
-from moldau.cli.operations.elections import ElectionType
 from moldau.client import ClientError, Error
 
 SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")

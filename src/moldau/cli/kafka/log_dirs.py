@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from moldau.admin import log_dirs
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import class_name, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.cli.operations import log_dirs
 from moldau.client import ClientError
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from moldau.admin import clusters
+from moldau.admin.clusters import Quorum, Replica
 from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.running import CONTROLLER, OK, Terse, connect
 from moldau.cli.kafka.subcommands import Command, ParsedTool
 from moldau.cli.kafka.tables import table
 from moldau.cli.kafka.topics import topic_id
-from moldau.cli.operations import clusters
-from moldau.cli.operations.clusters import Quorum, Replica
 from moldau.client import Client, ClientError
 from moldau.client import messages as m
 

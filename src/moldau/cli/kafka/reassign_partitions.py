@@ -6,14 +6,14 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from moldau.admin import TopicPartition, configs, log_dirs, reassignments, topics
+from moldau.admin.configs import Kind, Resource
+from moldau.admin.reassignments import Replica
 from moldau.cli.kafka.exceptions import words, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, require
 from moldau.cli.kafka.json_files import read_json
 from moldau.cli.kafka.reassignment_json import BadPlan, Plan, checked, read_plan, read_topics, written
 from moldau.cli.kafka.running import COMMAND_CONFIG, CONTROLLER, FAILED, OK, Terse, connect, tell_usage
-from moldau.cli.operations import TopicPartition, configs, log_dirs, reassignments, topics
-from moldau.cli.operations.configs import Kind, Resource
-from moldau.cli.operations.reassignments import Replica
 from moldau.client import Client, ClientError, Error
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.cli.operations import TopicPartition
-from moldau.cli.operations.reassignments import Replica
+from moldau.admin import TopicPartition
+from moldau.admin.reassignments import Replica
 
 ANY_DIRECTORY = "any"
 

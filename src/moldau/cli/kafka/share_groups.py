@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from moldau.admin import TopicPartition, groups, resets, shares
+from moldau.admin.groups import DescribedGroup
 from moldau.cli.kafka import consumer_groups as consumer
 from moldau.cli.kafka import consumer_groups_text as text
 from moldau.cli.kafka import java_order
@@ -12,8 +14,6 @@ from moldau.cli.kafka.consumer_groups_text import MISSING, assigned, complain, r
 from moldau.cli.kafka.exceptions import spoken, words, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid, require
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect, tell_usage
-from moldau.cli.operations import TopicPartition, groups, resets, shares
-from moldau.cli.operations.groups import DescribedGroup
 from moldau.client import Client, ClientError, Error, group, outcomes
 from moldau.client import messages as m
 

@@ -6,12 +6,12 @@ import re
 import sys
 from collections.abc import Sequence
 
+from moldau.admin import TopicPartition, groups, offsets, resets, topics
 from moldau.cli.kafka import consumer_groups as consumer
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Options, Tool, forbid
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, connect, tell_usage
-from moldau.cli.operations import TopicPartition, groups, offsets, resets, topics
 from moldau.client import Client, ClientError, Error, group
 from moldau.client import messages as m
 

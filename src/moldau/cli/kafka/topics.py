@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from moldau.admin import configs, reassignments, topics
+from moldau.admin.reassignments import Reassignment
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import class_name, words_of
 from moldau.cli.kafka.flags import Flag, Mistake, Options, Tool, Usage, forbid, require
 from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, connect
 from moldau.cli.kafka.topic_filter import TopicFilter
-from moldau.cli.operations import configs, reassignments, topics
-from moldau.cli.operations.reassignments import Reassignment
 from moldau.client import Client, ClientError, Error
 from moldau.settings import TOPIC, rows
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moldau.cli.operations.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, Acl, Filter
-from moldau.cli.operations.quotas import Entity
+from moldau.admin.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, Acl, Filter
+from moldau.admin.quotas import Entity
 from moldau.console.model.problems import Refused
 
 LONGEST = 1000  # characters of a field

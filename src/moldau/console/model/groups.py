@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from moldau.cli.operations import TopicPartition, resets
-from moldau.cli.operations.groups import Lag, ListedGroup
+from moldau.admin import TopicPartition, resets
+from moldau.admin.groups import Lag, ListedGroup
 from moldau.console.model.problems import Refused
 
 LONGEST = 100  # characters of a field

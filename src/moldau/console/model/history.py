@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from moldau.cli.operations.clusters import ClusterState
-from moldau.cli.operations.topics import TopicState
+from moldau.admin.clusters import ClusterState
+from moldau.admin.topics import TopicState
 
 POINTS = 300  # of a chart
 SHOWN_GROUPS = 5  # lines of lag

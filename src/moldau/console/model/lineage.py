@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from moldau.cli.operations.groups import SubTopology
+from moldau.admin.groups import SubTopology
 
 OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

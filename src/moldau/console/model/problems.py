@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.operations.resets import ResetError
+from moldau.admin.mistakes import Mistake
+from moldau.admin.resets import ResetError
 from moldau.client import ClientError, Error
 from moldau.serdes.context import SerdeError
 from moldau.serdes.registry import RegistryError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from moldau.cli.operations.subjects import pretty
+from moldau.admin.subjects import pretty
 from moldau.console.model.problems import Refused
 
 LARGEST = 1 << 20  # characters of a schema that is typed

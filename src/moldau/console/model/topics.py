@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from moldau.cli.operations import TopicPartition
-from moldau.cli.operations.groups import Committed
-from moldau.cli.operations.topics import NewTopic, TopicState
+from moldau.admin import TopicPartition
+from moldau.admin.groups import Committed
+from moldau.admin.topics import NewTopic, TopicState
 from moldau.console.model.problems import Refused
 from moldau.settings import SettingError, assignment
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.operations import acls, quotas, users
+from moldau.admin import acls, quotas, users
 from moldau.client import ClientError, Error
 from moldau.console import frame
 from moldau.console.desk import Desk

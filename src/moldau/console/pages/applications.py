@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from moldau.cli.operations import groups
+from moldau.admin import groups
 from moldau.client import Client
 from moldau.console import drawing, flows, frame, paths
 from moldau.console.desk import Desk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.cli.operations import configs, log_dirs
+from moldau.admin import configs, log_dirs
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nicegui import ui
 
-from moldau.cli.operations import clusters
+from moldau.admin import clusters
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nicegui import ui
 
-from moldau.cli.operations import TopicPartition, groups, resets, shares
+from moldau.admin import TopicPartition, groups, resets, shares
 from moldau.client import Client, ClientError
 from moldau.console import frame, paths
 from moldau.console.desk import Desk

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.operations import groups
+from moldau.admin import groups
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures

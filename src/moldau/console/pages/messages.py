@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from moldau.cli.operations import resets, topics
-from moldau.cli.records.positions import BEGINNING, Span
+from moldau.admin import resets, topics
 from moldau.console import frame
 from moldau.console.browsing import Tail, Wanted, read
 from moldau.console.decoding import Decoder
@@ -20,6 +19,7 @@ from moldau.console.model.problems import EXPECTED, Refused
 from moldau.console.model.records import Row, as_csv, json_lines
 from moldau.console.pages.producing import production
 from moldau.console.pages.record import opened
+from moldau.records.positions import BEGINNING, Span
 
 if TYPE_CHECKING:
     from moldau.console.search.scanning import Search

@@ -9,16 +9,16 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.operations import topics
-from moldau.cli.records import formats
-from moldau.cli.records.lines import Item
-from moldau.cli.records.partitioners import PARTITIONERS
-from moldau.cli.records.writing import Writer
+from moldau.admin import topics
 from moldau.client import Client
 from moldau.console import frame
 from moldau.console.desk import Desk
 from moldau.console.model.examples import example
 from moldau.console.model.problems import EXPECTED, Refused
+from moldau.records import formats
+from moldau.records.lines import Item
+from moldau.records.partitioners import PARTITIONERS
+from moldau.records.writing import Writer
 from moldau.serdes.context import Context, Headers
 
 NULL = "null"

@@ -36,7 +36,7 @@ def opened(desk: Desk, topic: str, row: Row) -> None:
         with ui.row().classes("w-full justify-end"):
             ui.button("Copy value", on_click=lambda: _copy(row.value.long)).props("flat no-caps")
             ui.button("Copy as curl", on_click=lambda: _copy_curl(topic, row)).props("flat no-caps")
-            servers = desk.console.session.bootstrap_servers
+            servers = desk.console.connection.bootstrap_servers
             ui.button("Copy as Python", on_click=lambda: _copy(snippets.python(topic, row, servers))).props(
                 "flat no-caps"
             )

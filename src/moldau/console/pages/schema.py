@@ -7,9 +7,9 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.operations.subjects import ask, quoted
-from moldau.cli.session import Session
+from moldau.admin.connection import Connection
+from moldau.admin.mistakes import Mistake
+from moldau.admin.subjects import ask, quoted
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED
@@ -38,21 +38,23 @@ class Subject:
     referenced: tuple[int, ...] = ()
 
 
-def load(session: Session, name: str) -> Subject:
+def load(connection: Connection, name: str) -> Subject:
     """One that is not there yet has no versions."""
     path = f"/subjects/{quoted(name)}/versions"
-    level = ask(session, "GET", f"/config/{quoted(name)}?defaultToGlobal=true")["compatibilityLevel"]
+    level = ask(connection, "GET", f"/config/{quoted(name)}?defaultToGlobal=true")["compatibilityLevel"]
     try:
-        numbers = ask(session, "GET", path)
+        numbers = ask(connection, "GET", path)
     except Mistake as error:
         if NOT_FOUND not in str(error):
             raise
         return Subject(name, level)
     latest = sorted(numbers, reverse=True)[:MOST_VERSIONS]
-    versions = tuple(Version.of(ask(session, "GET", f"{path}/{number}")) for number in latest)
-    used = ask(session, "GET", f"/schemas/ids/{versions[0].id}/versions?subject={quoted(context_of(name))}")
+    versions = tuple(Version.of(ask(connection, "GET", f"{path}/{number}")) for number in latest)
+    used = ask(connection, "GET", f"/schemas/ids/{versions[0].id}/versions?subject={quoted(context_of(name))}")
     same = sorted({row["subject"] for row in used} - {name})
-    return Subject(name, level, versions, tuple(same), tuple(ask(session, "GET", f"{path}/{latest[0]}/referencedby")))
+    return Subject(
+        name, level, versions, tuple(same), tuple(ask(connection, "GET", f"{path}/{latest[0]}/referencedby"))
+    )
 
 
 def show(desk: Desk) -> None:
@@ -62,7 +64,7 @@ def show(desk: Desk) -> None:
     acts = frame.heading(name)
     with frame.panel():
         section = frame.Section(
-            desk, lambda: load(desk.console.session, name), lambda found: _shown(desk, found, acts, section)
+            desk, lambda: load(desk.console.connection, name), lambda found: _shown(desk, found, acts, section)
         )
 
 
@@ -95,7 +97,7 @@ def _level(desk: Desk, subject: Subject, section: frame.Section[Subject]) -> Non
     async def change(event: Any) -> None:
         path, body = f"/config/{quoted(subject.name)}", {"compatibility": event.value}
         if await frame.attempt(
-            desk, f"Versions must fit: {event.value}.", ask, desk.console.session, "PUT", path, body
+            desk, f"Versions must fit: {event.value}.", ask, desk.console.connection, "PUT", path, body
         ):
             await section.reload()
 
@@ -107,7 +109,7 @@ def _level(desk: Desk, subject: Subject, section: frame.Section[Subject]) -> Non
 def _delete(desk: Desk, name: str) -> None:
     async def delete() -> None:
         path = f"/subjects/{quoted(name)}"
-        if await frame.attempt(desk, f"Deleted {name}.", ask, desk.console.session, "DELETE", path):
+        if await frame.attempt(desk, f"Deleted {name}.", ask, desk.console.connection, "DELETE", path):
             ui.navigate.to("/schemas")
 
     warning = "It is deleted softly: what was written with it can still be read. `moldau schema delete` goes further."
@@ -179,7 +181,7 @@ def _new(desk: Desk, subject: Subject, section: frame.Section[Subject]) -> None:
     async def check() -> None:
         told.clear()
         try:
-            found = await desk.ask(checked, desk.console.session, subject, body())
+            found = await desk.ask(checked, desk.console.connection, subject, body())
         except EXPECTED as error:
             with told:
                 frame.tell(desk.problem(error))
@@ -196,7 +198,7 @@ def _new(desk: Desk, subject: Subject, section: frame.Section[Subject]) -> None:
             with told:
                 frame.tell(desk.problem(error))
             return
-        if await frame.attempt(desk, "Saved.", ask, desk.console.session, "POST", path, wanted):
+        if await frame.attempt(desk, "Saved.", ask, desk.console.connection, "POST", path, wanted):
             await section.reload()
 
     kind = ui.select(list(KINDS), value=latest.kind if latest else KINDS[0], label="Type")
@@ -209,12 +211,12 @@ def _new(desk: Desk, subject: Subject, section: frame.Section[Subject]) -> None:
         ui.button("Save", on_click=save).props("no-caps")
 
 
-def checked(session: Session, subject: Subject, body: dict[str, Any]) -> list[str]:
+def checked(connection: Connection, subject: Subject, body: dict[str, Any]) -> list[str]:
     """What stands against a schema as the next version; nothing if it fits, or if it would be the first."""
     if not subject.versions:
         return []
     path = f"/compatibility/subjects/{quoted(subject.name)}/versions?verbose=true"
-    answer = ask(session, "POST", path, body)
+    answer = ask(connection, "POST", path, body)
     return [] if answer["is_compatible"] else answer.get("messages") or ["It does not fit."]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from moldau.cli.operations.subjects import ask
+from moldau.admin.subjects import ask
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model.schemas import topic_of
@@ -21,7 +21,7 @@ def show(desk: Desk) -> None:
 
 def subjects(desk: Desk) -> list[str]:
     """All of them, in every context."""
-    return sorted(ask(desk.console.session, "GET", "/subjects?subjectPrefix=%3A*%3A"))
+    return sorted(ask(desk.console.connection, "GET", "/subjects?subjectPrefix=%3A*%3A"))
 
 
 def _new() -> ui.dialog:

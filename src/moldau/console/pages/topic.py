@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.operations import configs, groups, offsets, topics
+from moldau.admin import configs, groups, offsets, topics
 from moldau.client import Client, ClientError
 from moldau.console import frame, paths
 from moldau.console.desk import Desk

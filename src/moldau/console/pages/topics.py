@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.cli.operations import offsets, topics
+from moldau.admin import offsets, topics
 from moldau.console import frame
 from moldau.console.desk import Desk
 from moldau.console.model import figures

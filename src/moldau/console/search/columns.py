@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from moldau.cli.records.formats import TYPES
+from moldau.records.formats import TYPES
 from moldau.serdes.arrow.batch import NO_ID, Slices
 from moldau.serdes.arrow.converters import columns
 from moldau.serdes.context import Context, SerdeError

@@ -15,8 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from moldau.cli.operations import offsets
-from moldau.cli.records import positions
+from moldau.admin import offsets
 from moldau.client import Client
 from moldau.console.browsing import MOST_BYTES, Wanted
 from moldau.console.decoding import Decoder
@@ -24,6 +23,7 @@ from moldau.console.model.problems import Refused
 from moldau.console.model.records import Row
 from moldau.console.search.columns import Typed, headers
 from moldau.console.search.expression import Condition
+from moldau.records import positions
 from moldau.serdes.registry import Registry
 from moldau.spark.batches import Decoded
 from moldau.spark.planning import Range

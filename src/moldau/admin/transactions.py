@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from moldau.cli.operations import TopicPartition, by_topic
+from moldau.admin import TopicPartition, by_topic
 from moldau.client import Client, ClientError, Error, Leader, Node, check, transaction
 from moldau.client import messages as m
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.records.formats import Raw, part
-from moldau.cli.records.template import TOKENS, compiled, delimited, delimiter
+from moldau.admin.mistakes import Mistake
 from moldau.client import Record
+from moldau.records.formats import Raw, part
+from moldau.records.template import TOKENS, compiled, delimited, delimiter
 from tests.cli.running import QUICK
 
 RECORDS = [

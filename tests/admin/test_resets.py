@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.cli.operations import resets
-from moldau.cli.operations.resets import ResetError
+from moldau.admin import resets
+from moldau.admin.resets import ResetError
 from moldau.client import Client
 from tests.cli.running import QUICK, Moldau
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.records import envelope
-from moldau.cli.records.formats import Raw
-from moldau.cli.records.lines import Item, Rules, split, whole
-from moldau.cli.records.partitioners import murmur2
-from moldau.cli.records.writing import body, paired_body
+from moldau.admin.mistakes import Mistake
 from moldau.client import Record, build
+from moldau.records import envelope
+from moldau.records.formats import Raw
+from moldau.records.lines import Item, Rules, split, whole
+from moldau.records.partitioners import murmur2
+from moldau.records.writing import body, paired_body
 from moldau.wire.records import HEADER_SIZE
 from tests.cli.running import QUICK
 
@@ -41,7 +41,7 @@ def test_text_is_cut_at_the_delimiter_however_it_arrives(
 
 
 def test_a_record_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moldau.cli.records.lines.LONGEST", 10)
+    monkeypatch.setattr("moldau.records.lines.LONGEST", 10)
     source = io.BytesIO(b"x" * 100)
     with pytest.raises(Mistake, match="delimiter"):
         list(split(lambda: source.read(4), b"\n", "it"))

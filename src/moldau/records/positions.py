@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moldau.cli.mistakes import misused
-from moldau.cli.operations import TopicPartition, offsets, resets
+from moldau.admin import TopicPartition, offsets, resets
+from moldau.admin.mistakes import misused
 from moldau.client import Client
 
 BEGINNING, END, STORED = "beginning", "end", "stored"

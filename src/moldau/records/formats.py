@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from moldau.cli.mistakes import Mistake, misused
-from moldau.cli.records.envelope import BASE64, Shown, text_or_base64
+from moldau.admin.mistakes import Mistake, misused
+from moldau.records.envelope import BASE64, Shown, text_or_base64
 from moldau.serdes.context import Context, Serde, SerdeError
 from moldau.serdes.framing import SchemaRef, unframe
 from moldau.serdes.primitive import PLAIN
@@ -231,7 +231,7 @@ def _typed(
     made = serde(format, registry, schema, settings, message)
     match format:
         case "avro":
-            from moldau.cli.records.natural import of_document, to_document
+            from moldau.records.natural import of_document, to_document
 
             return Typed(made, to_document, of_document)
         case "protobuf":

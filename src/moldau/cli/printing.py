@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.cli.records import envelope, template
-from moldau.cli.records.formats import Codec
-from moldau.cli.records.reading import Chunk
+from moldau.records import envelope, template
+from moldau.records.formats import Codec
+from moldau.records.reading import Chunk
 from moldau.serdes.context import Context, SerdeError
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from moldau.cli.records.formats import FORMATS
+from moldau.records.formats import FORMATS
 
 FORMS = f"{', '.join(FORMATS)}; registry, to read, takes what the schema says."
 

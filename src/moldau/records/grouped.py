@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.records.reading import Chunk
+from moldau.admin.mistakes import Mistake
 from moldau.client import Record
+from moldau.records.reading import Chunk
 from moldau.settings import CLIENT, rows
 
 AT_ONCE = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from moldau.cli.operations import TIMEOUT_MS, TopicPartition, by_topic
+from moldau.admin import TIMEOUT_MS, TopicPartition, by_topic
 from moldau.client import CONTROLLER, Client, ClientError, Error, Node, check
 from moldau.client import messages as m
 

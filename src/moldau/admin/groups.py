@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.cli.operations import TopicPartition, by_topic, offsets
+from moldau.admin import TopicPartition, by_topic, offsets
 from moldau.client import Client, ClientError, Error, check, group
 from moldau.client import messages as m
 from moldau.wire import codec

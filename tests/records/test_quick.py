@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.cli.records import quick
 from moldau.client import Batch, Record, build, records
+from moldau.records import quick
 from tests.cli.running import QUICK
 
 VALUES = st.binary(max_size=40) | st.sampled_from([b"\0\x0c\0\0\0\1\2x\0", b"\0\1", b"\x80", b"x" * 70_000])

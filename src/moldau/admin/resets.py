@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from moldau.cli.operations import TopicPartition, groups, offsets
+from moldau.admin import TopicPartition, groups, offsets
 from moldau.client import Client
 
 FIELDS_OF_ONE, FIELDS_OF_MANY = 3, 4  # topic,partition,offset with or without the group in front

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from moldau.cli.mistakes import Mistake
+from moldau.admin.mistakes import Mistake
 from moldau.wire.records import Headers, Record
 
 BASE64 = "base64"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.records import envelope
-from moldau.cli.records.formats import Codec, Raw
+from moldau.admin.mistakes import Mistake
+from moldau.records import envelope
+from moldau.records.formats import Codec, Raw
 from moldau.serdes.context import Context, SerdeError
 from moldau.wire.records import Headers
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.records.lines import Item
-from moldau.cli.records.partitioners import Partitioner
+from moldau.admin.mistakes import Mistake
 from moldau.client import Client, Record, Sender, TransactionalProducer, build
+from moldau.records.lines import Item
+from moldau.records.partitioners import Partitioner
 from moldau.wire.compression import Compression, compress
 from moldau.wire.records import HEADER_SIZE, assemble, zigzag
 

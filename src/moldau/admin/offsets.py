@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.cli.operations import TopicPartition
+from moldau.admin import TopicPartition
 from moldau.client import Client, ClientError, Error, Node
 from moldau.client import messages as m
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moldau.cli.operations import TopicPartition
+from moldau.admin import TopicPartition
 from moldau.client import Client, Error, Node, check
 from moldau.client import messages as m
 

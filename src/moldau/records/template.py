@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from moldau.cli.mistakes import misused
+from moldau.admin.mistakes import misused
 from moldau.wire.records import Headers, Record
 
 

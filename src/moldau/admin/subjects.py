@@ -8,17 +8,17 @@ from urllib.parse import quote
 
 import httpx
 
-from moldau.cli.mistakes import Mistake
-from moldau.cli.session import REGISTRY_PREFIX, Session
+from moldau.admin.connection import REGISTRY_PREFIX, Connection
+from moldau.admin.mistakes import Mistake
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_S = 60.0
 
 
-def ask(session: Session, method: str, path: str, body: Any = None, user: str | None = None) -> Any:
+def ask(connection: Connection, method: str, path: str, body: Any = None, user: str | None = None) -> Any:
     """The registry's answer; Mistake with what it refuses, or that it is not there."""
-    url = session.registry_url
-    name, _, password = (user or session.settings.get(f"{REGISTRY_PREFIX}basic.auth.user.info") or "").partition(":")
+    url = connection.registry_url
+    name, _, password = (user or connection.settings.get(f"{REGISTRY_PREFIX}basic.auth.user.info") or "").partition(":")
     headers = {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE}
     content = None if body is None else json.dumps(body).encode()
     try:
@@ -29,7 +29,7 @@ def ask(session: Session, method: str, path: str, body: Any = None, user: str | 
             headers=headers,
             auth=(name, password) if name else None,
             timeout=TIMEOUT_S,
-            verify=session.settings.get(f"{REGISTRY_PREFIX}ssl.ca.location", True),
+            verify=connection.settings.get(f"{REGISTRY_PREFIX}ssl.ca.location", True),
         )
         found = answer.json() if answer.content else None
     except httpx.InvalidURL:

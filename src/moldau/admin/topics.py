@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.cli.operations import TIMEOUT_MS, TopicPartition
+from moldau.admin import TIMEOUT_MS, TopicPartition
 from moldau.client import CONTROLLER, Client, ClientError, Error, Leader, check
 from moldau.client import messages as m
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from moldau.cli.operations import TIMEOUT_MS
+from moldau.admin import TIMEOUT_MS
 from moldau.client import CONTROLLER, Client, Error
 from moldau.client import messages as m
 

@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moldau.cli.operations import TopicPartition
-from moldau.cli.records import quick
+from moldau.admin import TopicPartition
 from moldau.client import Batch, Client, ClientError, Error, Fetched, Fetcher, Record
 from moldau.client import records as records_of
+from moldau.records import quick
 
 PARTITION_BYTES = 4 << 20
 WAIT_MS = 500

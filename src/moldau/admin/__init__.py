@@ -1,7 +1,7 @@
-"""What commands do to a cluster, as functions over `moldau.client.Client`: typed results, no printing.
+"""What can be asked of a cluster and done to it, as functions over `moldau.client.Client`: typed results, no printing.
 
-`moldau topic` and `kafka-topics` share these, and so do the other nouns. What a broker refuses is a ClientError with a
-sentence.
+`moldau topic`, `kafka-topics` and the console share these, and so with the other nouns. What a broker refuses is a
+ClientError with a sentence.
 """
 
 from __future__ import annotations
