@@ -15,6 +15,7 @@ from urllib.parse import quote
 from nicegui import ui
 
 from moldau.admin import topics
+from moldau.console import paths
 from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED, Problem
 
@@ -109,7 +110,7 @@ def _search(desk: Desk) -> None:
                 return
             found = [topic.name for topic in known if text in topic.name.lower()][:SUGGESTIONS]
             for name in found:
-                ui.menu_item(name, partial(ui.navigate.to, topic_path(name)))
+                ui.menu_item(name, partial(ui.navigate.to, paths.topic(name)))
         menu.set_value(bool(found))
 
     def look() -> None:
@@ -153,11 +154,6 @@ def _person(desk: Desk) -> None:
 
 
 LOG_OUT = "fetch('/logout', {method: 'POST', redirect: 'manual'}).then(() => location.assign('/login'))"
-
-
-def topic_path(name: str, *more: str) -> str:
-    """Where the page of a topic is."""
-    return "/".join(("/topics", quote(name, safe=""), *more))
 
 
 def heading(title: str, note: str = "") -> ui.row:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from moldau.admin import resets, topics
-from moldau.console import frame
+from moldau.console import frame, paths
 from moldau.console.browsing import Tail, Wanted, read
 from moldau.console.decoding import Decoder
 from moldau.console.desk import Desk
@@ -65,7 +65,7 @@ class Browser:
 
     def show(self) -> None:
         with frame.heading(self.topic):
-            path = frame.topic_path(self.topic)
+            path = paths.topic(self.topic)
             ui.button("Topic", icon="view_list", on_click=lambda: ui.navigate.to(path)).props("no-caps outline")
             self._export()
             if self._desk.may_act:

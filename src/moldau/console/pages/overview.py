@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.console import frame
+from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.history import Health, History, Sample, health
@@ -114,7 +114,7 @@ def busiest(history: History, last: Sample) -> list[dict[str, Any]]:
     return [
         {
             "topic": name,
-            "link": frame.topic_path(name),
+            "link": paths.topic(name),
             "records a second": figures.count(rates.get(name)),
             "records": figures.count(last.ends[name]),
         }

@@ -24,7 +24,7 @@ def show(desk: Desk) -> None:
     """The page."""
     name = desk.path["name"]
     with frame.heading(name):
-        ui.button("Messages", icon="mail", on_click=lambda: ui.navigate.to(frame.topic_path(name, "messages"))).props(
+        ui.button("Messages", icon="mail", on_click=lambda: ui.navigate.to(paths.topic(name, "messages"))).props(
             "no-caps"
         )
         if desk.may_act:
@@ -89,7 +89,7 @@ def _partition(name: str, part: topics.PartitionState, ends: Any, sizes: Any) ->
     first, last = ends.get((name, part.index), (None, None))
     return {
         "partition": part.index,
-        "link": frame.topic_path(name, f"messages?partition={part.index}"),
+        "link": paths.topic(name, f"messages?partition={part.index}"),
         "first offset": figures.count(first),
         "next offset": figures.count(last),
         "records": figures.count(None if last is None or first is None else last - first),

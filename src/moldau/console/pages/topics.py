@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from moldau.admin import offsets, topics
-from moldau.console import frame
+from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.problems import EXPECTED
@@ -120,7 +120,7 @@ def records(client: Any, chosen: Chosen) -> dict[str, int]:
 def _cells(row: TopicRow, count: int | None) -> dict[str, Any]:
     return {
         "name": row.name,
-        "link": frame.topic_path(row.name),
+        "link": paths.topic(row.name),
         "partitions": row.partitions,
         "replicas": row.replication,
         "records": figures.count(count),
