@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nicegui import ui
 
 from moldau.admin import configs, groups, offsets, topics
+from moldau.admin.subjects import pretty
 from moldau.client import Client, ClientError
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.topics import Reading, readings
+from moldau.console.settings_table import settings_table
 from moldau.serdes.registry import Registered, RegistryError
 
 GROUPS = 200  # that are asked whether they read the topic
@@ -101,63 +102,7 @@ def _partition(name: str, part: topics.PartitionState, ends: Any, sizes: Any) ->
 
 
 def _settings(desk: Desk, name: str) -> None:
-    resource = configs.Resource(configs.Kind.TOPIC, name)
-
-    def load() -> list[configs.Entry]:
-        return configs.described(desk.client, resource, documentation=True)
-
-    def shown(found: list[configs.Entry]) -> None:
-        table = frame.table("setting", "value", "set by", key="setting").props("wrap-cells")
-        table.rows = [
-            {"setting": one.name, "value": _value(one), "set by": _source(one), "about": one.documentation or ""}
-            for one in sorted(found, key=lambda one: (not one.is_own, one.name))
-        ]
-        table.add_slot("body-cell-setting", SETTING_CELL)
-        if desk.may_act:
-            table.on("edit", lambda event: edit(event.args))
-
-    def edit(setting: str) -> None:
-        with section.place:
-            _edit(desk, resource, setting, section).open()
-
-    section = frame.Section(desk, load, shown)
-
-
-SETTING_CELL = """
-<q-td :props="props"><q-btn flat dense no-caps align="left" class="mono" :label="props.value"
-  @click="$parent.$emit('edit', props.value)">
-  <q-tooltip max-width="24rem">{{ props.row.about || 'Change it' }}</q-tooltip>
-</q-btn></q-td>
-"""
-
-
-def _value(entry: configs.Entry) -> str:
-    return "(hidden)" if entry.sensitive else "" if entry.value is None else entry.value
-
-
-def _source(entry: configs.Entry) -> str:
-    return "this topic" if entry.is_own else "default" if entry.is_default else "the brokers"
-
-
-def _edit(desk: Desk, resource: configs.Resource, setting: str, section: frame.Section[Any]) -> ui.dialog:
-    async def alter(change: configs.Change, done: str) -> None:
-        if await frame.attempt(desk, done, configs.alter, desk.client, resource, [change]):
-            dialog.close()
-            await section.reload()
-
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label(setting).classes("text-lg font-semibold wrap")
-        box = ui.input("New value").props("dense outlined autofocus").classes("w-full mono")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            back = configs.Change(setting, None, configs.Operation.DELETE)
-            ui.button("Back to default", on_click=lambda: alter(back, f"{setting} is as it was before.")).props(
-                "flat no-caps"
-            )
-            ui.button("Set", on_click=lambda: alter(configs.Change(setting, box.value or ""), f"Set {setting}.")).props(
-                "no-caps"
-            )
-    return dialog
+    settings_table(desk, configs.Resource(configs.Kind.TOPIC, name))
 
 
 def _consumers(desk: Desk, name: str) -> None:
@@ -212,16 +157,9 @@ def _schemas(desk: Desk, name: str) -> None:
         for subject, one in found.items():
             title = f"{subject} · {one.schema.type} · id {one.ref.id}"
             ui.link(title, paths.subject(subject)).classes("link font-semibold wrap")
-            ui.label(_pretty(one.schema.text)[:LONGEST_SCHEMA]).classes("mono wrap w-full")
+            ui.label(pretty(one.schema.text)[:LONGEST_SCHEMA]).classes("mono wrap w-full")
 
     frame.Section(desk, load, shown)
-
-
-def _pretty(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text
 
 
 SECTIONS = {"Partitions": _partitions, "Settings": _settings, "Consumers": _consumers, "Schema": _schemas}
