@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from moldau.admin import TopicPartition, by_topic, offsets
@@ -13,6 +15,7 @@ from moldau.wire import codec
 from moldau.wire.errors import WireError
 
 CONSUMER = "consumer"  # the protocol type of consumers, whichever protocol they speak
+SHARE = "share"
 NAMES_UNTIL = 9  # the last version of OffsetFetch and OffsetCommit that names topics rather than their ids
 NO_OFFSET = -1
 
@@ -138,6 +141,15 @@ def committed(client: Client, name: str, *, stable: bool = False) -> dict[TopicP
         for part in topic.partitions
         if part.committed_offset != NO_OFFSET
     }
+
+
+def commits(client: Client, of: Iterable[ListedGroup], most: int) -> dict[str, dict[TopicPartition, Committed]]:
+    """What groups have committed, of at most so many. Share groups commit nothing; one that has gone is left out."""
+    found: dict[str, dict[TopicPartition, Committed]] = {}
+    for name in islice((one.id for one in of if one.type.lower() != SHARE), most):
+        with suppress(ClientError):
+            found[name] = committed(client, name)
+    return found
 
 
 def lags(client: Client, of: DescribedGroup) -> list[Lag]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.admin import groups, offsets, topics, transactions
-from moldau.client import Client, ClientError
+from moldau.client import Client
 from moldau.console.model.lineage import Graph, Seen, graph, is_shown
 
 GROUPS = 300  # that are asked what they have committed
@@ -13,7 +13,7 @@ PARTITIONS = 5000  # whose producers are asked for
 def found(client: Client) -> Graph:
     """The graph of the cluster, now."""
     listed = topics.listed(client)
-    types = {one.id: one.type for one in groups.listed(client)}
+    known_groups = groups.listed(client)
     places = {
         (topic.name, part.index): part.leader
         for topic in listed
@@ -26,28 +26,23 @@ def found(client: Client) -> Graph:
     return graph(
         Seen(
             tuple(topic.name for topic in listed),
-            types,
-            _reads(client, [name for name, kind in types.items() if kind.lower() != "share"][:GROUPS]),
+            {one.id: one.type for one in known_groups},
+            _reads(client, known_groups),
             transactions.writers(client, known) if names else {},
             names,
         )
     )
 
 
-def _reads(client: Client, names: list[str]) -> dict[str, dict[str, int]]:
-    """The lag of each group in each topic that it reads; a group that has gone meanwhile is left out."""
-    committed: dict[str, dict[tuple[str, int], int]] = {}
-    for name in names:
-        try:
-            committed[name] = {place: one.offset for place, one in groups.committed(client, name).items()}
-        except ClientError:
-            continue
+def _reads(client: Client, listed: list[groups.ListedGroup]) -> dict[str, dict[str, int]]:
+    """The lag of each group in each topic that it reads."""
+    committed = groups.commits(client, listed, GROUPS)
     places = {place for of_group in committed.values() for place in of_group}
     ends = offsets.at(client, dict.fromkeys(sorted(places), offsets.LATEST))
     reads: dict[str, dict[str, int]] = {}
     for name, of_group in committed.items():
         mine = reads.setdefault(name, {})
-        for place, offset in of_group.items():
-            behind = 0 if ends[place].error else max(0, ends[place].offset - offset)
+        for place, one in of_group.items():
+            behind = 0 if ends[place].error else max(0, ends[place].offset - one.offset)
             mine[place[0]] = mine.get(place[0], 0) + behind
     return reads

@@ -82,14 +82,9 @@ def _ends(client: Client, listed: Iterable[TopicState]) -> dict[tuple[str, int],
 
 
 def _lags(client: Client, ends: dict[tuple[str, int], int]) -> dict[str, int]:
-    """Of groups that commit offsets; one that goes away meanwhile is left out."""
-    found: dict[str, int] = {}
-    named = [row.id for row in groups.listed(client) if row.type.lower() != "share"]
-    for name in named[:GROUPS]:
-        try:
-            done = groups.committed(client, name)
-        except ClientError:
-            continue
-        if done:
-            found[name] = sum(max(0, ends[place] - one.offset) for place, one in done.items() if place in ends)
-    return found
+    """Of groups that have committed something."""
+    return {
+        name: sum(max(0, ends[place] - one.offset) for place, one in done.items() if place in ends)
+        for name, done in groups.commits(client, groups.listed(client), GROUPS).items()
+        if done
+    }

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from moldau.admin import configs, groups, offsets, topics
 from moldau.admin.subjects import pretty
-from moldau.client import Client, ClientError
+from moldau.client import Client
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
@@ -130,13 +130,7 @@ def consumers(client: Client, name: str) -> list[Reading]:
     places = topics.partitions(client, [name])
     found = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
     ends = {place: one.offset for place, one in found.items() if not one.error}
-    committed: dict[str, Any] = {}
-    for row in [row for row in groups.listed(client) if row.type.lower() != "share"][:GROUPS]:
-        try:
-            committed[row.id] = groups.committed(client, row.id)
-        except ClientError:  # it has gone meanwhile
-            continue
-    return readings(name, committed, ends)
+    return readings(name, groups.commits(client, groups.listed(client), GROUPS), ends)
 
 
 def _schemas(desk: Desk, name: str) -> None:
