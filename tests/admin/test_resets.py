@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from moldau.admin import resets
 from moldau.admin.resets import ResetError
-from moldau.client import Client
-from tests.cli.running import QUICK, Moldau
+from moldau.client import Client, Record, build, produce
+from moldau.testing import Broker
+from tests.cli.running import QUICK
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -68,9 +69,12 @@ def test_lines_of_other_groups_are_passed_over_and_wrong_ones_named() -> None:
         resets.from_csv("t,0,5\nt,x,5\n", "mine")
 
 
-def test_a_plan_never_leaves_a_partition(moldau: Moldau, client: Client) -> None:
-    topic = moldau.topic(2)
-    moldau.write(topic, *"abcde", options=("--partition", "0"))
+def test_a_plan_never_leaves_a_partition(kafka_shared: Broker) -> None:
+    topic, client = (
+        kafka_shared.create_topic(partitions=2),
+        Client({"bootstrap.servers": kafka_shared.bootstrap_servers}),
+    )
+    produce(client, topic, 0, build([Record(timestamp=1, value=value.encode()) for value in "abcde"]))
     zero, one = (topic, 0), (topic, 1)
     plans: list[tuple[resets.Wanted, dict[tuple[str, int], int]]] = [
         (resets.Earliest(), {zero: 0, one: 0}),
@@ -86,3 +90,4 @@ def test_a_plan_never_leaves_a_partition(moldau: Moldau, client: Client) -> None
         assert resets.plan(client, wanted, [zero, one], {zero: 2, one: 0}) == expected, wanted
     with pytest.raises(ResetError, match="nothing to shift"):
         resets.plan(client, resets.Shift(1), [zero], {})
+    client.close()
