@@ -1,12 +1,12 @@
 """Kills under load: Python workers, the driver and the broker of a topic-to-topic query die at random moments.
 
-`python -m tests.spark.chaos [--kills N] [--seed N] [--bootstrap HOST:PORT] [--page FILE]`. A feed writes numbered
-records; at the end a consumer of committed records must find each of them once. The same seed chooses the same kills.
+`python -m tests.spark.chaos [--kills N] [--rounds N] [--seed N] [--bootstrap HOST:PORT] [--page FILE]`. A feed writes
+numbered records; at the end a consumer of committed records must find each of them once. The same seed chooses the same
+kills.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from moldau.testing import Broker, broker
+from tests.spark.rounds import Program, chosen
 
 PARTITIONS = 4
 ROWS = 400  # of a batch, at most
@@ -269,19 +270,11 @@ class Result:
     def passed(self) -> bool:
         return not (self.doubled or self.missing or self.disorder or self.code)
 
-    def row(self) -> str:
-        kinds = " | ".join(str(self.kills[name]) for name in WEIGHTS)
-        counts = f"{self.fed:,} | {self.found:,} | {self.missing} | {self.doubled} | {self.disorder}"
-        return f"| {self.seed} | {sum(self.kills.values())} | {kinds} | {counts} | {self.seconds:.0f} |"
-
-
-HEAD = """| seed | kills | {} | records written | records found | lost | doubled | out of order | seconds |
-|{}"""
-
-
-def table(rows: list[Result]) -> str:
-    head = HEAD.format(" | ".join(WEIGHTS), "---|" * (len(WEIGHTS) + 8))
-    return "\n".join([head, *(row.row() for row in rows)])
+    @property
+    def cells(self) -> list[object]:
+        kinds = [self.kills[name] for name in WEIGHTS]
+        counts = [f"{self.fed:,}", f"{self.found:,}", self.missing, self.doubled, self.disorder]
+        return [self.seed, self.kills.total(), *kinds, *counts, round(self.seconds)]
 
 
 @contextmanager
@@ -300,11 +293,6 @@ def make_topics(bootstrap: str, *names: str) -> None:
     made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
     for future in made.values():
         future.result(30)
-
-
-def chosen(kills: int, chance: random.Random, weights: Mapping[str, int]) -> list[str]:
-    """What is killed, one after the other."""
-    return chance.choices(list(weights), list(weights.values()), k=kills)
 
 
 def campaign(
@@ -338,34 +326,12 @@ def campaign(
         return Result(seed, attack.done, fed, total, reader.doubled, missing, reader.disorder, seconds, code)
 
 
-def put_table(page: Path, name: str, text: str) -> None:
-    """A table between its two marks in a page."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, rest = page.read_text().split(begin)
-    page.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
+def drawn(kills: int, seed: int, bootstrap: str | None) -> Result:
+    return campaign(seed, chosen(kills, random.Random(seed), WEIGHTS, bootstrap), bootstrap)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.spark.chaos", description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=8, help="brokers and checkpoints that begin anew")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bootstrap", help="another broker, which is not killed")
-    parser.add_argument("--page", type=Path, help="where the table goes")
-    given = parser.parse_args()
-    weights = {name: weight for name, weight in WEIGHTS.items() if given.bootstrap is None or name != "broker"}
-    rows: list[Result] = []
-    for number in range(given.rounds):
-        seed = given.seed + number
-        kinds = chosen(given.kills // given.rounds, random.Random(seed), weights)
-        rows.append(campaign(seed, kinds, given.bootstrap))
-        print(table(rows), flush=True)
-        if not rows[-1].passed:
-            break
-    if given.page:
-        put_table(given.page, "query", table(rows))
-    return 0 if all(row.passed for row in rows) else 1
-
+HEAD = ("seed", "kills", *WEIGHTS, "records written", "records found", "lost", "doubled", "out of order", "seconds")
+PROGRAM = Program("chaos", __doc__, "query", HEAD, drawn, kills=200, rounds=8)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROGRAM.main())

@@ -1,13 +1,12 @@
 """Kills under a streams application: Python workers, the driver, its checkpoint and the broker go at random moments.
 
-`python -m tests.spark.chaos_streams [--kills N] [--rounds N] [--seed N] [--page FILE]`. A feed writes numbers to two
-topics. At the end each number must have been joined once, and each window must have counted 1, 2, 3, ... up to the
-number of its records, each count told once and in this order.
+`python -m tests.spark.chaos_streams [--kills N] [--rounds N] [--seed N] [--bootstrap HOST:PORT] [--page FILE]`. A feed
+writes numbers to two topics. At the end each number must have been joined once, and each window must have counted 1, 2,
+3, ... up to the number of its records, each count told once and in this order.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import sys
@@ -29,12 +28,11 @@ from tests.spark.chaos import (
     Driver,
     Feed,
     Reader,
-    chosen,
     make_topics,
-    put_table,
     target,
 )
 from tests.spark.chaos_streams_driver import ID, WINDOW_MS
+from tests.spark.rounds import Program, chosen
 
 ROWS = 300
 END_S = 900.0
@@ -86,22 +84,18 @@ class Result:
     def passed(self) -> bool:
         return not (self.missing or self.doubled or self.disorder or self.wrong or self.code)
 
-    def row(self) -> str:
-        kinds = " | ".join(str(self.kills[name]) for name in WEIGHTS)
-        joined = f"{self.fed:,} | {self.missing} | {self.doubled} | {self.disorder}"
-        return f"| {self.seed} | {kinds} | {joined} | {self.windows:,} | {self.wrong} | {self.seconds:.0f} |"
+    @property
+    def cells(self) -> list[object]:
+        kinds = [self.kills[name] for name in WEIGHTS]
+        joined = [f"{self.fed:,}", self.missing, self.doubled, self.disorder]
+        return [self.seed, *kinds, *joined, f"{self.windows:,}", self.wrong, round(self.seconds)]
 
 
-def table(rows: list[Result]) -> str:
-    names = [*WEIGHTS, "records", "lost", "doubled", "out of order", "windows", "wrong counts", "seconds"]
-    return "\n".join([f"| seed | {' | '.join(names)} |", "|" + "---|" * (len(names) + 1), *(row.row() for row in rows)])
-
-
-def campaign(kills: int, seed: int) -> Result:
+def campaign(kills: int, seed: int, bootstrap: str | None = None) -> Result:
     began, folder = time.monotonic(), tempfile.mkdtemp(prefix="moldau-chaos-")
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        ours, servers = stack.enter_context(target(None))
+        ours, servers = stack.enter_context(target(bootstrap))
         make_topics(servers, "in", "right", "out", "counts")
         driver = Driver(folder, "tests.spark.chaos_streams_driver", servers, folder, str(ROWS))
         stack.callback(driver.stop)
@@ -110,7 +104,7 @@ def campaign(kills: int, seed: int) -> Result:
         stack.callback(watcher.close)
         checkpoint = Path(folder) / ID / "checkpoint"
         chance = random.Random(seed)
-        kinds = chosen(kills, chance, WEIGHTS)
+        kinds = chosen(kills, chance, WEIGHTS, bootstrap)
         attack = Campaign(chance, kinds, CALM, ours, driver, watcher, lambda: shutil.rmtree(checkpoint, True))
         attack.run()
         fed, joined, counts = feed.finish(), Reader(servers, "out"), Counts(servers)
@@ -134,23 +128,8 @@ def campaign(kills: int, seed: int) -> Result:
         )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.spark.chaos_streams", description=__doc__)
-    parser.add_argument("--kills", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=3, help="brokers and checkpoints that begin anew")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--page", type=Path, help="where the table goes")
-    given = parser.parse_args()
-    rows: list[Result] = []
-    for number in range(given.rounds):
-        rows.append(campaign(given.kills // given.rounds, given.seed + number))
-        print(table(rows), flush=True)
-        if not rows[-1].passed:
-            break
-    if given.page:
-        put_table(given.page, "application", table(rows))
-    return 0 if all(row.passed for row in rows) else 1
-
+HEAD = ("seed", *WEIGHTS, "records", "lost", "doubled", "out of order", "windows", "wrong counts", "seconds")
+PROGRAM = Program("chaos_streams", __doc__, "application", HEAD, campaign, kills=60, rounds=3)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROGRAM.main())

@@ -6,7 +6,6 @@ writes into a file which batch is next. `python -m tests.spark.chaos_tasks [--ki
 
 from __future__ import annotations
 
-import argparse
 import os
 import pickle
 import random
@@ -23,7 +22,8 @@ from moldau.client import Client, ClientError
 from moldau.spark.sink import abort, commit
 from moldau.spark.sink_place import Outcome
 from moldau.testing import Broker
-from tests.spark.chaos import children, kill, put_table, target
+from tests.spark.chaos import children, kill, target
+from tests.spark.rounds import Program
 from tests.spark.sinks import Query, committed
 
 TASKS, ROWS = 2, 10
@@ -152,8 +152,28 @@ class Attack:
         return driver
 
 
-def campaign(kills: int, seed: int, bootstrap: str | None = None) -> str:
-    """A row of the table; AssertionError where a row is lost or doubled."""
+@dataclass(frozen=True)
+class Result:
+    seed: int
+    kills: Counter[str]
+    batches: int
+    rows: int
+    lost: int
+    doubled: int
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return not (self.lost or self.doubled)
+
+    @property
+    def cells(self) -> list[object]:
+        kinds = [self.kills[name] for name in WEIGHTS]
+        counts = [self.batches, f"{self.rows:,}", self.lost, self.doubled]
+        return [self.seed, self.kills.total(), *kinds, *counts, round(self.seconds)]
+
+
+def campaign(kills: int, seed: int, bootstrap: str | None = None) -> Result:
     began = time.monotonic()
     with target(bootstrap) as (ours, servers), tempfile.TemporaryDirectory() as folder:
         query = Query(servers, f"out-{seed}-{os.getpid()}", f"chaos-{seed}-{os.getpid()}")
@@ -162,36 +182,14 @@ def campaign(kills: int, seed: int, bootstrap: str | None = None) -> str:
         attack.run()
         with Client({"bootstrap.servers": servers}) as client:
             found = committed(client, query.topic)
-        wanted = Counter(v for b in range(attack.play.batches) for t in range(TASKS) for v in values(b, t))
-        lost, doubled = (wanted - found).total(), (found - wanted).total()
-    kinds = " | ".join(str(attack.done[name]) for name in WEIGHTS)
-    counts = f"{attack.play.batches} | {wanted.total():,} | {lost} | {doubled} | {time.monotonic() - began:.0f}"
-    row = f"| {seed} | {attack.done.total()} | {kinds} | {counts} |"
-    assert not lost, row
-    assert not doubled, row
-    return row
+    wanted = Counter(v for b in range(attack.play.batches) for t in range(TASKS) for v in values(b, t))
+    lost, doubled = (wanted - found).total(), (found - wanted).total()
+    took = time.monotonic() - began
+    return Result(seed, attack.done, attack.play.batches, wanted.total(), lost, doubled, took)
 
 
-HEAD = f"| seed | kills | {' | '.join(WEIGHTS)} | batches | rows | lost | doubled | seconds |"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="tests.spark.chaos_tasks", description=__doc__)
-    parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bootstrap", help="another broker, which is not killed")
-    parser.add_argument("--page", type=Path, help="where the table goes")
-    given = parser.parse_args()
-    lines = [HEAD, "|---" * (HEAD.count("|") - 1) + "|"]
-    print(*lines, sep="\n", flush=True)
-    for number in range(given.rounds):
-        lines.append(campaign(given.kills // given.rounds, given.seed + number, given.bootstrap))
-        print(lines[-1], flush=True)
-    if given.page:
-        put_table(given.page, "tasks", "\n".join(lines))
-    return 0
-
+HEAD = ("seed", "kills", *WEIGHTS, "batches", "rows", "lost", "doubled", "seconds")
+PROGRAM = Program("chaos_tasks", __doc__, "tasks", HEAD, campaign, kills=500, rounds=5)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROGRAM.main())
