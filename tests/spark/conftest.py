@@ -14,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 from moldau.client import CONTROLLER, Client, Fetcher, Leader, Record, build, check, group, produce, records
 from moldau.client import messages as m
 from moldau.testing import eventually
+from tests.registry.running import running
 
 # Spark gives a Python process ten seconds to start: too little where tests of others take all processors.
 TOO_BUSY = "Python worker failed to connect back"
@@ -144,3 +145,10 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     made = Cluster(servers)
     yield made
     made.client.close()
+
+
+@pytest.fixture(scope="session")
+def url(cluster: Cluster) -> Iterator[str]:
+    """Of a registry of that cluster."""
+    with running(cluster.servers) as registry:
+        yield registry.url

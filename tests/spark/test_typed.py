@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.formats import serde
 from moldau.serdes.registry import Registry
 from moldau.spark.spark_types import for_spark
-from tests.registry.running import running
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:
@@ -43,12 +42,6 @@ VALUE = {
 }  # fmt: skip
 POINT = '{"type": "object", "title": "Point", "properties": {"x": {"type": "integer"}, "y": {"type": "string"}}}'
 PERSON = 'syntax = "proto3"; message Person { string name = 1; uint32 age = 2; repeated string tags = 3; }'
-
-
-@pytest.fixture(scope="module")
-def url(cluster: Cluster) -> Iterator[str]:
-    with running(cluster.servers) as registry:
-        yield registry.url
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import datetime
 import enum
 import json
 import math
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -22,7 +21,6 @@ from moldau.serdes.formats import serde
 from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, RegistryError
 from moldau.spark.variant import Variants, encoded, text
-from tests.registry.running import running
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:
@@ -36,12 +34,6 @@ MONEY = {
 }
 NAMED = '{"type": "object", "title": "Named", "properties": {"name": {"type": "string"}}}'
 PERSON = 'syntax = "proto3"; message Person { string first_name = 1; uint32 age = 2; }'
-
-
-@pytest.fixture(scope="module")
-def url(cluster: Cluster) -> Iterator[str]:
-    with running(cluster.servers) as registry:
-        yield registry.url
 
 
 @pytest.fixture
