@@ -1,10 +1,12 @@
 """`python -m tests.spark.brokers` (part of `make conformance`): these tests on Moldau's broker and on Apache Kafka.
 
-It writes docs/spark-conformance.md, and ends with exit code 1 if a test failed. Without Kafka's jars the page says so.
+It writes docs/spark-conformance.md, and ends with exit code 1 if a test failed. `--on kafka` runs them on one of the
+brokers; the row of the other one stays.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as xml
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,18 +22,12 @@ from pathlib import Path
 from moldau.testing import broker
 from tests import needs
 from tests.conformance.differential.brokers import apache_kafka
+from tests.spark import tables
 
 PAGE = needs.ROOT / "docs" / "spark-conformance.md"
 TESTS = "tests/spark"
 RUN_S = 3600
-HEAD = """# Spark on two brokers
-
-`make conformance` runs the tests of the Spark bridge (`tests/spark`) on `moldau broker` and on Apache Kafka 4.3.1, and
-writes this page. Tests that kill or restart a broker do that to one of Moldau's in both runs.
-
-| broker | passed | failed | skipped | seconds |
-|---|---|---|---|---|
-"""
+HEAD = ("broker", "passed", "failed", "skipped", "seconds", "which failed")
 
 
 @dataclass(slots=True)
@@ -43,9 +39,10 @@ class Run:
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    def row(self) -> str:
-        counts = " | ".join(str(self.verdicts[name]) for name in ("passed", "failed", "skipped"))
-        return f"| {self.name} | {counts} | {self.seconds:.0f} |"
+    @property
+    def cells(self) -> list[object]:
+        counts = [self.verdicts[name] for name in ("passed", "failed", "skipped")]
+        return [self.name, *counts, round(self.seconds), ", ".join(f"`{name}`" for name in self.failures)]
 
 
 @contextmanager
@@ -62,7 +59,7 @@ def kafka(folder: Path) -> Iterator[str]:
         yield f"127.0.0.1:{started.port}"
 
 
-BROKERS = {"Moldau": moldau, "Apache Kafka 4.3.1": kafka}
+BROKERS = {"moldau": ("Moldau", moldau), "kafka": ("Apache Kafka 4.3.1", kafka)}
 
 
 def tested(name: str, bootstrap: str, folder: Path, chosen: list[str]) -> Run:
@@ -81,28 +78,30 @@ def tested(name: str, bootstrap: str, folder: Path, chosen: list[str]) -> Run:
     return run
 
 
-def page(runs: list[Run]) -> str:
-    lines = [HEAD + "\n".join(run.row() for run in runs)]
-    if len(runs) < len(BROKERS):
-        lines.append("There was no Apache Kafka: its jars were not to be had.")
-    lines += [
-        f"On {run.name} failed: {', '.join(f'`{name}`' for name in run.failures)}." for run in runs if run.failures
-    ]
-    return "\n\n".join(lines) + "\n"
-
-
-def main(chosen: list[str]) -> int:
+def main(on: Sequence[str], chosen: list[str]) -> int:
     runs: list[Run] = []
-    for name, started in BROKERS.items():
-        if name != "Moldau" and not needs.find("kafka-jars").path:
-            continue
+    for key in on:
+        name, started = BROKERS[key]
         with tempfile.TemporaryDirectory(prefix="moldau-spark-") as folder, started(Path(folder)) as bootstrap:
             runs.append(tested(name, bootstrap, Path(folder), chosen))
-        print(runs[-1].row(), *runs[-1].failures, sep="\n", flush=True)
-    if not chosen:
-        PAGE.write_text(page(runs))
+        print(tables.markdown(HEAD, [runs[-1].cells]), flush=True)
+        if not chosen:
+            tables.put(PAGE, "brokers", HEAD, [runs[-1].cells])
     return int(any(run.verdicts["failed"] for run in runs))
 
 
+def there() -> list[str]:
+    """The brokers that can be had here."""
+    found = needs.find("kafka-jars")
+    if found.path:
+        return list(BROKERS)
+    print(f"Without Apache Kafka: {found.reason}.", flush=True)
+    return ["moldau"]
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="tests.spark.brokers", description=__doc__)
+    parser.add_argument("--on", choices=BROKERS, action="append")
+    parser.add_argument("tests", nargs="*", help="some of them; then the page stays as it is")
+    given = parser.parse_args()
+    sys.exit(main(given.on or there(), given.tests))
