@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.spark.planning import (
+    FEW,
     Cut,
     ForeignOffset,
     Position,
     Range,
     at_most,
     carried,
+    gathered,
     limited,
     losses,
     ranges,
@@ -45,6 +47,21 @@ def test_the_json_is_that_of_sparks_own_source_and_always_in_the_same_order() ->
 def test_the_checkpoint_of_another_source_is_said_to_be_one(document: Any) -> None:
     with pytest.raises(ForeignOffset, match="give the query a checkpointLocation of its own"):
         Position.of_json(document)
+
+
+@given(OFFSETS)
+def test_few_records_are_read_by_few_tasks(offsets: dict[tuple[str, int], int]) -> None:
+    start = Position({})
+    end = gathered(start, Position(offsets))
+    whole, cut = ranges(start, end), tasks(ranges(start, end), end.cut)
+    assert sorted(one.name for task in cut for one in task) == sorted(one.name for one in whole)
+    assert len(cut) == min(len(whole), -(-sum(offsets.values()) // FEW))
+
+
+@pytest.mark.parametrize("cut", [Cut(min_partitions=4), Cut(max_records=3), Cut(max_partitions=2)])
+def test_tasks_are_as_they_were_asked_for(cut: Cut) -> None:
+    end = Position({("a", 0): 5, ("a", 1): 5, ("b", 0): 5}, cut=cut)
+    assert gathered(Position({}), end) == end
 
 
 def test_new_partitions_are_read_from_their_start() -> None:

@@ -9,7 +9,7 @@ so that it is cut in the same way when it is replayed, whatever the options are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ IDS, CUT = "@ids", "@cut"
 # where changelogs are read before anything else.
 MORE, NOW, VIEWS, RESTORE = "@more", "@now", "@views", "@restore"
 OF_CONVEYORS = frozenset({MORE, NOW, VIEWS, RESTORE})
+FEW = 200  # records that are read sooner than a task is started for them
 OF_ANOTHER = "is not an offset that is known here: give the query a checkpointLocation of its own."
 
 
@@ -164,6 +165,17 @@ def at_most(position: Position, target: Position) -> Position:
         if one in target.offsets and not target.is_anew(one[0], position)
     }
     return Position(offsets, position.ids, position.cut)
+
+
+def gathered(start: Position, end: Position) -> Position:
+    """Where nothing was said of tasks, a batch of few records has fewer of them than there are partitions with any. What
+    a task costs, in Spark, in the sink and in the broker, is most of what a small batch takes.
+    """
+    if end.cut != Cut():
+        return end
+    sizes = waiting(start, end)
+    enough = -(-sum(sizes.values()) // FEW)
+    return end if enough >= len(sizes) else replace(end, cut=Cut(max_partitions=enough))
 
 
 def ranges(start: Position, end: Position) -> list[Range]:

@@ -148,7 +148,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end is None or (end.offsets == begin.offsets and not any(begin.is_anew(one, end) for one in end.ids)):
             return start
         self._last_batch_at = time.monotonic()
-        return end.to_json()
+        return planning.gathered(begin, end).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return None if self._latest is None else self._latest.to_json()

@@ -92,7 +92,13 @@ TABLE = (
     Option("maxTriggerDelay", duration_ms, 15 * 60_000, "... but not longer than this (15m)."),
     Option("minPartitions", positive, None, "At least so many tasks: large partitions are split."),
     Option("maxRecordsPerPartition", positive, None, "Most records of a task: larger ranges are split."),
-    Option("maxPartitions", positive, None, "At most so many tasks: small partitions are read together by one."),
+    Option(
+        "maxPartitions",
+        positive,
+        None,
+        "At most so many tasks: small partitions are read together by one. Where none of these three is set a task is "
+        "for one partition, or in a stream for up to 200 records of several.",
+    ),
     Option("failOnDataLoss", boolean, True, "Whether a query fails, or goes on, where records are gone."),
     Option("includeHeaders", boolean, False, "Whether there is a column `headers`."),
     Option(
