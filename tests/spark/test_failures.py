@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from moldau.spark.failures import kind_of, sentence_of, text_of
+from moldau.spark.loss import DataLoss, lost
 
 NESTED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure:
 Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 5) (localhost executor driver):
@@ -25,6 +26,7 @@ CASES = [
     ("moldau.spark.options.OptionError: There is no option topc. Did you mean topic?", False),
     ("moldau.serdes.registry.RegistryError: the schema registry http://x cannot be reached: refused", True),
     ("moldau.serdes.context.SerdeError: column a does not fit int64", False),
+    ("moldau.spark.loss.DataLoss: The topic t was deleted: t-0 is lost from offset 3 on.", False),
     ("ValueError: invalid literal for int() with base 10: 'x'", False),
     ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
     ("java.io.EOFException", True),
@@ -38,6 +40,14 @@ CASES = [
 @pytest.mark.parametrize(("text", "retriable"), CASES)
 def test_a_failure_is_worth_another_try_by_what_its_text_says(text: str, retriable: bool) -> None:
     assert kind_of(NESTED.format(text)).retriable is retriable
+
+
+def test_records_that_are_lost_are_told_from_other_errors() -> None:
+    try:
+        lost(["The topic t is gone."], fail=True)
+    except DataLoss as error:
+        text = NESTED.format(f"{type(error).__module__}.{type(error).__name__}: {error}")
+    assert kind_of(text).name == "records are lost"
 
 
 def test_the_sentence_is_pythons_and_not_the_traces_around_it() -> None:

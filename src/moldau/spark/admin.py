@@ -1,10 +1,10 @@
-"""Topics that a query looks for, or makes, before it starts."""
+"""Topics that a query looks for, or makes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moldau.client import CONTROLLER, Client, check
+from moldau.client import CONTROLLER, Client, ClientError, Error, check
 from moldau.client import messages as m
 
 PATIENCE_S = 15.0
@@ -30,3 +30,12 @@ def create_topics(client: Client, wanted: Mapping[str, tuple[int, Mapping[str, s
     ]
     if new:
         check(client.send(m.CreateTopicsRequest(new, timeout_ms=int(PATIENCE_S * 1000)), to=CONTROLLER))
+
+
+def make_topic(client: Client, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
+    """Makes a topic, unless somebody else has done so meanwhile."""
+    try:
+        create_topics(client, {topic: (partitions, settings or {})})
+    except ClientError as error:
+        if error.error is not Error.TOPIC_ALREADY_EXISTS:
+            raise

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moldau.client import CONTROLLER, Client, ClientError, Error, Record, Sender, build, check
-from moldau.client import messages as m
+from moldau.client import Client, ClientError, Error, Record, Sender, build
+from moldau.spark.admin import make_topic
 
 ERRORS = "__connect.errors."
-CREATE_TIMEOUT_MS = 30_000
 AT_ONCE = 500  # records of one batch
 
 
@@ -64,8 +63,5 @@ def _topic(client: Client, name: str) -> list[int]:
     except ClientError as error:
         if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-    new = m.CreateTopicsRequest_CreatableTopic(name, num_partitions=1, replication_factor=-1)
-    answer = client.send(m.CreateTopicsRequest([new], timeout_ms=CREATE_TIMEOUT_MS), to=CONTROLLER)
-    if any(row.error_code != Error.TOPIC_ALREADY_EXISTS for row in answer.topics):
-        check(answer)
+    make_topic(client, name, 1)
     return list(client.topic(name).partitions)

@@ -30,7 +30,7 @@ TABLE = (
     _row(r"AUTHORIZATION_FAILED|AUTHENTICATION_FAILED|ILLEGAL_SASL_STATE", False, "no access"),
     _row(r"RegistryError: .*(cannot be reached|refused: .*\b50\d)", True, "the schema registry is away"),
     _row(r"\bSerdeError:|\bRegistryError:", False, "a value does not fit its schema"),
-    _row(r"\bDataLost\b|DATA_LOSS|data may have been lost", False, "records are lost"),
+    _row(r"\bDataLoss:|DATA_LOSS|data may have been lost", False, "records are lost"),
     _row(r"moldau\.client\.errors\.ClientError:", True, "the cluster is away"),
     _row(r"Python worker (exited unexpectedly|failed to connect back)|EOFException", True, "a Python worker died"),
     _row(r"ExecutorLostFailure|executor lost|FetchFailed|Slave lost|worker lost", True, "an executor died"),

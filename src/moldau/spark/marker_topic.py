@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.client import (
-    CONTROLLER,
     Client,
     ClientError,
     Error,
@@ -25,6 +24,7 @@ from moldau.client import (
     end,
     messages,
 )
+from moldau.spark import admin
 from moldau.spark.markers import (
     PARTITIONS,
     Book,
@@ -279,17 +279,15 @@ def make_topic(client: Client, topic: str) -> None:
     if is_there(client, topic):
         _check_policy(client, topic)
         return
-    configs = [messages.CreateTopicsRequest_CreatableTopicConfig(*row) for row in SETTINGS.items()]
-    new = messages.CreateTopicsRequest_CreatableTopic(topic, PARTITIONS, -1, configs=configs)
-    answer = client.send(messages.CreateTopicsRequest([new], timeout_ms=30_000), CONTROLLER)
     try:
-        check(answer)
+        admin.make_topic(client, topic, PARTITIONS, SETTINGS)
     except ClientError as error:
-        if error.error is not Error.TOPIC_ALREADY_EXISTS:
-            raise Refused(
-                f"the marker topic {topic} cannot be made ({error}): make it with {PARTITIONS} partitions and "
-                f"cleanup.policy=compact, or write with processing.guarantee=at_least_once"
-            ) from error
+        if error.retriable:
+            raise
+        raise Refused(
+            f"the marker topic {topic} cannot be made ({error}): make it with {PARTITIONS} partitions and "
+            f"cleanup.policy=compact, or write with processing.guarantee=at_least_once"
+        ) from error
 
 
 def is_there(client: Client, topic: str) -> bool:

@@ -168,8 +168,8 @@ def at_most(position: Position, target: Position) -> Position:
 
 
 def gathered(start: Position, end: Position) -> Position:
-    """Where nothing was said of tasks, a batch of few records has fewer of them than there are partitions with any. What
-    a task costs, in Spark, in the sink and in the broker, is most of what a small batch takes.
+    """Where nothing was said of tasks, a batch of few records has fewer of them than partitions that have any: what a
+    task costs in Spark, in the sink and in the broker is most of what a small batch takes.
     """
     if end.cut != Cut():
         return end

@@ -7,6 +7,7 @@ any other failure stops all of them, and `run` raises QueryFailed with the reaso
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -169,8 +170,6 @@ def activate(spark: Any) -> None:
 
 
 def _plain(progress: Any) -> Mapping[str, Any]:
-    import json
-
     return progress if isinstance(progress, dict) else json.loads(progress.json)
 
 

@@ -6,11 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.markers import TOPIC as MARKERS
-from moldau.spark.options import Option, OptionError, boolean, duration_ms, one_of, positive, resolve, under, words
+from moldau.spark.options import (
+    Option,
+    OptionError,
+    boolean,
+    duration_ms,
+    one_of,
+    parsed,
+    positive,
+    resolve,
+    under,
+    words,
+)
 from moldau.wire.compression import Compression
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once", "at_least_once"
@@ -119,7 +129,7 @@ class SinkOptions:
         for name in OF_PRODUCERS:
             if name in client.producer:
                 row = next(row for row in TABLE if row.name == name)
-                values[name] = _parsed(row, client.producer[name])
+                values[name] = parsed(row, client.producer[name])
         if values["path"] is not None:
             raise OptionError(f"A topic has no path: write .option('topic', {values['path']!r}).save().")
         made = cls(
@@ -181,7 +191,3 @@ def _split(given: Mapping[str, str]) -> _Client:
     settings = {**DEFAULTS, **client_settings(rest)}
     settings.pop("client.rack", None)  # a replica nearby may not have the last marker yet
     return _Client(settings, producer)
-
-
-def _parsed(row: Option, text: str) -> Any:
-    return resolve((row,), {row.name: text})[row.name]

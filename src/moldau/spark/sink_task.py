@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
 from moldau.client import Client, ClientError, Error, Record, Sender, TransactionalProducer, build
+from moldau.spark.connections import registry_for
 from moldau.spark.marker_topic import GONE, Ledger, topic_settings
 from moldau.spark.markers import (
     Content,
@@ -35,9 +37,6 @@ from moldau.spark.sink_place import Outcome, Place, connect, ledger_of
 from moldau.spark.sink_rows import Rows, by_topic, rows_of, value_array
 from moldau.spark.sink_values import Values
 
-if TYPE_CHECKING:
-    from moldau.serdes.registry import Registry
-
 TOPICS = 10_000  # that a task may write to
 LIMITS_S = 300.0  # how long the limits of a topic are believed
 
@@ -48,13 +47,8 @@ def run(options: SinkOptions, place: Place, batches: Iterable[pa.RecordBatch]) -
     first = next(full, None)
     if first is None:
         return Outcome(place, Content())
-    writer = Writing(options, connect(options), chained(first, full))
+    writer = Writing(options, connect(options), chain([first], full))
     return exactly_once(writer, place) if options.exactly_once else at_least_once(writer, place)
-
-
-def chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
 
 
 class Writing:
@@ -63,7 +57,7 @@ class Writing:
     def __init__(self, options: SinkOptions, client: Client, batches: Iterator[pa.RecordBatch]) -> None:
         self.options, self.client = options, client
         self._batches = batches
-        registry = registry_of(options)
+        registry = partial(registry_for, tuple(sorted(options.registry.items())))
         self._keys, self._values = Values(options, "key", registry), Values(options, "value", registry)
 
     def rows(self) -> Iterator[tuple[str, Rows]]:
@@ -193,20 +187,7 @@ def marker_batch(place: Place, content: Content) -> bytearray:
     return build([Record(0, now, task_key(place.application, place.task), value)])
 
 
-def registry_of(options: SinkOptions) -> Callable[[], Registry]:
-    return partial(_registry, tuple(sorted(options.registry.items())))
-
-
-_registries: dict[tuple[tuple[str, str], ...], Registry] = {}
 _limits: dict[tuple[int, str], tuple[float, int]] = {}
-
-
-def _registry(settings: tuple[tuple[str, str], ...]) -> Registry:
-    from moldau.serdes.registry import Registry
-
-    if settings not in _registries:
-        _registries[settings] = Registry.connect(dict(settings))
-    return _registries[settings]
 
 
 def limits_of(client: Client, topic: str, options: SinkOptions) -> TopicLimits:

@@ -21,6 +21,7 @@ from moldau.serdes.arrow.typed import TypedColumns
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, Schema
+from moldau.spark.connections import registry_for
 from moldau.spark.options import OptionError
 from moldau.spark.spark_types import for_spark
 from moldau.spark.typed_options import VARIANT, WITH_REGISTRY, Field
@@ -107,7 +108,7 @@ def _pinned(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> 
 @lru_cache(maxsize=64)
 def _converter(pinned: Pinned) -> ArrowColumns:
     typed = pinned.field.format in (*WITH_REGISTRY, VARIANT)
-    return _made(pinned, _registry(pinned.registry) if typed else None)
+    return _made(pinned, registry_for(pinned.registry) if typed else None)
 
 
 def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
@@ -124,11 +125,6 @@ def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
     if field.strategy:
         settings["subject.name.strategy"] = field.strategy
     return columns(field.format, registry, pinned.schema or field.schema, settings, field.message)
-
-
-@lru_cache(maxsize=16)
-def _registry(settings: tuple[tuple[str, str], ...]) -> Registry:
-    return Registry.connect(dict(settings))
 
 
 def header_named(headers: pa.Array, name: str) -> pa.Array | None:
