@@ -215,7 +215,7 @@ def test_what_is_not_there_is_said_within_seconds(cluster: Cluster) -> None:
     with pytest.raises(OptionError, match=rf"There is no topic {topic}s at .* Did you mean {topic}\?"):
         Query(cluster.servers, f"{topic}s").batch()
     with pytest.raises(ClientError, match=r"127\.0\.0\.1:1\b"):
-        Query("127.0.0.1:1", topic).batch()
+        Query("127.0.0.1:1", topic, **{"kafka.default.api.timeout.ms": "2000"}).batch()
     with pytest.raises(OptionError, match=r"Among the options that begin with kafka\.: .*Did you mean client\.id"):
         Query(cluster.servers, topic, **{"kafka.clint.id": "x"}).batch()
 

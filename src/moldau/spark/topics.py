@@ -29,10 +29,11 @@ class Topics:
         self._asked_at = float("-inf")
         self._cluster = Cluster()
 
-    def partitions(self, timeout_s: float | None = None) -> tuple[list[TopicPartition], dict[str, str]]:
-        """All partitions that there are now, and the ids of their topics."""
+    def partitions(self, timeout_s: float) -> tuple[list[TopicPartition], dict[str, str]]:
+        """All partitions that there are now, and the ids of their topics. Waits so long, or less if the client may."""
         if time.monotonic() - self._asked_at > FRESH_S:
-            self._cluster = self.client.refresh(self._names(), timeout_s=timeout_s)
+            limit = min(timeout_s, self.client.config.seconds("default.api.timeout.ms"))
+            self._cluster = self.client.refresh(self._names(), timeout_s=limit)
             self._asked_at = time.monotonic()
         return chosen(self._cluster, self.subscription)
 
