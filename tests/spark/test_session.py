@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import socketserver
 from pathlib import Path
+from socket import AF_UNIX
 from typing import TYPE_CHECKING
 
 import pytest
 
-from moldau.spark.session import EVERYWHERE, LOCAL, cores_of, settings
+from moldau.spark.session import EVERYWHERE, LOCAL, cores_of, hush, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +44,21 @@ def test_spark_has_the_settings(spark: SparkSession) -> None:
     for row in (*EVERYWHERE, *LOCAL):
         assert spark.conf.get(row.name) == row.value
     assert spark.sparkContext.defaultParallelism == 2
+
+
+@pytest.mark.parametrize(("error", "told"), [(EOFError(), False), (ValueError("other"), True)])
+def test_that_java_closes_its_end_is_no_error(
+    error: Exception, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            raise error
+
+    with socketserver.UnixStreamServer(str(tmp_path / "socket"), Handler) as server, socket.socket(AF_UNIX) as java:
+        hush(server)
+        java.connect(server.server_address)
+        server.handle_request()
+    assert ("Traceback" in capsys.readouterr().err) is told
 
 
 def test_checkpoints_go_through_the_plain_file_system_where_it_was_compiled(spark: SparkSession) -> None:

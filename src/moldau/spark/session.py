@@ -89,6 +89,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     with home.light() if is_local(chosen.get("spark.master")) else nullcontext():
         made = builder.getOrCreate()
     if made not in _known:
+        hush(made.sparkContext._accumulatorServer)
         made.dataSource.register(TopicDataSource)
         if (compiled := classes.class_path(java_home)) is not None:
             listen(made, compiled)
@@ -96,6 +97,19 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     if (checkpoints := conf.get(CHECKPOINTS)) is not None:
         check_shared(made, checkpoints)
     return made
+
+
+def hush(server: Any) -> None:
+    """Java closes its end of PySpark's server of accumulators when it stops, and may do so when a query is stopped.
+    PySpark takes that for an error and prints where it happened.
+    """
+    tell = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            tell(request, client_address)
+
+    server.handle_error = handle_error
 
 
 def settings(master: str | None, java_home: Path, in_a_job: bool = False) -> dict[str, str]:
