@@ -2,7 +2,7 @@
 
 `python -m tests.spark.chaos [--kills N] [--rounds N] [--seed N] [--bootstrap HOST:PORT] [--page FILE]`. A feed writes
 numbered records; at the end a consumer of committed records must find each of them once. The same seed chooses the same
-kills.
+kills; with an odd one a batch has a task for each partition, with an even one as many as the source makes of it.
 """
 
 from __future__ import annotations
@@ -299,12 +299,13 @@ def campaign(
     seed: int, kinds: Sequence[str], bootstrap: str | None = None, calm: float = CALM, rate: int = RATE
 ) -> Result:
     began, folder = time.monotonic(), tempfile.mkdtemp(prefix="moldau-chaos-")
+    tasks = PARTITIONS if seed % 2 else 0
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         ours, servers = stack.enter_context(target(bootstrap))
         make_topics(servers, "in", "out")
         feed = Feed(servers, "in", rate=rate)
-        driver = Driver(folder, "tests.spark.chaos_driver", servers, "in", "out", folder, str(ROWS))
+        driver = Driver(folder, "tests.spark.chaos_driver", servers, "in", "out", folder, str(ROWS), str(tasks))
         stack.callback(driver.stop)
         watcher = Consumer({"bootstrap.servers": servers, "group.id": "watcher", "log_level": 0})
         stack.callback(watcher.close)

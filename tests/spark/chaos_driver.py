@@ -13,7 +13,10 @@ PATIENT = Policy(first_pause_s=0.1, most_pause_s=1.0, restarts=1000)
 
 
 def definition(bootstrap: str, source: str, target: str, rows: int, tasks: int) -> Any:
-    """A copy in small batches, so that there are many moments to die in."""
+    """A copy in small batches, so that there are many moments to die in, of so many tasks at least; 0: as many as the
+    source likes.
+    """
+    least = {"minPartitions": tasks} if tasks else {}
 
     def copy(spark: Any) -> Any:
         frame = (
@@ -22,11 +25,10 @@ def definition(bootstrap: str, source: str, target: str, rows: int, tasks: int) 
             .option("subscribe", source)
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", rows)
+            .options(**least)
             .load()
             .selectExpr("key", "value")
         )
-        if tasks:
-            frame = frame.repartition(tasks, "key")
         return (
             frame.writeStream.format("moldau")
             .option("kafka.bootstrap.servers", bootstrap)
@@ -37,12 +39,12 @@ def definition(bootstrap: str, source: str, target: str, rows: int, tasks: int) 
     return copy
 
 
-def main(bootstrap: str, source: str, target: str, state_dir: str, rows: str) -> None:
+def main(bootstrap: str, source: str, target: str, state_dir: str, rows: str, tasks: str) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     spark = session("chaos", "local[2]", **{"spark.driver.memory": "600m"})
     spark.sparkContext.setLogLevel("OFF")
     run(
-        {"copy": definition(bootstrap, source, target, int(rows), 0)},
+        {"copy": definition(bootstrap, source, target, int(rows), int(tasks))},
         spark,
         state_dir=state_dir,
         policy=PATIENT,

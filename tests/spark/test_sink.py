@@ -110,7 +110,7 @@ def test_the_decision_of_a_batch_has_the_offsets_and_the_query_of_its_checkpoint
 ) -> None:
     source, target = cluster.topic(partitions=2), cluster.topic()
     fill(cluster, source, 0, 10)
-    query = start(cluster.stream(spark, source).selectExpr("value"), cluster, target, checkpoint)
+    query = start(cluster.stream(spark, source, minPartitions=2).selectExpr("value"), cluster, target, checkpoint)
     finish(query)
     ledger = Ledger(cluster.client, TOPIC, str(query.id))
     ledger.catch_up()
@@ -142,7 +142,11 @@ def test_a_batch_whose_worker_died_is_written_once_by_its_replay(
 ) -> None:
     source, target = cluster.topic(partitions=2), cluster.topic(partitions=2)
     fill(cluster, source, 0, 40)
-    frame = cluster.stream(spark, source).selectExpr("value").mapInArrow(once(tmp_path / "died"), "value binary")
+    frame = (
+        cluster.stream(spark, source, minPartitions=2)
+        .selectExpr("value")
+        .mapInArrow(once(tmp_path / "died"), "value binary")
+    )
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
         finish(start(frame, cluster, target, checkpoint))
     finish(start(frame, cluster, target, checkpoint))
@@ -155,17 +159,21 @@ def test_a_lost_checkpoint_doubles_nothing(spark: SparkSession, cluster: Cluster
     fill(cluster, source, 0, 20)
     finish(
         start(
-            cluster.stream(spark, source).selectExpr("value"), cluster, target, checkpoint, **{"application.id": name}
+            cluster.stream(spark, source, minPartitions=2).selectExpr("value"),
+            cluster,
+            target,
+            checkpoint,
+            **{"application.id": name},
         )
     )
     shutil.rmtree(checkpoint)
     fill(cluster, source, 20, 40)
     with pytest.raises(Exception, match=f"moldau spark resume {name}"):
-        frame = cluster.stream(spark, source).selectExpr("value")
+        frame = cluster.stream(spark, source, minPartitions=2).selectExpr("value")
         finish(start(frame, cluster, target, checkpoint, **{"application.id": name}))
     assert committed(cluster.client, target) == Counter(str(number) for number in range(20))
     shutil.rmtree(checkpoint)
-    frame = cluster.stream(spark, source, **{"application.id": name}).selectExpr("value")
+    frame = cluster.stream(spark, source, minPartitions=2, **{"application.id": name}).selectExpr("value")
     finish(start(frame, cluster, target, checkpoint, **{"application.id": name}))
     assert committed(cluster.client, target) == Counter(str(number) for number in range(40))
 
@@ -186,6 +194,8 @@ def test_tasks_are_told_the_batch_and_the_query(spark: SparkSession, cluster: Cl
             text = f"{context.getLocalProperty(BATCH_ID)} {context.getLocalProperty(QUERY_ID)}"
             yield pa.RecordBatch.from_pydict({"value": [text]})
 
-    query = start(cluster.stream(spark, source).mapInArrow(told, "value string"), cluster, target, checkpoint)
+    query = start(
+        cluster.stream(spark, source, minPartitions=2).mapInArrow(told, "value string"), cluster, target, checkpoint
+    )
     finish(query)
     assert list(committed(cluster.client, target)) == [f"0 {query.id}"]
