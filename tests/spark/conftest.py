@@ -76,8 +76,10 @@ class Cluster:
         self.client = Client({"bootstrap.servers": servers})
 
     def topic(self, partitions: int = 1, name: str | None = None, **config: Any) -> str:
+        """Its records stay, whatever their time: a broker that looks at their age does so every five minutes."""
         name = name or f"t-{uuid.uuid4().hex[:12]}"
-        rows = [m.CreateTopicsRequest_CreatableTopicConfig(k.replace("_", "."), str(v)) for k, v in config.items()]
+        given = {"retention.ms": -1, **{key.replace("_", "."): value for key, value in config.items()}}
+        rows = [m.CreateTopicsRequest_CreatableTopicConfig(key, str(value)) for key, value in given.items()]
         new = m.CreateTopicsRequest_CreatableTopic(name, partitions, 1, configs=rows)
         check(self.client.send(m.CreateTopicsRequest([new], timeout_ms=10_000), to=CONTROLLER))
         eventually(lambda: name in self.client.refresh([name]).topics, what=name)
