@@ -1,7 +1,8 @@
 """`python -m benchmarks.spark`: topics to Spark, beside Spark's own Kafka source in Java, on the same broker.
 
 Spark's source is not in the wheel. It comes from Maven, of the newest version there, with a PySpark of that version in
-an environment of its own (`.cache/spark-own`). Writes docs/benchmarks-spark.md.
+an environment of its own (`.cache/spark-own`). Writes docs/benchmarks-spark.md; with `--only small`, say, the rows of
+that page whose names have the word in them.
 """
 
 import json
@@ -28,6 +29,7 @@ from rich.progress import track
 from rich.table import Table
 from tests import needs
 from tests.registry.running import running
+from tests.spark import tables
 
 from benchmarks.places import PROJECT, BenchError
 from benchmarks.report import field_of
@@ -38,6 +40,8 @@ from moldau.serdes.registry import Registry
 from moldau.testing import Broker, broker
 
 PAGE = PROJECT / "docs" / "benchmarks-spark.md"
+REMARKS = PROJECT / "benchmarks" / "spark-remarks.md"
+HEAD = ("what", "Spark's own", "Moldau", "ratio", "expected", "aim")
 HOME = PROJECT / ".cache" / "spark-own"
 SPARK = "4.2.0"
 JARS = (
@@ -119,9 +123,11 @@ class Row:
         return ours / theirs
 
     @property
-    def bounds(self) -> str:
+    def cells(self) -> list[str]:
+        theirs, ours = (shown(self.found[title]) for title in ("Spark's own", "Moldau"))
         sign = "≥" if self.more_is_better else "≤"
-        return f"{sign} {self.expected} | {sign} {self.aim}"
+        bounds = [f"{sign} {bound}" for bound in (self.expected, self.aim)]
+        return [f"{self.title}, {self.unit}", theirs, ours, f"{self.ratio:.2f}", *bounds]
 
 
 def own_python() -> Path:
@@ -250,13 +256,9 @@ def page(rows: list[Row], contenders: list[Contender], workers: list[tuple[int, 
         "",
         cores,
         "",
-        "| what | Spark's own | Moldau | ratio | expected | aim |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        theirs, ours = (shown(row.found[title]) for title in ("Spark's own", "Moldau"))
-        lines.append(f"| {row.title}, {row.unit} | {theirs} | {ours} | {row.ratio:.2f} | {row.bounds} |")
-    lines += [
+        "<!-- rows -->",
+        tables.markdown(HEAD, (row.cells for row in rows)),
+        "<!-- end of rows -->",
         "",
         "| start of a program | until the session is there | until the first batch is done |",
         "|---|---|---|",
@@ -264,7 +266,7 @@ def page(rows: list[Row], contenders: list[Contender], workers: list[tuple[int, 
     lines += [f"| {one.title} | {one.start_s:.1f} s | {one.first_s:.1f} s |" for one in contenders]
     own, all_of_it = (max((sizes[part] for sizes in workers), default=0) / 1024 for part in (0, 1))
     lines += ["", f"Of {len(workers)} Python workers after all that, the largest has {own:.0f} MB of its own, and"]
-    lines += [f"{all_of_it:.0f} MB with what it shares with others.", "", told]
+    lines += [f"{all_of_it:.0f} MB with what it shares with others.", "", told, REMARKS.read_text()]
     return "\n".join(lines)
 
 
@@ -276,13 +278,14 @@ def main(
     rows: Annotated[int, typer.Option(help="Records of the large topic.", min=1000)] = 2_000_000,
     partitions: Annotated[int, typer.Option(min=1)] = 6,
     runs: Annotated[int, typer.Option(min=1)] = 3,
+    only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
     keep: Annotated[bool, typer.Option(help="Write docs/benchmarks-spark.md.")] = True,
 ) -> None:
     """Measure the source beside Spark's own."""
     console = Console()
     python, jars = own_python(), own_jars()
     with broker() as kafka, running(kafka.bootstrap_servers) as registry:
-        made = workloads(kafka, registry.url, rows, partitions)
+        made = [row for row in workloads(kafka, registry.url, rows, partitions) if only in row.title]
         contenders = [
             Contender.started("Spark's own", python, kafka, format="kafka", jars=jars),
             Contender.started("Moldau", Path(sys.executable), kafka, format="moldau"),
@@ -294,17 +297,17 @@ def main(
                         measure(row, contender, kafka, registry.url)
                     if number == 0:
                         row.found.clear()
-            workers = contenders[1].ask(kind="workers", words=WORKER)
+            workers = contenders[1].ask(kind="workers", module=WORKER)
         finally:
             for contender in contenders:
                 contender.close()
-    table = Table("what", "Spark's own", "Moldau", "ratio")
+    table = Table(*HEAD)
     for row in made:
-        table.add_row(
-            f"{row.title}, {row.unit}", shown(row.found["Spark's own"]), shown(row.found["Moldau"]), f"{row.ratio:.2f}"
-        )
+        table.add_row(*row.cells)
     console.print(table)
-    if keep:
+    if keep and only:
+        tables.put(PAGE, "rows", HEAD, [row.cells for row in made])
+    elif keep:
         told = METHOD.format(partitions=partitions, count=rows, ours=metadata.version("pyspark"), theirs=SPARK)
         PAGE.write_text(page(made, contenders, workers, told))
 

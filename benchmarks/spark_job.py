@@ -87,13 +87,22 @@ def first_batch(spark: Any, given: dict[str, Any], work: dict[str, Any]) -> floa
     return time.monotonic() - BEGAN
 
 
+def is_below(pid: int, other: int) -> bool:
+    """Whether a process was started by another, or by one that it has started."""
+    while pid > 1 and pid != other:
+        with open(f"/proc/{pid}/stat") as line:
+            pid = int(line.read().rpartition(")")[2].split()[1])
+    return pid == other
+
+
 def workers(spark: Any, given: dict[str, Any], work: dict[str, Any]) -> list[tuple[int, int]]:
     """Memory of the processes of Python that Java keeps for tasks: kB of their own, and with what they share."""
     found = []
     for folder in glob.glob("/proc/[0-9]*"):
         try:
             with open(f"{folder}/cmdline") as line, open(f"{folder}/smaps_rollup") as rows:
-                if work["words"] in line.read():
+                # Java has the name of the module among its settings.
+                if f"-m\0{work['module']}" in line.read() and is_below(int(os.path.basename(folder)), os.getpid()):
                     sizes = {row.split()[0]: int(row.split()[1]) for row in rows if row.rstrip().endswith("kB")}
                     found.append((sizes["Private_Clean:"] + sizes["Private_Dirty:"], sizes["Rss:"]))
         except (OSError, KeyError):
