@@ -20,11 +20,13 @@ from pathlib import Path
 
 from moldau.client import Client, ClientError
 from moldau.spark.sink import abort, commit
+from moldau.spark.sink_batches import Batches, TopicLimits
 from moldau.spark.sink_place import Outcome
+from moldau.spark.sink_rows import rows_of
 from moldau.testing import Broker
 from tests.spark.chaos import children, kill, target
 from tests.spark.rounds import Program
-from tests.spark.sinks import Query, committed
+from tests.spark.sinks import Query, committed, frame
 
 TASKS, ROWS = 2, 10
 PAUSES_S = (0.1, 1.0, 4.0)  # at most, between two kills
@@ -173,8 +175,16 @@ class Result:
         return [self.seed, self.kills.total(), *kinds, *counts, round(self.seconds)]
 
 
+def warm() -> None:
+    """Load compiled code once: each process of a task would, and take longer for it than for its rows."""
+    (batch,) = frame(["a"])
+    key, value = (batch.column(name).cast("binary") for name in ("key", "value"))
+    Batches(lambda *_: None, 0).add(TopicLimits("t", 1, 1000, 1000), rows_of(batch, key, value, False))
+
+
 def campaign(kills: int, seed: int, bootstrap: str | None = None) -> Result:
     began = time.monotonic()
+    warm()
     with target(bootstrap) as (ours, servers), tempfile.TemporaryDirectory() as folder:
         query = Query(servers, f"out-{seed}-{os.getpid()}", f"chaos-{seed}-{os.getpid()}")
         query.options["kafka.default.api.timeout.ms"] = "60000"
