@@ -89,10 +89,11 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     with home.light() if is_local(chosen.get("spark.master")) else nullcontext():
         made = builder.getOrCreate()
     if made not in _known:
-        hush(made.sparkContext._accumulatorServer)
         made.dataSource.register(TopicDataSource)
-        if (compiled := classes.class_path(java_home)) is not None:
-            listen(made, compiled)
+        if hasattr(made, "_jsparkSession"):  # not with Spark Connect
+            hush(made.sparkContext._accumulatorServer)
+            if (compiled := classes.class_path(java_home)) is not None:
+                listen(made, compiled)
         _known.add(made)
     if (checkpoints := conf.get(CHECKPOINTS)) is not None:
         check_shared(made, checkpoints)
