@@ -212,6 +212,18 @@ def test_progress_is_in_the_group_when_the_next_batch_is_asked_for(cluster: Clus
     assert latest[topic] == query.at[topic]
 
 
+def test_a_source_whose_java_has_gone_ends_without_a_word(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, codes = Query(cluster.servers, cluster.topic()).source, list[int]()
+    monkeypatch.setattr("os._exit", codes.append)
+    source.stop()
+    for error in (EOFError(), ValueError()):
+        try:
+            raise error
+        except type(error):
+            source.stop()
+    assert codes == [0]
+
+
 def test_what_is_not_there_is_said_within_seconds(cluster: Cluster) -> None:
     topic = cluster.topic(1)
     with pytest.raises(OptionError, match=rf"There is no topic {topic}s at .* Did you mean {topic}\?"):

@@ -7,6 +7,8 @@ from options alone, so readers hold no connection that is not made again where t
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -161,6 +163,13 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         self._commit(Position.of_json(end))
+
+    def stop(self) -> None:
+        """The process that plans a query ends when Java closes its connection. PySpark takes that for an error, tries to
+        tell Java of it, and prints both failures, each time that a query ends.
+        """
+        if isinstance(sys.exception(), EOFError):
+            os._exit(0)
 
     def _commit(self, position: Position) -> None:
         if self._group is not None:
