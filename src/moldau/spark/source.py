@@ -165,8 +165,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._commit(Position.of_json(end))
 
     def stop(self) -> None:
-        """The process that plans a query ends when Java closes its connection. PySpark takes that for an error, tries to
-        tell Java of it, and prints both failures, each time that a query ends.
+        """The process that plans a query ends when Java closes its connection. PySpark takes that for an error, tries
+        to tell Java of it, and prints both failures, each time that a query ends.
         """
         if isinstance(sys.exception(), EOFError):
             os._exit(0)
