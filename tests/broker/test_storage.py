@@ -17,6 +17,7 @@ from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import Record, build, records
 from tests.broker.conftest import Client, ManualClock, World
+from tests.broker.shares import Member, initialize
 from tests.broker.test_node import produce
 from tests.broker.transactional import fetch
 from tests.simulation.disk import Machine, SimDisk
@@ -328,6 +329,53 @@ def test_nobody_reads_what_is_not_synced_where_flush_messages_promises_it():
     assert reader.take().responses[0].partitions[0].high_watermark == 1
     slow.finish_one()
     assert fetch(world, "t", committed=False).high_watermark == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_killed_process_had_not_synced_is_synced_before_anybody_reads_it(seed: int):
+    world = SimWorld()
+    world.create("t", flush_messages="1")
+    world.node.background = Slow()
+    send_one(world)
+    world.node = world.start()  # the process was killed
+    world.client = Client(world.node)
+    assert fetch(world, "t", committed=False).high_watermark == 1
+    world.lose_power(seed)
+    assert world.log_of("t").end_offset == 1
+
+
+def test_what_is_acknowledged_after_the_sync_of_somebody_else_can_be_read():
+    world = SimWorld()
+    world.create("t", flush_messages="1")
+    world.node.background = Slow()
+    producer = send_one(world)
+    assert producer.take() is None
+    partition = world.node.replicas.by_name["t"][0]
+    partition.log.flush()  # as before a compaction
+    world.node.signal(partition.log)
+    assert producer.take().responses[0].partition_responses[0].error_code == Error.NONE
+    assert fetch(world, "t", committed=False).high_watermark == 1
+
+
+def test_a_share_fetch_of_a_log_that_cannot_be_read_is_told_so_at_once():
+    world = SimWorld()
+    produce(world, world.create("t"), [b"v"])
+    initialize(world)
+    world.node.stop()
+    world.node = world.start()
+    world.client = Client(world.node)
+    del world.machine.folder("/data").names["t-0"]
+    (row,) = Member(world).fetch([0], max_wait_ms=1000).responses[0].partitions
+    assert row.error_code == Error.KAFKA_STORAGE_ERROR
+
+
+def send_one(world: SimWorld) -> Client:
+    """A record on its way to the topic `t`, sent by a client of its own."""
+    batch = bytes(build([Record(0, world.clock.wall_ms(), None, b"v")]))
+    data = m.ProduceRequest_TopicProduceData("t", partition_data=[m.ProduceRequest_PartitionProduceData(0, batch)])
+    client = Client(world.node)
+    client.send(m.ProduceRequest(None, -1, 1000, [data]), 9)
+    return client
 
 
 class Slow(Inline):

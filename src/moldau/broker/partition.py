@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from moldau.log.answers import Appended, Origin
 from moldau.log.log import Log
 from moldau.machines.cluster import Partition as Placement
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 
 @dataclass(slots=True, eq=False)
@@ -35,10 +37,13 @@ class Partition:
         return Error.FENCED_LEADER_EPOCH if epoch < placement.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
 
     def become_leader(self) -> None:
-        """An epoch begins where the log ends. With no other replica in sync, all that is there is committed."""
-        placement = self.placement
-        if placement.leader == self.node_id and self.log.offline is None and len(placement.isr) == 1:
-            self.log.advance_high_watermark(self.log.end_offset)
+        """An epoch begins where the log ends. With no other replica in sync, all that is there is committed; what a
+        process that died had not synced is synced first, where `flush.messages` promises it to readers.
+        """
+        if self.must_sync():
+            with suppress(Refused):  # the log is offline then, or has no room: it is synced with the next append
+                self.log.flush()
+        self.synced()
 
     def begin_epoch(self) -> None:
         """Let the log know of this leader's epoch: until the first append it begins at the log's end."""
@@ -64,7 +69,7 @@ class Partition:
     def synced(self) -> None:
         """The log was synced: readers may see what waited for it, unless more came meanwhile that must wait."""
         placement, log = self.placement, self.log
-        if placement.leader == self.node_id and len(placement.isr) == 1:
+        if placement.leader == self.node_id and len(placement.isr) == 1 and log.offline is None:
             log.advance_high_watermark(log.recovery_point if self.must_sync() else log.end_offset)
 
     def must_sync(self) -> bool:

@@ -159,6 +159,8 @@ def when_synced(response: Any, unsynced: list[tuple[Any, int]], expired: bool) -
     late = [p for p, last_offset in unsynced if p.log.recovery_point <= last_offset]
     if any(p.log.offline is None for p in late) and not expired:
         return None
+    for p, _ in unsynced:
+        p.synced()  # by a compaction, it may be: what is acknowledged can be read
     errors = {(name, p.index): late_error(p) for p in late for name in (p.topic_id, p.topic)}
     for topic in response.responses:
         for part in topic.partition_responses:

@@ -132,13 +132,16 @@ class Poll:
             raise
 
     def is_enough(self, ready: dict[Part, Shared]) -> bool:
-        """Whether what could be acquired has the bytes that were asked for."""
+        """Whether what could be acquired has the bytes that were asked for; what cannot be read is said at once."""
         if not ready:
             return False
         size = 0
         for shared in ready.values():
             if shared.home.log.offline is None:
-                size += shared.home.log.readable_bytes(shared.machine.fetch_offset(), self.isolation)
+                try:
+                    size += shared.home.log.readable_bytes(shared.machine.fetch_offset(), self.isolation)
+                except Refused:
+                    return True
         return size >= self.min_bytes
 
     def acquire(self, ready: dict[Part, Shared], rows: dict[Part, Any]) -> None:
