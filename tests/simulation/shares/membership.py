@@ -68,6 +68,7 @@ class ShareMembership:
             rows = answer.assignment.topic_partitions
             self.parts = [(bytes(row.topic_id), index) for row in rows for index in row.partitions]
             self.world.events.note(f"{self.name} shares {[str(ledger) for ledger in self.assigned]}")
+        self.pool.shared(self.assigned)
 
     def refused(self, error: Error) -> None:
         self.world.events.note(f"{self.name} heartbeat {error.name}")

@@ -3,6 +3,12 @@
 A client that was given a record holds it from then on until its lock ends, counted from when it asked, as long as its
 connection lasts: in that time nobody else may be given it. What a client was told to be accepted or rejected is never
 delivered again. All else comes again, until it is settled or was delivered as often as it may be.
+
+Two things are as in Kafka, and no promise is broken by them. Who says something of records before which nothing is open
+is told that all is well, whoever has settled them. And with the power a group may be lost, while the state of its
+partitions is not: who was a member goes on, for fetches do not ask for members, until the group is made anew; then its
+partitions begin anew, and what was done in between is void. So a partition is firm, after a loss of power, from when a
+member was told to fetch from it.
 """
 
 from __future__ import annotations
@@ -33,9 +39,10 @@ class Hold:
     by: str
     link: Link
     until_ms: float
+    firm: bool
 
     def is_sure(self, now_ms: float) -> bool:
-        return now_ms < self.until_ms and self.link.open and self.link.served
+        return self.firm and now_ms < self.until_ms and self.link.open and self.link.served
 
 
 class Pool:
@@ -48,15 +55,35 @@ class Pool:
         self.most = deliveries
         self.holds: dict[Place, list[Hold]] = {}
         self.settled: dict[Place, float] = {}  # when its client was told
-        self.doubtful: set[Place] = set()  # a client said that it is done with it, and has heard nothing
+        self.maybe_settled: set[Place] = set()  # it was, and a loss of power came between or has taken the group
+        self.doubtful: dict[Place, set[Hold]] = {}  # a client said that it is done with it, and has heard nothing
         self.deliveries: dict[Place, int] = {}  # as clients were told
         self.unheard: Counter[Ledger] = Counter()  # fetches that were not answered: each may have delivered anything
+        self.firm_since: dict[Ledger, float] = {}
 
     def broken(self, which: Property, seen: str) -> Broken:
         return Broken(which, f"share group {self.name}: {seen}")
 
     def ledgers(self) -> list[Ledger]:
         return [ledger for topic in self.topics for ledger in topic.ledgers]
+
+    # Whether what happens is for good.
+
+    def power_lost(self) -> None:
+        """What was told is not synced."""
+        self.maybe_settled.update(self.settled, self.doubtful)
+        self.settled.clear()
+        self.doubtful.clear()
+        self.firm_since = dict.fromkeys(self.ledgers(), NEVER)
+
+    def shared(self, ledgers: list[Ledger]) -> None:
+        """A member was told to fetch from these: the group knows them, and will not begin them anew."""
+        for ledger in ledgers:
+            if self.firm_since.get(ledger) == NEVER:
+                self.firm_since[ledger] = self.world.clock.now
+
+    def is_firm(self, ledger: Ledger, asked_ms: float) -> bool:
+        return self.firm_since.get(ledger, 0.0) <= asked_ms
 
     # Deliveries.
 
@@ -80,21 +107,29 @@ class Pool:
 
     # What becomes of records.
 
-    def settles(self, place: Place) -> None:
+    def settles(self, place: Place, hold: Hold) -> None:
         """A client is about to say that it is done with a record, for good or bad."""
-        self.doubtful.add(place)
+        self.doubtful.setdefault(place, set()).add(hold)
 
-    def settle(self, place: Place) -> None:
+    def refused(self, place: Place, hold: Hold) -> None:
+        """Nothing came of it. Others may have said so too."""
+        self.doubtful.get(place, set()).discard(hold)
+
+    def settle(self, place: Place, hold: Hold) -> None:
         """It was told that this is so."""
-        self.doubtful.discard(place)
-        if place in self.settled:
+        self.refused(place, hold)
+        if not hold.firm:
+            self.maybe_settled.add(place)
+        elif place not in self.settled:
+            self.settled[place] = self.world.clock.now
+        elif not self.is_behind(place):
             raise self.broken(Property.SETTLED, f"{place[0]} at {place[1]} was settled twice")
-        self.settled[place] = self.world.clock.now
 
-    def power_lost(self) -> None:
-        """What was told is not synced."""
-        self.settled.clear()
-        self.doubtful.clear()
+    def is_behind(self, place: Place) -> bool:
+        """Whether the group may be done with all records up to this one."""
+        ledger, last = place
+        places = [(ledger, offset) for offset in ledger.known if offset <= last]
+        return all(self.has_an_end(one) or one in self.maybe_settled for one in places)
 
     # The end.
 
@@ -115,7 +150,7 @@ class Pool:
 
     def has_an_end(self, place: Place) -> bool:
         worn_out = self.deliveries.get(place, 0) + self.unheard[place[0]] >= self.most
-        return place in self.settled or place in self.doubtful or worn_out
+        return place in self.settled or bool(self.doubtful.get(place)) or worn_out
 
 
 def open_offsets(state: Any, end: int) -> list[int]:

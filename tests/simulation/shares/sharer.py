@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 INITIAL, FINAL = 0, -1
 RENEWS_FROM = 2
 SETTLING = (ACCEPT, REJECT)
+# Of a partition that the group has begun anew: nobody has asked for records of it yet, or for none so far behind.
+BEGUN_ANEW = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_REQUEST)
 SESSION_LOST = (Error.SHARE_SESSION_NOT_FOUND, Error.INVALID_SHARE_SESSION_EPOCH)
 
 
@@ -89,13 +91,14 @@ class Sharer:
         epoch, asked_ms = self.epoch, self.world.clock.now
         said = self.words() if epoch != INITIAL and self.world.random.random() < 0.3 else []
         request = self.fetch_request(wanted, said)
-        self.fetched = wanted
+        self.fetched = list(dict.fromkeys([*wanted, *(word.ledger for word in said)]))
+        asked = self.fetched
         self.say(said)
-        self.pool.unheard.update(wanted)
+        self.pool.unheard.update(asked)
         answer = yield from self.ask(request, self.world.random.randrange(1, 3), epoch)
         if answer is None:
             return
-        self.pool.unheard.subtract(wanted)
+        self.pool.unheard.subtract(asked)
         if self.check_session(answer, said):
             rows = rows_of(answer, self.pool.topics)
             self.told(said, {ledger: Error(row.acknowledge_error_code) for ledger, row in rows.items()})
@@ -133,13 +136,14 @@ class Sharer:
             self.check_refusal(ledger, Error(row.error_code))
             return
         assert self.link is not None, "a session has a link"
+        firm = self.pool.is_firm(ledger, asked_ms)
         found = {offset for batch in ledger.read(row.records, self.world.clock.wall_ms()) for offset in batch.offsets}
         for run in row.acquired_records:
             self.world.events.note(f"{self.name} has {ledger} {run.first_offset}..{run.last_offset}")
             for offset in range(run.first_offset, run.last_offset + 1):
                 if offset not in found:
                     raise self.pool.broken(Property.READABLE, f"{ledger} at {offset} is acquired and did not come")
-                hold = self.held.setdefault(ledger, {})[offset] = Hold(self.name, self.link, asked_ms + LOCK_MS)
+                hold = self.held.setdefault(ledger, {})[offset] = Hold(self.name, self.link, asked_ms + LOCK_MS, firm)
                 self.pool.deliver((ledger, offset), hold, run.delivery_count)
                 self.world.counts["records shared"] += 1
 
@@ -184,7 +188,7 @@ class Sharer:
         """From now on it may be so, or not."""
         for ledger, offset, kind, hold in said:
             if kind in SETTLING:
-                self.pool.settles((ledger, offset))
+                self.pool.settles((ledger, offset), hold)
             if kind != RENEW:
                 self.pool.let_go((ledger, offset), hold)
 
@@ -205,7 +209,7 @@ class Sharer:
             if all(word.hold.is_sure(now) for word in words):
                 seen = f"{self.name} holds {ledger} {words[0].offset} ..., and is refused"
                 raise self.pool.broken(Property.ONE_LOCK, seen)
-        else:
+        elif error not in BEGUN_ANEW or all(word.hold.firm for word in words):
             self.check_refusal(ledger, error)
         for word in words:
             self.forget(word)
@@ -218,12 +222,12 @@ class Sharer:
             return
         del self.held[ledger][offset]
         if kind in SETTLING:
-            self.pool.settle((ledger, offset))
+            self.pool.settle((ledger, offset), hold)
 
     def forget(self, word: Word) -> None:
         """Nothing came of it; the lock will end by itself."""
         place = word.ledger, word.offset
-        self.pool.doubtful.discard(place)
+        self.pool.refused(place, word.hold)
         self.pool.let_go(place, word.hold)
         self.held[word.ledger].pop(word.offset, None)
 
