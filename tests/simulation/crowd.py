@@ -66,7 +66,7 @@ class Crowd:
         """Something happens to somebody; an empty seat is taken."""
         self.later()
         for seat in self.seats:
-            seat.lives = [life for life in seat.lives if life.alive]
+            seat.lives = [life for life in seat.lives if life.script.running]
         empty = [seat for seat in self.seats if not seat.lives]
         if self.world.draining:
             for seat in empty:
@@ -87,7 +87,7 @@ class Crowd:
                 life.die()
             elif kind in ("stall", "leave"):
                 self.note(f"clients that {kind}", f"{life.name} will {kind}")
-                life.wants = kind
+                life.script.wants = kind
 
     def note(self, count: str, text: str) -> None:
         self.world.counts[count] += 1
@@ -103,7 +103,7 @@ class Crowd:
 
     def empty(self, seat: Seat) -> None:
         for life in seat.lives:
-            if life.alive:
+            if life.script.running:
                 life.die()
 
     def stop(self) -> None:

@@ -29,12 +29,7 @@ class Copier:
         self.member = MEMBERS[roster.kind](world, roster, name, None, self)
         self.progress = Progress(world, name, self.member, committed=True)
         self.transactor = Transactor(world, self, transactional_id, world.plan.transactions)
-        self.wants: str | None = None
         self.script = Script(world, self.live())
-
-    @property
-    def alive(self) -> bool:
-        return self.script.running
 
     def die(self) -> None:
         self.script.end()
@@ -56,7 +51,7 @@ class Copier:
 
     def live(self) -> Steps[None]:
         outcome = yield from self.transactor.begin()
-        while outcome is not Outcome.FENCED and self.wants != "leave":
+        while outcome is not Outcome.FENCED and self.script.goes_on:
             if outcome is not Outcome.DONE:
                 self.lose_all()
                 outcome = yield from self.transactor.begin()
@@ -67,7 +62,7 @@ class Copier:
             work = yield from self.poll()
             if work:
                 outcome = yield from self.copy(work)
-            yield self.world.random.uniform(0.1, 1.9) * self.world.plan.pause_ms
+            yield self.script.pause()
         if outcome is Outcome.FENCED:
             self.world.counts["copiers fenced"] += 1
         if outcome is not Outcome.FENCED or self.world.random.random() < 0.3:
@@ -75,8 +70,7 @@ class Copier:
         self.roster.leave(self.member.holder)
 
     def stall_if_asked(self) -> Steps[None]:
-        if self.wants == "stall" and self.world.random.random() < 0.4:
-            self.wants = None
+        if self.script.is_to_stall(False, 0.4):
             self.world.events.note(f"{self.name} stalls")
             yield self.world.random.uniform(0.3, 2) * self.world.plan.session_ms
 

@@ -38,30 +38,23 @@ class Reader:
         self.read: dict[Ledger, int] = {}  # delivered, and not committed
         self.member = MEMBERS[roster.kind](world, roster, name, instance, self)
         self.progress = Progress(world, name, self.member, world.random.random() < 0.5)
-        self.wants: str | None = None  # what is to happen to it next
         self.script = Script(world, self.live())
 
-    @property
-    def alive(self) -> bool:
-        return self.script.running
-
     def live(self) -> Steps[None]:
-        random = self.world.random
-        while self.wants != "leave":
+        while self.script.goes_on:
             yield from self.member.keep()
             yield from self.progress.look_up()
             yield from self.poll()
             yield from self.stall_if_asked()
-            if random.random() < 0.5 or self.world.draining:
+            if self.world.random.random() < 0.5 or self.world.draining:
                 yield from self.commit(list(self.read))
-            yield random.uniform(0.1, 1.9) * self.world.plan.pause_ms
+            yield self.script.pause()
         yield from self.member.leave()
         self.gone()
 
     def stall_if_asked(self) -> Steps[None]:
         """With records that are delivered and not committed, if there are any."""
-        if self.wants == "stall" and (self.read or self.world.random.random() < 0.1):
-            self.wants = None
+        if self.script.is_to_stall(bool(self.read), 0.1):
             yield self.world.random.uniform(0.3, 2) * self.world.plan.session_ms
 
     def die(self) -> None:

@@ -49,22 +49,16 @@ class Sharer:
         self.link: Link | None = None  # over which the session was opened
         self.fetched: list[Ledger] = []  # that the session knows
         self.held: dict[Ledger, dict[int, Hold]] = {}
-        self.wants: str | None = None  # what is to happen to it next
         self.script = Script(world, self.live())
 
-    @property
-    def alive(self) -> bool:
-        return self.script.running
-
     def live(self) -> Steps[None]:
-        random = self.world.random
-        while self.wants != "leave":
+        while self.script.goes_on:
             yield from self.member.keep()
             yield from self.fetch()
             yield from self.stall_if_asked()
-            if random.random() < 0.7 or self.world.draining:
+            if self.world.random.random() < 0.7 or self.world.draining:
                 yield from self.acknowledge(self.epoch)
-            yield random.uniform(0.1, 1.9) * self.world.plan.pause_ms
+            yield self.script.pause()
         self.give_up()
         yield from self.acknowledge(FINAL)
         self.lose_session()
@@ -72,8 +66,7 @@ class Sharer:
 
     def stall_if_asked(self) -> Steps[None]:
         """With records in its hands, perhaps for longer than their locks."""
-        if self.wants == "stall" and (self.held or self.world.random.random() < 0.1):
-            self.wants = None
+        if self.script.is_to_stall(bool(self.held), 0.1):
             yield self.world.random.uniform(0.1, 1.5) * LOCK_MS
 
     def die(self) -> None:
