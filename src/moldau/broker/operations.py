@@ -6,6 +6,7 @@ The fields here are those of a broker that has no authorizer; with one a guard f
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from moldau.machines import acls
 from moldau.machines.acls import (
@@ -35,3 +36,11 @@ def bits(operations: Iterable[int]) -> int:
 
 
 TOPIC, CLUSTER, GROUP = bits(OF[acls.TOPIC]), bits(OF[acls.CLUSTER]), bits(OF[acls.GROUP])
+
+
+def tell_of_groups(request: Any, rows: Iterable[Any]) -> None:
+    """Add the operations to the groups that a request has found, if it asks for them."""
+    if request.include_authorized_operations:
+        for row in rows:
+            if not row.error_code:
+                row.authorized_operations = GROUP

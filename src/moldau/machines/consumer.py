@@ -14,6 +14,7 @@ from typing import Any
 
 from moldau.machines.assignors import Partitions
 from moldau.machines.effects import Change
+from moldau.machines.epochs import FIRST_EPOCH, check_commit_version, must_be_member
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.members import Member, target_of, with_assignment, with_subscription
 from moldau.machines.reconciling import Owned, owned_slots
@@ -22,9 +23,7 @@ from moldau.machines.subscriptions import Resolved
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
-FIRST_EPOCH = 1
 NO_TARGET: Partitions = {}
-COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit that knows member epochs
 
 
 class ConsumerGroup:
@@ -73,15 +72,11 @@ class ConsumerGroup:
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
     ) -> CheckPartition | None:
         """A member commits in its epoch; what it owned before it may also commit in the epochs since it got it."""
-        if epoch < 0 and not self.members:
-            return None
-        if transactional and epoch == -1 and not member_id and instance_id is None:
+        if not must_be_member(self.members, member_id, instance_id, epoch, transactional):
             return None
         member = self.member(member_id)
-        if not transactional and member.classic is None and version < COMMIT_BY_EPOCH:
-            refuse(
-                Error.UNSUPPORTED_VERSION, f"Members of consumer groups commit by version {COMMIT_BY_EPOCH} or later."
-            )
+        if not transactional and member.classic is None:
+            check_commit_version(self.kind, version)
         if epoch == member.epoch:
             return None
         if epoch > member.epoch:

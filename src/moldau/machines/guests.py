@@ -14,8 +14,9 @@ from moldau.machines.classic_requests import not_joined
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
 from moldau.machines.departures import fence, give_up, touch
 from moldau.machines.effects import Effects, Promise
+from moldau.machines.epochs import check_size
 from moldau.machines.group import NO_MEMBER, Client, fresh_id, refuse
-from moldau.machines.heartbeats import check_holder, check_size, find_static
+from moldau.machines.heartbeats import check_holder, find_static
 from moldau.machines.members import ClassicProtocol, Member
 from moldau.machines.reconciling import State
 from moldau.machines.turns import Turn, take_turn
@@ -46,7 +47,7 @@ def join_group(
         refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} takes no members of the classic protocol.")
     is_new = request.member_id == NO_MEMBER
     member_id = fresh_id(groups.random) if is_new else request.member_id
-    check_size(groups, group, member_id)
+    check_size(groups.setting, group.kind, group.members, member_id)
     check_protocols(group, request)
     if is_new and request.group_instance_id is None and version >= MEMBER_ID_REQUIRED:
         return not_joined(promise, Error.MEMBER_ID_REQUIRED, member_id)

@@ -13,6 +13,7 @@ from moldau.machines.classic import ClassicGroup
 from moldau.machines.consumer import NO_TARGET, ConsumerGroup
 from moldau.machines.departures import cancel_timers, fence, touch, watch_revocation
 from moldau.machines.effects import Effects, Promise
+from moldau.machines.epochs import check_size, fence_member
 from moldau.machines.group import Client, check_ids, fresh_id, refuse
 from moldau.machines.members import (
     JOIN,
@@ -60,7 +61,7 @@ def beat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms:
     """A member's turn, and what it is told; raises Refused."""
     turn = open_turn(groups, request.group_id, request.member_epoch == JOIN, now_ms)
     turn.visible = visible
-    check_size(groups, turn.group, request.member_id)
+    check_size(groups.setting, turn.group.kind, turn.group.members, request.member_id)
     member = find_member(turn, request)
     wanted = updated(member, request, client)
     owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
@@ -138,13 +139,6 @@ def open_turn(groups: Groups, group_id: str, create: bool, now_ms: int) -> Turn:
     return Turn(groups, upgraded, now_ms, changes, answers)
 
 
-def check_size(groups: Groups, group: ConsumerGroup, member_id: str) -> None:
-    limit = groups.setting("group.consumer.max.size")
-    if len(group.members) >= limit and member_id not in group.members:
-        problem = f"The consumer group has reached its maximum capacity of {limit} members."
-        refuse(Error.GROUP_MAX_SIZE_REACHED, problem)
-
-
 def find_member(turn: Turn, request: Any) -> Member:
     """The member that sends the heartbeat, as it was before it."""
     member_id = request.member_id or fresh_id(turn.groups.random)
@@ -201,12 +195,7 @@ def check_epoch(member: Member, request: Any) -> None:
         owned = partitions_of(request.topic_partitions)
         if all(owned[topic] <= member.assigned.get(topic, {}).keys() for topic in owned):
             return
-    how = "greater" if epoch > member.epoch else "smaller"
-    refuse(
-        Error.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    fence_member(ConsumerGroup.kind, epoch, member.epoch)
 
 
 def updated(member: Member, request: Any, client: Client) -> Member:

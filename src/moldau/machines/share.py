@@ -12,8 +12,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moldau.machines.assignors import Partitions
-from moldau.machines.consumer import FIRST_EPOCH, NO_TARGET, add
+from moldau.machines.consumer import NO_TARGET, add
 from moldau.machines.effects import Change
+from moldau.machines.epochs import FIRST_EPOCH
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.members import target_of
 from moldau.machines.replaying import members_with_epochs, put_epoch, row

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.machines.assignors import Partitions, Subscriber
 from moldau.machines.consumer import NO_TARGET
 from moldau.machines.effects import Change, Effects, Promise
+from moldau.machines.epochs import check_size, fence_member
 from moldau.machines.group import Client, check_ids, refuse
 from moldau.machines.replaying import existing
 from moldau.machines.share import ShareGroup, existing_or_new
@@ -94,7 +95,7 @@ def check_request(request: Any) -> None:
 def beat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms: int) -> Beat:
     """A member's turn, and what it is told; raises Refused."""
     group = find_group(groups, request)
-    check_size(groups, group, request.member_id)
+    check_size(groups.setting, group.kind, group.members, request.member_id)
     before = find_member(group, request)
     turn = Turn(groups, group, before.after(request, client), now_ms, group.epoch)
     bumped = update_subscription(turn, before)
@@ -118,13 +119,6 @@ def find_group(groups: Groups, request: Any) -> ShareGroup:
     return groups.get(request.group_id, ShareGroup.kind)
 
 
-def check_size(groups: Groups, group: ShareGroup, member_id: str) -> None:
-    limit = groups.setting("group.share.max.size")
-    if len(group.members) >= limit and member_id not in group.members:
-        problem = f"The share group has reached its maximum capacity of {limit} members."
-        refuse(Error.GROUP_MAX_SIZE_REACHED, problem)
-
-
 def find_member(group: ShareGroup, request: Any) -> ShareMember:
     """The member that sends it, as it was before it. An answer may have been lost: the epoch before is good."""
     epoch = request.member_epoch
@@ -132,18 +126,10 @@ def find_member(group: ShareGroup, request: Any) -> ShareMember:
         return group.members.get(request.member_id) or ShareMember(request.member_id)
     member = group.member(request.member_id)
     if epoch > member.epoch:
-        refuse(
-            Error.FENCED_MEMBER_EPOCH,
-            f"The share group member has a greater member epoch ({epoch}) than the one known by the group coordinator "
-            f"({member.epoch}). The member must abandon all its partitions and rejoin.",
-        )
+        fence_member(group.kind, epoch, member.epoch)
     if epoch not in (member.epoch, member.previous_epoch):
-        refuse(
-            Error.FENCED_MEMBER_EPOCH,
-            f"The share group member has a smaller member epoch ({epoch}) than the one known by the group coordinator "
-            f"({member.epoch}), and it does not match the previous member epoch ({member.previous_epoch}). "
-            "The member must abandon all its partitions and rejoin.",
-        )
+        unlike = f", and it does not match the previous member epoch ({member.previous_epoch})"
+        fence_member(group.kind, epoch, member.epoch, unlike)
     return member
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from moldau.machines.configuring import Configured
 from moldau.machines.effects import Change
+from moldau.machines.epochs import FIRST_EPOCH, check_commit_version, must_be_member
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.reconciling import owned_slots
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
@@ -20,9 +21,6 @@ from moldau.machines.tasks import Kind, OwnedTasks, Role, Tasks, tasks_of
 from moldau.machines.topology import input_topics
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-
-FIRST_EPOCH = 1
-COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit that knows member epochs
 
 
 class StreamsGroup:
@@ -73,15 +71,11 @@ class StreamsGroup:
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
     ) -> CheckPartition | None:
         """A member commits in its epoch; for tasks that it ran before also in the epochs since it got them."""
-        if epoch < 0 and not self.members:
-            return None
-        if transactional and epoch == -1 and not member_id and instance_id is None:
+        if not must_be_member(self.members, member_id, instance_id, epoch, transactional):
             return None
         member = self.member(member_id)
-        if not transactional and version < COMMIT_BY_EPOCH:
-            refuse(
-                Error.UNSUPPORTED_VERSION, f"Members of streams groups commit by version {COMMIT_BY_EPOCH} or later."
-            )
+        if not transactional:
+            check_commit_version(self.kind, version)
         if epoch == member.epoch:
             return None
         if epoch > member.epoch:

@@ -15,6 +15,7 @@ from moldau.machines.classic import ClassicGroup
 from moldau.machines.configuring import InternalTopic, Status
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.endpoints import partitions_by_endpoint
+from moldau.machines.epochs import check_size, fence_member
 from moldau.machines.group import Client, check_ids, refuse
 from moldau.machines.members import JOIN, LEAVE, STATIC_LEAVE
 from moldau.machines.replaying import existing
@@ -141,10 +142,8 @@ def open_turn(groups: Groups, request: Any, now_ms: int) -> Turn:
         return Turn(groups, StreamsGroup(group_id), now_ms, group.tombstones())
     if not isinstance(group, StreamsGroup):
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-    limit = groups.setting("group.streams.max.size")
-    if joins and len(group.members) >= limit and request.member_id not in group.members:
-        problem = f"The streams group has reached its maximum capacity of {limit} members."
-        refuse(Error.GROUP_MAX_SIZE_REACHED, problem)
+    if joins:
+        check_size(groups.setting, group.kind, group.members, request.member_id)
     return Turn(groups, group, now_ms)
 
 
@@ -166,12 +165,7 @@ def check_epoch(member: Member, request: Any) -> None:
         owned = tasks_of(request)
         if all(owned[kind] <= member.assigned.get(kind, {}).keys() for kind in owned):
             return
-    how = "greater" if epoch > member.epoch else "smaller"
-    refuse(
-        Error.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    fence_member(StreamsGroup.kind, epoch, member.epoch)
 
 
 def updated(member: Member, request: Any, client: Client) -> Member:

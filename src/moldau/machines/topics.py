@@ -33,6 +33,14 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+def is_legal(name: str) -> bool:
+    try:
+        check_name(name)
+    except Refused:
+        return False
+    return True
+
+
 def check_name(name: str) -> None:
     """Names become directory names, so what is legal is narrow."""
     if not name:

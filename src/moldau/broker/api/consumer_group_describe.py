@@ -26,10 +26,7 @@ CLASSIC, CONSUMER = 0, 1
 @api(69, versions=(0, 1))
 def consumer_group_describe(node, connection, request, version):
     rows = [describe(node, group_id) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for row in rows:
-            if not row.error_code:
-                row.authorized_operations = operations.GROUP
+    operations.tell_of_groups(request, rows)
     return m.ConsumerGroupDescribeResponse(groups=rows)
 
 

@@ -21,10 +21,7 @@ MISSING_IS_ERROR = 6
 @api(15, versions=(0, 6))
 def describe_groups(node, connection, request, version):
     rows = [describe(node, group_id, version) for group_id in request.groups]
-    if request.include_authorized_operations:
-        for row in rows:
-            if row.error_code == Error.NONE:
-                row.authorized_operations = operations.GROUP
+    operations.tell_of_groups(request, rows)
     return m.DescribeGroupsResponse(groups=rows)
 
 

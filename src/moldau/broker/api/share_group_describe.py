@@ -22,10 +22,7 @@ ASSIGNOR = "simple"
 @api(77, versions=(1, 1))
 def share_group_describe(node, connection, request, version):
     rows = [describe(node, group_id) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for row in rows:
-            if not row.error_code:
-                row.authorized_operations = operations.GROUP
+    operations.tell_of_groups(request, rows)
     return m.ShareGroupDescribeResponse(groups=rows)
 
 

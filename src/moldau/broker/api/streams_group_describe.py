@@ -29,10 +29,7 @@ def streams_group_describe(node, connection, request, version):
         ]
         return m.StreamsGroupDescribeResponse(groups=rows)
     rows = [describe(node, group_id) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for row in rows:
-            if not row.error_code:
-                row.authorized_operations = operations.GROUP
+    operations.tell_of_groups(request, rows)
     return m.StreamsGroupDescribeResponse(groups=rows)
 
 

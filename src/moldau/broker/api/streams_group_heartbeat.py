@@ -15,7 +15,7 @@ from moldau.broker.groups import client_of
 from moldau.broker.streams_groups import create_missing, is_enabled
 from moldau.machines.effects import Promise
 from moldau.machines.streams_heartbeats import Heard, check_request, heartbeat, refusal
-from moldau.machines.topics import INTERNAL_TOPICS, check_name
+from moldau.machines.topics import INTERNAL_TOPICS, is_legal
 from moldau.machines.topology import all_topics
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -47,14 +47,6 @@ def wrong_names(topology: Any) -> str | None:
     if invalid := [name for name in names if not is_legal(name)]:
         return f"Topic names {','.join(invalid)} are not valid topic names."
     return None
-
-
-def is_legal(name: str) -> bool:
-    try:
-        check_name(name)
-    except Refused:
-        return False
-    return True
 
 
 def refused(error: Error) -> Heard:

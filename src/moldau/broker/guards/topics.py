@@ -20,11 +20,10 @@ from moldau.machines.acls import (
     TRANSACTIONAL_ID,
     WRITE,
 )
-from moldau.machines.topics import METADATA_TOPIC, check_name
+from moldau.machines.topics import METADATA_TOPIC, is_legal
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import TRANSACTIONAL
-from moldau.wire.refusal import Refused
 
 DENIED = Error.TOPIC_AUTHORIZATION_FAILED
 NO_ID = bytes(16)
@@ -258,14 +257,6 @@ def describe_producers(call: Call) -> Any:
         return m.DescribeProducersResponse_TopicResponse(topic.name, rows)
 
     return call.withhold("topics", "topics", may, denied)
-
-
-def is_legal(name: str) -> bool:
-    try:
-        check_name(name)
-    except Refused:
-        return False
-    return True
 
 
 @guard(75)
