@@ -11,7 +11,7 @@ from moldau.machines.cluster import GROUP, Cluster
 from moldau.machines.consumer import ConsumerGroup
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
-from moldau.machines.groups import Groups, kind_of
+from moldau.machines.groups import Groups
 from moldau.machines.heartbeats import check_request, heartbeat
 from moldau.wire import codec
 from moldau.wire import messages as m
@@ -88,7 +88,7 @@ class Coordinator:
     def classic(self, command: str, request: Any, version: int) -> Any:
         """A request of the classic protocol; None if it waits."""
         promise = Promise(lambda error: m.response_class(request.SCHEMA.key)(error_code=error))
-        ask = getattr(kind_of(self.machine, request.group_id), command)
+        ask = getattr(self.machine.kind_of(request.group_id), command)
         self.run(ask(self.machine, promise, request, Client("c", "/h"), version, self.now_ms))
         self.advance(0)
         return promise.answer

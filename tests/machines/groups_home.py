@@ -12,7 +12,7 @@ from moldau.broker.groups import TOPIC
 from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client
-from moldau.machines.groups import Groups, Kind, kind_of
+from moldau.machines.groups import Groups, Kind
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -85,7 +85,7 @@ class Home:
     def ask(self, what: str, request: Any, version: int = 9, client: str = "client") -> Promise:
         """Hand a request over; its answer may come later."""
         promise = Promise(REFUSALS[what])
-        command = COMMANDS[what](kind_of(self.machine, request.group_id))
+        command = COMMANDS[what](self.machine.kind_of(request.group_id))
         self.run(command(self.machine, promise, request, Client(client, "/host"), version, self.now_ms))
         return promise
 

@@ -338,7 +338,8 @@ class Coordinators(Generic[M]):
         self.tick_machine(index, self.node.clock.wall_ms())
         if promise.answer is not None:
             return promise.answer
-        return Wait(self.next_deadline_ms(), lambda _: promise.answer, (promise,))
+        due_ms = self.machines[index].next_deadline_ms()
+        return Wait(self.by_monotonic(due_ms), lambda _: promise.answer, (promise,))
 
     def tick(self) -> None:
         """Let time pass for every loaded machine."""
@@ -356,9 +357,11 @@ class Coordinators(Generic[M]):
 
     def next_deadline_ms(self) -> float:
         """When `tick` is next needed, by the node's monotonic clock."""
-        due = min((machine.next_deadline_ms() for machine in self.machines.values()), default=inf)
+        return self.by_monotonic(min((machine.next_deadline_ms() for machine in self.machines.values()), default=inf))
+
+    def by_monotonic(self, wall_ms: float) -> float:
         clock = self.node.clock
-        return clock.monotonic_ms() + max(0.0, due - clock.wall_ms())
+        return clock.monotonic_ms() + max(0.0, wall_ms - clock.wall_ms())
 
 
 def batch_of(

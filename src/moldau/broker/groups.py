@@ -82,10 +82,8 @@ def ask_member(
         index, machine = node.groups.of(request.group_id)
     except Refused as refused:
         return refuse(refused.error)
-    from moldau.machines.groups import kind_of
-
     promise = Promise(refuse)
-    kind = kind_of(machine, request.group_id)
+    kind = machine.kind_of(request.group_id)
     now = node.clock.wall_ms()
     effects = command(kind)(machine, promise, request, client_of(connection), version, now)
     return node.groups.ask(index, promise, effects)

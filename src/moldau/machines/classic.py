@@ -177,11 +177,15 @@ class ClassicGroup:
         if generation != self.generation:
             refuse(Error.ILLEGAL_GENERATION, f"Group '{self.id}' is at generation {self.generation}.")
 
-    def supports(self, protocol_type: str, names: set[str]) -> bool:
+    def supports(self, member_id: str, protocol_type: str, names: tuple[str, ...]) -> bool:
         """Whether a member with these protocols could join. Where all have left, anything goes."""
         if not self.members:
             return bool(protocol_type and names)
-        return protocol_type == self.protocol_type and bool(names & self.candidates())
+        if protocol_type != self.protocol_type:
+            return False
+        known = self.members.get(member_id)
+        # There is a protocol that all members know, so one that says what it said before need not be compared.
+        return (known is not None and known.names == names) or not self.candidates().isdisjoint(names)
 
     def candidates(self) -> set[str]:
         """Protocols that all members know."""

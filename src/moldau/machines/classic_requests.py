@@ -79,7 +79,8 @@ def join_group(
     if not has_room(groups, group, request.member_id):
         rebalance.remove(groups, group, request.member_id)
         return not_joined(promise, Error.GROUP_MAX_SIZE_REACHED, NO_MEMBER)
-    if not group.supports(request.protocol_type, {protocol.name for protocol in request.protocols}):
+    names = tuple([protocol.name for protocol in request.protocols])
+    if not group.supports(request.member_id, request.protocol_type, names):
         refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Group '{group.id}' uses other protocols.")
     if request.member_id == NO_MEMBER:
         return join_new(groups, group, promise, request, client, version, now_ms)

@@ -89,6 +89,13 @@ class Groups:
             refuse(Error.GROUP_ID_NOT_FOUND, f"There is no {kind} group '{group_id}'.")
         return group
 
+    def kind_of(self, group_id: str) -> Kind:
+        """Who answers members that speak the classic protocol: an empty group of most kinds makes room for them."""
+        group = self.groups.get(group_id)
+        if group is None or (group.is_empty() and KINDS[group.kind].makes_room):
+            return KINDS["classic"]
+        return KINDS[group.kind]
+
     def has_room_for(self, group_id: str) -> bool:
         """A group takes memory, and one client can make any number of them: there is an end to it."""
         return group_id in self.groups or len(self.groups) < self.setting("moldau.group.max.count")
@@ -187,11 +194,3 @@ REPLAY: dict[str, Replay] = {
 
 def ignore(groups: Groups, key: Any, value: Any) -> None:
     """Records of kinds that this release does not serve."""
-
-
-def kind_of(groups: Groups, group_id: str) -> Kind:
-    """Who answers members that speak the classic protocol: an empty group of most kinds makes room for them."""
-    group = groups.groups.get(group_id)
-    if group is None or (group.is_empty() and KINDS[group.kind].makes_room):
-        return KINDS["classic"]
-    return KINDS[group.kind]
