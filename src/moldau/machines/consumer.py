@@ -17,7 +17,7 @@ from moldau.machines.effects import Change
 from moldau.machines.epochs import FIRST_EPOCH, check_commit_version, must_be_member
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.members import Member, target_of, with_assignment, with_subscription
-from moldau.machines.reconciling import Owned, owned_slots
+from moldau.machines.reconciling import Owned
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.subscriptions import Resolved
 from moldau.wire import messages as m
@@ -172,18 +172,19 @@ class ConsumerGroup:
         self.guests += by * (member.classic is not None)
 
     def own(self, member_id: str, owned: Owned[bytes]) -> None:
-        for topic, index in owned_slots(owned):
-            self.owners.setdefault(topic, {})[index] = member_id
+        for topic, mine in owned.items():
+            self.owners.setdefault(topic, {}).update(dict.fromkeys(mine, member_id))
 
     def release(self, member: Member | None) -> None:
         if member is None:
             return
-        for topic, index in (*owned_slots(member.assigned), *owned_slots(member.revoking)):
+        for topic, mine in (*member.assigned.items(), *member.revoking.items()):
             owners = self.owners.get(topic, {})
-            if owners.get(index) == member.id:
-                del owners[index]
-                if not owners:
-                    del self.owners[topic]
+            for index in mine:
+                if owners.get(index) == member.id:
+                    del owners[index]
+            if not owners:
+                self.owners.pop(topic, None)
 
 
 def add(counts: Counter[str], names: Iterable[str], by: int) -> None:

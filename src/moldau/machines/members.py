@@ -14,7 +14,8 @@ from moldau.machines.reconciling import NOTHING, Owned, State, is_reconciled, st
 from moldau.wire import messages as m
 from moldau.wire.codec_write import uvarint
 
-TARGET_KEY = b"\0\7"  # the number of ConsumerGroupTargetAssignmentMemberKey
+# The numbers of ConsumerGroupTargetAssignmentMemberKey and ConsumerGroupCurrentMemberAssignmentKey.
+TARGET_KEY, ASSIGNMENT_KEY = b"\0\7", b"\0\10"
 JOIN, LEAVE, STATIC_LEAVE = 0, -1, -2  # member epochs that clients send
 
 
@@ -107,24 +108,50 @@ def with_subscription(member: Member, value: Any) -> Member:
     )
 
 
+class Assigned(NamedTuple):
+    """How far a member is: the value of a record that is not read from a log but about to be written."""
+
+    epoch: int
+    previous_epoch: int
+    state: State
+    assigned: Owned[bytes]
+    revoking: Owned[bytes]
+
+
 def assignment_change(group_id: str, member: Member) -> Change:
-    value = m.ConsumerGroupCurrentMemberAssignmentValue(
-        member.epoch, member.previous_epoch, member.state, owned_rows(member.assigned), owned_rows(member.revoking)
-    )
-    return Change(m.ConsumerGroupCurrentMemberAssignmentKey(group_id, member.id), value)
+    value = Assigned(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
+    encoded = ASSIGNMENT_KEY + text(group_id) + text(member.id), encoded_assignment(value)
+    return Change(m.ConsumerGroupCurrentMemberAssignmentKey(group_id, member.id), value, encoded=encoded)
 
 
-def owned_rows(owned: Owned[bytes]) -> list[Any]:
-    return [
-        m.ConsumerGroupCurrentMemberAssignmentValue_TopicPartitions(
-            topic, sorted(mine), [mine[index] for index in sorted(mine)]
-        )
-        for topic, mine in owned.items()
-    ]
+def encoded_assignment(value: Assigned) -> bytes:
+    """What the codec makes of it, as with `encoded_target`."""
+    head = pack(">2xiib", value.epoch, value.previous_epoch, value.state)
+    return head + encoded_owned(value.assigned) + encoded_owned(value.revoking) + b"\0"
+
+
+def encoded_owned(owned: Owned[bytes]) -> bytes:
+    """Rows of partitions, each with the epochs as its one tagged field."""
+    parts: list[bytes] = []
+    for topic, mine in owned.items():
+        indexes, count = sorted(mine), len(mine)
+        numbers, size = f">{count}i", uvarint(count + 1)
+        epochs = size + pack(numbers, *[mine[index] for index in indexes])
+        tags = b"\1\0" + uvarint(len(epochs)) + epochs if mine else b"\0"
+        parts.append(topic + size + pack(numbers, *indexes) + tags)
+    return uvarint(len(parts) + 1) + b"".join(parts)
 
 
 def with_assignment(member: Member, value: Any) -> Member:
     """A member after its assignment was replayed."""
+    if value.__class__ is Assigned:
+        return member._replace(
+            epoch=value.epoch,
+            previous_epoch=value.previous_epoch,
+            state=value.state,
+            assigned=value.assigned,
+            revoking=value.revoking,
+        )
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
