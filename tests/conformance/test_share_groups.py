@@ -40,6 +40,7 @@ class Member:
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         host, port = bootstrap.split(":")
         self.address, self.group, self.epoch = (host, int(port)), group, 0
+        call(self.address, m.FindCoordinatorRequest(coordinator_keys=[group]), 4)  # until somebody asks there is none
         deadline = time.monotonic() + WAIT
         while not self.beat(subscribed_topic_names=[topic] if not self.epoch else None):
             assert time.monotonic() < deadline, "nothing is assigned"
