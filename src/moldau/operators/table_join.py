@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from .context import UNKNOWN_TIME, Context
-from .forwarding import teller
 from .record import Change, Record, Stamped
-from .stores.spec import LATEST, NOT_PUT
+from .table import Stored
 from .views import Lookup, View
 
 Joiner = Callable[[Any, Any, Any], Any]  # key, this side's value, the other's
@@ -56,24 +55,14 @@ class JoinedTable:
     """Where both sides of a join meet. It keeps the result if it has a store."""
 
     def __init__(self, store: str | None, send_old: bool) -> None:
-        self.store_name, self.send_old = store, send_old
+        self.stored = Stored(store, send_old)
 
     def init(self, context: Context) -> None:
-        self.emit = context.emit
-        self.store = None if self.store_name is None else context.store(self.store_name)
-        if self.store is not None:
-            self.tell = teller(context, self.store, self.send_old)
+        self.stored.init(context)
 
     def process(self, record: Record) -> None:
         change = record.value
-        if self.store is not None:
-            put = self.store.put(record.key, change.new, record.timestamp)
-            if put != NOT_PUT:
-                self.tell(record, change.new, change.old, record.timestamp, put == LATEST)
-        elif self.send_old:
-            self.emit(record)
-        else:
-            self.emit(record.with_value(Change(change.new, None, change.latest)))
+        self.stored.take(record, change.new, change.old if self.stored.send_old else None)
 
 
 class JoinLookup:
