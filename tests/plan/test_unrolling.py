@@ -54,8 +54,7 @@ def test_tables_with_different_numbers_of_partitions_are_joined_on_a_foreign_key
             for batch in batches(["left", "right"], random.Random(seed)):
                 for raw in batch:
                     driver.pipe(raw.topic, raw.key, raw.value, raw.timestamp)
-                    raw.partition = murmur2(raw.key or b"") % counts[raw.topic]
-                many.batch(batch)
+                many.batch([raw._replace(partition=murmur2(raw.key or b"") % counts[raw.topic]) for raw in batch])
             expected = list(driver.outputs.get("out", ()))
         assert left_over(many.outputs.get("out", [])) == left_over(expected)
 

@@ -25,9 +25,7 @@ ANYWHERE = Context("")
 
 def writer(serde: Serde, topic: str, field: Field) -> Write:
     """For stores, whose values have no headers."""
-    if isinstance(serde, Plain):
-        return plain_writer(serde)
-    return lambda value: serde.to_bytes(value, Context(topic, field))
+    return short_writer(serde) or (lambda value: serde.to_bytes(value, Context(topic, field)))
 
 
 def reader(serde: Serde, topic: str, field: Field) -> Read:
@@ -38,9 +36,9 @@ def reader(serde: Serde, topic: str, field: Field) -> Read:
 
 def topic_writer(serde: Serde, topic: str, field: Field) -> Callable[[Any, Headers], tuple[bytes | None, Headers]]:
     """For topics: a serde may add headers to those of the record."""
-    if isinstance(serde, Plain):
-        plain = plain_writer(serde)
-        return lambda value, headers: (plain(value), headers)
+    short = short_writer(serde)
+    if short is not None:
+        return lambda value, headers: (short(value), headers)
 
     def write(value: Any, headers: Headers) -> tuple[bytes | None, Headers]:
         context = Context(topic, field, list(headers))
@@ -54,6 +52,16 @@ def topic_reader(serde: Serde, topic: str, field: Field) -> Callable[[bytes | No
         plain = plain_reader(serde)
         return lambda data, headers: plain(data)
     return lambda data, headers: serde.from_bytes(data, Context(topic, field, list(headers)))
+
+
+def short_writer(serde: Serde) -> Write | None:
+    """Of a serde that does not look at where a value stands; None for others. One that is made of another says by
+    `short` how it writes with the writer of that one.
+    """
+    if isinstance(serde, Plain):
+        return plain_writer(serde)
+    short, inner = getattr(serde, "short", None), getattr(serde, "inner", None)
+    return short(plain_writer(inner)) if short is not None and isinstance(inner, Plain) else None
 
 
 def plain_writer(serde: Plain) -> Write:

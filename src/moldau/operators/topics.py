@@ -8,10 +8,10 @@ from typing import Any
 from moldau.serdes.context import Serde, SerdeError
 from moldau.serdes.primitive import Plain
 
-from .coders import Read, Write, plain_reader, plain_writer, topic_reader, topic_writer
+from .coders import Read, Write, plain_reader, short_writer, topic_reader, topic_writer
 from .context import Context, Shard
 from .errors import Handler, StreamsError
-from .record import Headers, Produced, Raw, Record
+from .record import Headers, Produced, Raw, Record, new_tuple
 from .timestamps import Extractor, fail_on_invalid_timestamp, wallclock_timestamp
 
 Collect = Callable[[Produced], None]
@@ -72,8 +72,9 @@ class Sink:
         self.partitioner, self.partitions = partitioner, partitions
         self.known: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
         self.process: Callable[[Record], None] = self._process
-        if isinstance(topic, str) and isinstance(key, Plain) and isinstance(value, Plain) and partitioner is None:
-            self.process = self._short(topic, plain_writer(key), plain_writer(value))
+        short_key, short_value = short_writer(key), short_writer(value)
+        if isinstance(topic, str) and short_key is not None and short_value is not None:
+            self.process = self._short(topic, short_key, short_value)
 
     def init(self, context: Context) -> None:
         self.context = context
@@ -89,7 +90,7 @@ class Sink:
 
     def _short(self, topic: str, write_key: Write, write_value: Write) -> Callable[[Record], None]:
         """The common case, without detours: one topic, serdes without schemas. What fails goes the long way."""
-        collect, long = self.collect, self._process
+        collect, long, partition_of, count = self.collect, self._process, self.partitioner, self.partitions(topic)
 
         def process(record: Record) -> None:
             timestamp = record.timestamp
@@ -99,7 +100,8 @@ class Sink:
                 return long(record)
             if timestamp < 0:
                 return long(record)
-            return collect(Produced(topic, None, key, value, timestamp, record.headers))
+            partition = None if partition_of is None else partition_of(topic, record.key, record.value, count)
+            return collect(new_tuple(Produced, (topic, partition, key, value, timestamp, record.headers)))
 
         return process
 

@@ -10,6 +10,7 @@ from struct import Struct
 
 from moldau.serdes.context import Context, Serde, SerdeError
 
+from .coders import Write
 from .windowed import Windowed, window_of
 
 START = Struct(">q")
@@ -34,6 +35,11 @@ class TimeWindowedSerde:
             return None
         return (self.inner.to_bytes(value.key, context) or b"") + START.pack(value.start)
 
+    def short(self, inner: Write) -> Write:
+        """As `to_bytes`, where the context does not matter."""
+        pack = START.pack
+        return lambda value: None if value is None else (inner(value.key) or b"") + pack(value.start)
+
     def from_bytes(self, data: bytes | None, context: Context) -> Windowed | None:
         assert self.inner is not None
         if not data:
@@ -56,6 +62,11 @@ class SessionWindowedSerde:
         if value is None:
             return None
         return (self.inner.to_bytes(value.key, context) or b"") + END_AND_START.pack(value.end, value.start)
+
+    def short(self, inner: Write) -> Write:
+        """As `to_bytes`, where the context does not matter."""
+        pack = END_AND_START.pack
+        return lambda value: None if value is None else (inner(value.key) or b"") + pack(value.end, value.start)
 
     def from_bytes(self, data: bytes | None, context: Context) -> Windowed | None:
         assert self.inner is not None

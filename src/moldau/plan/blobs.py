@@ -8,14 +8,17 @@ in any order; sorted by that, blobs are always fed in the same one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import count, islice, repeat
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from moldau.operators.record import Headers, Produced, Raw
+from moldau.operators.record import Headers, Produced, Raw, new_tuple
 
+R = TypeVar("R", Raw, Produced)
 OUTSIDE = -1
 RESTORED = -2  # in place of a shard's number: from a changelog, to be put back into the stores of the shard
 KEY_DECIDES = -1  # the partition of a blob whose records say themselves where they go, or leave it to their keys
@@ -60,20 +63,30 @@ def unpacked(data: bytes) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def raw_records(blob: Blob) -> Iterator[Raw]:
-    """The records of a blob that was read from a topic."""
-    topic, partition = blob.topic, blob.partition
-    for key, value, timestamp, headers, offset in rows(blob.data):
-        yield Raw(topic, partition, offset, key, value, timestamp, headers)
+def raw_records(blob: Blob, first: int | None = None) -> Iterator[Raw]:
+    """The records of a blob that was read from a topic. From `first` on their offsets are counted, if it is given."""
+    counted = None if first is None else count(first)
+    for batch in unpacked(blob.data):
+        keys, values, timestamps, headers, offsets = lists(batch)
+        numbers = offsets if counted is None else islice(counted, len(keys))
+        columns = repeat(blob.topic, len(keys)), repeat(blob.partition), numbers, keys, values, timestamps, headers
+        yield from map(as_raw, zip(*columns, strict=False))
+
+
+as_raw = partial(new_tuple, Raw)
 
 
 def rows(data: bytes) -> Iterator[tuple[bytes | None, bytes | None, int, Headers, Any]]:
     for batch in unpacked(data):
-        key, value, timestamp, headers, number = batch.columns
-        carried = map(read_headers, headers.to_pylist()) if headers.null_count < len(headers) else [()] * len(headers)
-        yield from zip(
-            key.to_pylist(), value.to_pylist(), timestamp.to_pylist(), carried, number.to_pylist(), strict=True
-        )
+        yield from zip(*lists(batch), strict=True)
+
+
+def lists(batch: pa.RecordBatch) -> tuple[list[Any], ...]:
+    key, value, timestamp, headers, number = batch.columns
+    carried = [()] * len(headers)
+    if headers.null_count < len(headers):
+        carried = [read_headers(some) for some in headers.to_pylist()]
+    return key.to_pylist(), value.to_pylist(), timestamp.to_pylist(), carried, number.to_pylist()
 
 
 def read_headers(found: list[dict[str, Any]] | None) -> Headers:
@@ -84,35 +97,45 @@ def written_headers(headers: Headers) -> list[dict[str, Any]] | None:
     return [{"key": name, "value": value} for name, value in headers] or None
 
 
-def columns(records: Iterable[tuple[bytes | None, bytes | None, int, Headers, int | None]]) -> Iterator[pa.RecordBatch]:
-    """Records as columns, cut where they become too many or too large."""
-    group: list[tuple[bytes | None, bytes | None, int, Headers, int | None]] = []
-    size = 0
-    for record in records:
-        group.append(record)
-        size += len(record[0] or b"") + len(record[1] or b"")
-        if len(group) >= MAX_RECORDS or size >= MAX_BYTES:
-            yield batch_of(group)
-            group, size = [], 0
-    if group:
-        yield batch_of(group)
-
-
-def batch_of(records: list[tuple[bytes | None, bytes | None, int, Headers, int | None]]) -> pa.RecordBatch:
-    keys, values, timestamps, headers, numbers = zip(*records, strict=True)
-    carried = [written_headers(some) for some in headers] if any(headers) else [None] * len(records)
-    arrays = [keys, values, timestamps, carried, numbers]
-    return pa.record_batch(
-        [pa.array(array, field.type) for array, field in zip(arrays, SCHEMA, strict=True)], schema=SCHEMA
-    )
+def of_columns(
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    timestamps: Sequence[int],
+    headers: Sequence[Headers],
+    numbers: Sequence[int | None],
+) -> pa.RecordBatch:
+    carried = pa.array(map(written_headers, headers), HEADERS) if any(headers) else pa.nulls(len(keys), HEADERS)
+    columns = [pa.array(keys, pa.binary()), pa.array(values, pa.binary()), pa.array(timestamps, pa.int64())]
+    return pa.RecordBatch.from_arrays([*columns, carried, pa.array(numbers, pa.int64())], schema=SCHEMA)
 
 
 EMPTY = packed(pa.RecordBatch.from_pylist([], schema=SCHEMA))
 
 
-def of_raw(records: Iterable[Raw]) -> Iterator[bytes]:
-    return map(packed, columns((raw.key, raw.value, raw.timestamp, raw.headers, raw.offset) for raw in records))
+def of_raw(records: Sequence[Raw]) -> Iterator[bytes]:
+    for some in cut(records, 3, 4):
+        _, _, offsets, keys, values, timestamps, headers = zip(*some, strict=True)
+        yield packed(of_columns(keys, values, timestamps, headers, offsets))
 
 
-def of_produced(records: Iterable[Produced]) -> Iterator[bytes]:
-    return map(packed, columns((out.key, out.value, out.timestamp, out.headers, out.partition) for out in records))
+def of_produced(records: Sequence[Produced]) -> Iterator[bytes]:
+    for some in cut(records, 2, 3):
+        _, partitions, keys, values, timestamps, headers = zip(*some, strict=True)
+        yield packed(of_columns(keys, values, timestamps, headers, partitions))
+
+
+def cut(records: Sequence[R], key: int, value: int) -> Iterator[Sequence[R]]:
+    """Where they become too many or too large. `key` and `value` are the places of both in a record."""
+    for at in range(0, len(records), MAX_RECORDS):
+        some = records[at : at + MAX_RECORDS]
+        sizes = [len(one[key] or b"") + len(one[value] or b"") for one in some]
+        if sum(sizes) <= MAX_BYTES:
+            yield some
+            continue
+        first = size = 0
+        for number, more in enumerate(sizes):
+            if size and size + more > MAX_BYTES:
+                yield some[first:number]
+                first, size = number, 0
+            size += more
+        yield some[first:]

@@ -62,12 +62,12 @@ def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tupl
     """
     ordered = list(inboxes.values())
     waiting = [inbox for inbox in ordered if inbox.advance()]
-    if len(ordered) == 1:
-        yield from alone(waiting)
-        return
     places = {id(inbox): place for place, inbox in enumerate(ordered)}
     open_ones = [inboxes[name] for name in inboxes if name in unread]
     while waiting:
+        if len(waiting) == 1 and all(other.head is not None for other in open_ones):
+            yield from all_of(waiting[0])
+            return
         inbox = min(waiting, key=lambda inbox: inbox.head_time)  # of equals the first
         for other in open_ones:
             last = (other.partition_time, places[id(other)])
@@ -79,8 +79,14 @@ def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tupl
         yield taken
 
 
-def alone(waiting: list[Inbox]) -> Iterator[tuple[Raw, Record]]:
-    for inbox in waiting:
-        yield inbox.take()
-        while inbox.advance():
-            yield inbox.take()
+def all_of(inbox: Inbox) -> Iterator[tuple[Raw, Record]]:
+    """The common case, without detours: no other inbox has a say."""
+    yield inbox.take()
+    inbox.head = None
+    read, partition_time = inbox.read, inbox.partition_time
+    for raw in inbox.waiting:
+        record = read(raw, partition_time)
+        if record is not None:
+            partition_time = inbox.partition_time = max(partition_time, record.timestamp)
+            yield raw, record
+    inbox.waiting.clear()

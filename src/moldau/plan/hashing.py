@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 MASK = 0xFFFFFFFF
 MURMUR2_SEED, MURMUR2_M = 0x9747B28C, 0x5BD1E995
 SPARK_SEED = 42
 
 
+@lru_cache(1 << 16)  # a stream has the same keys again and again
 def murmur2(data: bytes) -> int:
     """The hash of Kafka's default partitioner, made positive as it does."""
     size = len(data)

@@ -19,7 +19,8 @@ from .blobs import Blob
 from .feeding import Inbox
 from .global_tables import GlobalTables
 from .levels import Schedule, ShardId
-from .shards import Conveyed, routed
+from .routing import routed
+from .shards import Conveyed
 from .task import Task, World
 
 

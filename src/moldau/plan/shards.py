@@ -8,26 +8,26 @@ read again; operators are made anew for each batch, so what one of them kept to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moldau.operators.context import UNKNOWN_TIME, Shard, TopologyError
 from moldau.operators.punctuation import Cancellable, Punctuators
-from moldau.operators.record import Produced, Raw
+from moldau.operators.record import Produced, Raw, new_tuple
 from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.pages import PagedBytes
 from moldau.operators.stores.restoring import restorer
 from moldau.operators.stores.spec import OnChange, StoreSpec
 
 from . import blobs
-from .blobs import EMPTY, KEY_DECIDES, Blob
+from .blobs import Blob
 from .book import BOOK, GOING_ON, Book, PagesOf
 from .feeding import Inbox, in_order
-from .hashing import murmur2
 from .hot import HotPages, Version, VersionedPages
 from .levels import Schedule, ShardId
 from .restoring import logged, restore
+from .routing import routed
 from .task import Execution, Task, World
 
 BEFORE_ALL = -1  # in place of the number of a blob
@@ -85,9 +85,11 @@ class ShardBatch:
         task = self.task
         if now > task.shard.system_time:
             task.tick(now)
+        feed, by_stream_time = task.feed, task.shard.by_stream_time
         for raw, record in in_order(inboxes, unread):
-            task.feed(raw, record)
-            task.punctuate()
+            feed(raw, record)
+            if by_stream_time.count:
+                task.punctuate()
         task.commit()
         task.close()
         held = {topic: left for topic, inbox in inboxes.items() if (left := inbox.left())}
@@ -122,15 +124,11 @@ class ShardBatch:
 
     def _numbered(self, blob: Blob) -> Iterable[Raw]:
         """Records of an internal topic get their offsets where they arrive."""
-        records = blobs.raw_records(blob)
         if blob.topic not in self.schedule.internal:
-            return records
-        numbered = list(records)
-        offset = self.book.offsets.get(blob.topic, 0)
-        for raw in numbered:
-            raw.offset = offset
-            offset += 1
-        self.book.offsets[blob.topic] = offset
+            return blobs.raw_records(blob)
+        first = self.book.offsets.get(blob.topic, 0)
+        numbered = list(blobs.raw_records(blob, first))
+        self.book.offsets[blob.topic] = first + len(numbered)
         return numbered
 
     def _remember(self, inboxes: dict[str, Inbox], held: dict[str, list[Raw]]) -> None:
@@ -187,7 +185,7 @@ class ShardBatch:
 
         def tell(key: bytes, value: bytes | None, timestamp: int) -> None:
             for topic in told:
-                write(Produced(topic, partition, key, value, timestamp))
+                write(new_tuple(Produced, (topic, partition, key, value, timestamp, ())))
 
         return tell if told else None
 
@@ -198,41 +196,10 @@ class ShardBatch:
         return self.book.punctuators or [[], []]
 
 
-def routed(schedule: Schedule, shard: ShardId, written: Iterable[Produced], incomplete: bool) -> Iterator[Blob]:
-    """What was written, by topic; what goes to another shard by its partition, and to the topic itself where that is
-    shown. Who reads from a shard that has more to come is told so.
-    """
-    groups: dict[tuple[str, int], list[Produced]] = {}
-    if incomplete:
-        for topic in schedule.writes(shard.group):
-            groups |= {(topic, partition): [] for partition in range(schedule.counts[topic])}
-    for record in written:
-        topic = record.topic
-        if topic not in schedule.internal:
-            groups.setdefault((topic, KEY_DECIDES), []).append(record)
-            continue
-        partition = target(schedule, shard, record)
-        groups.setdefault((topic, partition), []).append(record)
-        if topic in schedule.shown:
-            groups.setdefault((topic, KEY_DECIDES), []).append(replace(record, partition=partition))
-    number = schedule.numbers[shard]
-    for (topic, partition), records in groups.items():
-        for part, data in enumerate(list(blobs.of_produced(records)) or [EMPTY]):
-            yield Blob(topic, partition, number, 0, data, incomplete, part)
-
-
 def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:
     """Puts back the pages of a shard (`restoring.py`); what its stores' mirrors are to be told, before all else."""
     told = routed(schedule, shard, restore(schedule, shard, pages, found), incomplete=False)
     return [replace(blob, sequence=BEFORE_ALL) for blob in told]
-
-
-def target(schedule: Schedule, shard: ShardId, record: Produced) -> int:
-    """The partition of an internal topic. Records without a key stay where they are."""
-    count = schedule.counts[record.topic]
-    if record.partition is not None:
-        return record.partition
-    return shard.partition % count if record.key is None else murmur2(record.key) % count
 
 
 def scheduled_again(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SETTLE_AT = (1, 2, 4)  # calls; some modules are imported only after the first one
 _calls = 0
@@ -19,3 +21,13 @@ def settle() -> None:
     if _calls in SETTLE_AT:
         gc.collect()
         gc.freeze()
+
+
+@contextmanager
+def collecting_later() -> Iterator[None]:
+    """Garbage is not looked for while many records are at work: the worker does so after each task."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

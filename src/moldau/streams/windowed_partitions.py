@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.operators.coders import ANYWHERE
 from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.plan.hashing import murmur2
 from moldau.serdes.context import Context
+from moldau.serdes.primitive import Plain
 
 WindowedSerde = TimeWindowedSerde | SessionWindowedSerde
 
@@ -22,7 +24,9 @@ class ByInnerKey:
         if key is None or count == 1:  # one partition, or a topic that was not there at the start: the sink decides
             return None
         assert self.serde is not None and self.serde.inner is not None
-        return murmur2(self.serde.inner.to_bytes(key.key, Context(topic, "key")) or b"") % count
+        inner = self.serde.inner
+        where = ANYWHERE if isinstance(inner, Plain) else Context(topic, "key")
+        return murmur2(inner.to_bytes(key.key, where) or b"") % count
 
 
 def partitioner_of(given: Any, key: Any) -> Any:

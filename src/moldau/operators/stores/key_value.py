@@ -8,13 +8,12 @@ from typing import Any
 from moldau.serdes.context import Serde
 
 from ..coders import Read, Write, reader, writer
-from ..record import Record, Stamped
+from ..record import Record, Stamped, new_tuple
 from .layers import STAMP, STAMP_SIZE, layered
 from .ordered import OrderedBytes
 from .spec import LATEST, Opening, StoreSpec
 
 pack_stamp, unpack_stamp = STAMP.pack, STAMP.unpack_from
-new_tuple = tuple.__new__  # a named tuple in a third of the time
 
 Listener = Callable[[Any, Stamped | None, Stamped | None, Record], None]
 
@@ -106,16 +105,22 @@ class TimestampedKeyValueStore:
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self._get, self._put = self.bytes.get, self.bytes.put
         self.cached = self._cache is not None
+        self._key: str | None = None  # that was last looked for: most often the next to be put
+        self._raw: bytes | None = None
 
     def get(self, key: Any) -> Stamped | None:
-        raw = self._get(self.write_key(key))  # pyright: ignore[reportArgumentType]
+        raw_key = self.write_key(key)
+        if type(key) is str:  # others may change while they are the same
+            self._key, self._raw = key, raw_key
+        raw = self._get(raw_key)  # pyright: ignore[reportArgumentType]
         if raw is None:
             return None
         return new_tuple(Stamped, (self._read(raw[STAMP_SIZE:]), unpack_stamp(raw)[0]))
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
         """None deletes. The value is always the latest: this store does not look at times."""
-        raw_key, raw = self.write_key(key), self._write(value)
+        raw_key = self._raw if key is self._key else self.write_key(key)
+        raw = self._write(value)
         if raw_key is None:
             raise ValueError(f"the key of an entry of the store {self.name} must not be None")
         self._put(raw_key, None if raw is None else pack_stamp(timestamp) + raw)

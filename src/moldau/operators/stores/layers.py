@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from struct import Struct
 
 from ..context import Shard
@@ -34,13 +33,7 @@ class LoggedBytes:
             self._tell(key, value[STAMP_SIZE:], STAMP.unpack_from(value)[0])
 
 
-@dataclass(slots=True)
-class Held:
-    """A change that is held back, with the record that made it."""
-
-    value: bytes | None
-    record: Record
-    source: Raw | None
+Held = tuple[bytes | None, Record, Raw | None]  # a value that is held back, the record that made it, and its source
 
 
 class CachedBytes:
@@ -61,24 +54,23 @@ class CachedBytes:
 
     def get(self, key: bytes, /) -> bytes | None:
         held = self._dirty.get(key)
-        return self._inner.get(key) if held is None else held.value
+        return self._inner.get(key) if held is None else held[0]
 
     def put(self, key: bytes, value: bytes | None, /) -> None:
-        shard = self._shard
-        before = self._dirty.pop(key, None)
-        if before is not None:
-            self._size -= size_of(key, before)
-        held = self._dirty[key] = Held(value, shard.record, shard.source)
-        self._size += size_of(key, held)
-        while self._size > self._limit and self._dirty:
-            self._release(next(iter(self._dirty)))
+        """The key is the last one to go from now on."""
+        dirty, shard = self._dirty, self._shard
+        before = dirty.pop(key, None)
+        dirty[key] = value, shard.record, shard.source
+        self._size += len(value or b"") - (-OVERHEAD - len(key) if before is None else len(before[0] or b""))
+        while self._size > self._limit and dirty:
+            self._release(next(iter(dirty)))
 
     def range(
         self, low: bytes | None = None, high: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         held = [
-            (key, entry.value)
-            for key, entry in self._dirty.items()
+            (key, value)
+            for key, (value, _, _) in self._dirty.items()
             if (low is None or low <= key) and (high is None or key <= high)
         ]
         found: dict[bytes, bytes | None] = dict(self._inner.range(low, high))
@@ -98,24 +90,20 @@ class CachedBytes:
 
     def _release(self, key: bytes) -> None:
         held = self._dirty.pop(key)
-        self._size -= size_of(key, held)
+        self._size -= OVERHEAD + len(key) + len(held[0] or b"")
         self._pass_on(key, held)
 
     def _pass_on(self, key: bytes, held: Held) -> None:
-        shard, value = self._shard, held.value
+        shard, (value, record, source) = self._shard, held
         old = self._inner.get(key) if value is None or self.send_old else None
         if value is None and old is None:
             return
         before = shard.record, shard.source
-        shard.record, shard.source = held.record, held.source
+        shard.record, shard.source = record, source
         self._inner.put(key, value)
         if self.listener is not None:
-            self.listener(key, value, old if self.send_old else None, held.record)
+            self.listener(key, value, old if self.send_old else None, record)
         shard.record, shard.source = before
-
-
-def size_of(key: bytes, held: Held) -> int:
-    return len(key) + len(held.value or b"") + OVERHEAD
 
 
 def layered(opening: Opening, *, stamped: bool) -> tuple[OrderedBytes, CachedBytes | None]:

@@ -2,8 +2,9 @@
 
 A store is an index page, a page with its count, and many leaf pages. A leaf holds the entries from its first key up to
 the next leaf's; the index says which leaf begins where. What is read stays decoded until `write`, which puts back the
-leaves that changed, so the work of a batch grows with the keys it touches, not with the keys there are. A leaf that
-has grown beyond `LEAF_BYTES` is split; one that is empty is taken out.
+leaves that changed, so the work of a batch grows with the keys it touches, not with the keys there are. What is put
+goes to its leaf only when somebody asks for an order, or at `write`: a key that changes often finds its leaf once. A
+leaf that has grown beyond `LEAF_BYTES` is split; one that is empty is taken out.
 
 Which page an entry is in depends on nothing but what was put and when it was written: never on the process.
 """
@@ -104,13 +105,17 @@ class Walk:
 class PagedBytes:
     """OrderedBytes over pages. Nothing is written before `write`."""
 
-    __slots__ = ("_changed", "_count", "_firsts", "_index_changed", "_leaves", "_next", "_numbers", "_pages", "_walks")
+    __slots__ = (
+        "_changed", "_count", "_firsts", "_index_changed", "_leaves", "_next", "_numbers", "_pages", "_recent",
+        "_walks",
+    )  # fmt: skip
 
     def __init__(self, pages: Pages, is_new: bool = False) -> None:
         """One that is new has no pages to look for."""
         self._pages = pages
         self._leaves: dict[int, Leaf] = {}  # those that were read or made
         self._changed: dict[int, Leaf] = {}
+        self._recent: dict[bytes, bytes | None] = {}  # what was put and is in no leaf yet; None for what is to go
         self._walks: list[Walk] = []
         self._index_changed = False
         self._next, self._firsts, self._numbers = LEAVES, list[bytes](), list[int]()
@@ -127,15 +132,29 @@ class PagedBytes:
     @property
     def size(self) -> int:
         """Of the leaves that are decoded, as pages."""
+        self._settle()
         return sum(leaf.size for leaf in self._leaves.values())
 
     def get(self, key: bytes, /) -> bytes | None:
+        if key in self._recent:
+            return self._recent[key]
         if not self._firsts:
             return None
         return self._leaf(bisect_right(self._firsts, key) - 1).entries.get(key)
 
     def put(self, key: bytes, value: bytes | None, /) -> None:
         """None deletes."""
+        if self._walks:
+            self._put(key, value)
+        else:
+            self._recent[key] = value
+
+    def _settle(self) -> None:
+        for key, value in self._recent.items():
+            self._put(key, value)
+        self._recent.clear()
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
         if not self._firsts:
             if value is None:
                 return
@@ -161,6 +180,7 @@ class PagedBytes:
         self, low: bytes | None = None, high: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """Leaf by leaf, as they are needed."""
+        self._settle()
         if not self._firsts:
             return
         first = 0 if low is None else bisect_right(self._firsts, low) - 1
@@ -180,10 +200,12 @@ class PagedBytes:
             self._walks.remove(walk)
 
     def approximate_count(self) -> int:
+        self._settle()
         return self._count
 
     def write(self) -> bool:
         """Puts back what changed; whether anything did. The decoded leaves stay."""
+        self._settle()
         if not self._changed:
             return False
         for leaf in sorted(self._changed.values(), key=lambda leaf: leaf.first):

@@ -15,14 +15,18 @@ INT64 = Struct(">q")
 
 
 class Scalars:
-    __slots__ = ("content",)
+    __slots__ = ("_places", "content")
 
     def __init__(self, content: OrderedBytes) -> None:
         self.content = content
+        self._places: dict[str, bytes] = {}
 
     def get(self, name: str, default: int) -> int:
-        found = self.content.get(NUMBER + name.encode())
+        found = self.content.get(self.place(name))
         return default if found is None else INT64.unpack(found)[0]
 
     def put(self, name: str, value: int) -> None:
-        self.content.put(NUMBER + name.encode(), INT64.pack(value))
+        self.content.put(self._places.get(name) or self.place(name), INT64.pack(value))
+
+    def place(self, name: str) -> bytes:
+        return self._places.setdefault(name, NUMBER + name.encode())

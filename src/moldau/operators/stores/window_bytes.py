@@ -25,19 +25,25 @@ Entry = tuple[bytes, int, bytes]  # key, start of the window, value
 class ByKey:
     """Windows of a persistent store."""
 
-    __slots__ = ("_first", "_last", "_prefix", "content", "segments")
+    __slots__ = ("_first", "_key", "_last", "_place", "_prefix", "_start", "content", "segments")
 
     def __init__(self, content: OrderedBytes, segments: Segments) -> None:
         self.content = content
         self.segments = segments
         self._first, self._last, self._prefix = 0, -1, b""  # the segment that was last used, most often the next too
+        self._key, self._start, self._place = b"", -1, b""  # the window that was last looked for, without duplicates
 
     def place(self, key: bytes, start: int, sequence: int) -> bytes:
+        if key is self._key and start == self._start and not sequence:
+            return self._place
         if not self._first <= start <= self._last:
             segment, interval = self.segments.of(start), self.segments.interval
             self._first, self._last = segment * interval, (segment + 1) * interval - 1
             self._prefix = DATA + time_key(segment)
-        return self._prefix + key + SUFFIX.pack(start, sequence)
+        place = self._prefix + key + SUFFIX.pack(start, sequence)
+        if not sequence:
+            self._key, self._start, self._place = key, start, place
+        return place
 
     def put(self, key: bytes, start: int, sequence: int, value: bytes | None) -> None:
         self.content.put(self.place(key, start, sequence), value)

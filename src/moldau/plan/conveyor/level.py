@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
-from moldau.spark.worker import settle
+from moldau.spark.worker import collecting_later, settle
 
 from ..blobs import RESTORED
 from ..book import BOOK
@@ -87,7 +87,8 @@ class Level(StatefulProcessor):
         lost = [blob for blob in arrived if blob.source == RESTORED]
         mirrored = restored(self.conveyed.schedule, shard, pages, lost) if lost else []
         fed = [blob for blob in arrived if blob.source != RESTORED]
-        return [*mirrored, *ShardBatch(self.conveyed, shard, pages, shared, HOT).run(fed, now)]
+        with collecting_later():
+            return [*mirrored, *ShardBatch(self.conveyed, shard, pages, shared, HOT).run(fed, now)]
 
     def close(self) -> None:
         """Nothing is open."""
@@ -109,7 +110,8 @@ def passing(
             found = []
             for blob in blobs_of(batch):
                 if blob.data is not None and reader.get(blob.topic) in groups:
-                    found += passes.through(blob)
+                    with collecting_later():
+                        found += passes.through(blob)
                 else:
                     found.append(blob)
             ticks = batch.filter(batch.column("blob").is_null())
