@@ -2,10 +2,12 @@
 broker and the same topics. Writes docs/benchmarks-streams.md.
 
 A contender reads a topic that is there already. How far it has come is what its group has committed; the first half is
-its warm-up, and only the rest counts. So all are measured alike, and exactly once.
+its warm-up, and only the rest counts. So all are measured alike, and exactly once. Figures are kept between runs, each
+with its commit, so that rows and contenders can be measured one at a time: `--workload words --contender Java`.
 """
 
 import contextlib
+import json
 import os
 import platform
 import random
@@ -16,7 +18,7 @@ import tempfile
 import time
 import uuid
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +29,7 @@ from rich.console import Console
 from tests import needs
 
 from benchmarks.places import PROJECT, BenchError
-from benchmarks.report import field_of
+from benchmarks.report import field_of, said
 from moldau.client import Client
 from moldau.streams import StreamsBuilder
 from moldau.testing import Broker, broker
@@ -35,12 +37,13 @@ from moldau.views.offsets import committed, ends_of
 
 PAGE = PROJECT / "docs" / "benchmarks-streams.md"
 HOME = PROJECT / ".cache" / "quix"
+KEPT = PROJECT / ".cache" / "bench" / "streams.json"
 JAVA = PROJECT / "benchmarks" / "java"
 QUIX = "quixstreams>=3.20"
 PARTITIONS = 2
 KEYS = 10_000
 CACHE = "10485760"
-WAIT_S = 900.0
+TOUCHED = 1_000  # keys by chance
 MARKERS = 3  # of transactions, at the end of a partition
 INPUTS = {
     "words": ("lines",),
@@ -50,6 +53,8 @@ INPUTS = {
     "keyed": ("events",),
 }
 WORDS = 10  # of a line
+RATES = tuple(name for name in INPUTS if name != "keyed")
+MORE = ("state", "latency", "views")  # what is measured besides rates
 
 Start = Callable[[str, str, str, str], subprocess.Popen[bytes]]  # workload, id, servers, folder
 
@@ -62,12 +67,30 @@ class Contender:
 
 
 @dataclass(slots=True)
-class Row:
-    """Figures of a workload, by contender."""
+class Kept:
+    """Figures by row and contender, with the commit that each was measured at: those of earlier runs too."""
 
-    title: str
-    unit: str
-    found: dict[str, float] = field(default_factory=dict)
+    console: Console
+    rows: dict[str, dict[str, tuple[float, str]]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, console: Console) -> "Kept":
+        return cls(console, json.loads(KEPT.read_text()) if KEPT.exists() else {})
+
+    def add(self, row: str, contender: Contender | str, figure: float) -> None:
+        title = contender if isinstance(contender, str) else contender.title
+        self.rows.setdefault(row, {})[title] = figure, said("git", "rev-parse", "--short", "HEAD")
+        KEPT.parent.mkdir(parents=True, exist_ok=True)
+        KEPT.write_text(json.dumps(self.rows, indent=1))
+        self.console.print(f"{row}: {title} {figure:,.0f}")
+
+    @contextlib.contextmanager
+    def going_on(self) -> Iterator[None]:
+        """One contender that fails leaves the others their time."""
+        try:
+            yield
+        except BenchError as error:
+            self.console.print(str(error))
 
 
 def java(threads: int, cache: str) -> Start:
@@ -120,22 +143,38 @@ CONTENDERS = (
 )
 
 
+@dataclass(slots=True)
+class Running:
+    """An application at work."""
+
+    contender: Contender
+    workload: str
+    identity: str
+    process: subprocess.Popen[bytes]
+    patience_s: float
+
+    def check(self, seconds: float, what: str) -> None:
+        told = f"{self.contender.title} {what} {self.workload}"
+        if self.process.poll() is not None:
+            raise BenchError(f"{told} and has ended (exit {self.process.poll()}).")
+        if seconds > self.patience_s:
+            raise BenchError(f"{told} in {self.patience_s:g} s.")
+
+
 @contextlib.contextmanager
-def running(contender: Contender, workload: str, servers: str) -> Iterator[tuple[str, int]]:
-    """The id of an application that runs, and its process; ended whatever happens."""
+def started(contender: Contender, workload: str, servers: str, patience_s: float) -> Iterator[Running]:
+    """Ended whatever happens."""
     identity = f"bench-{uuid.uuid4().hex[:8]}"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = contender.start(workload, identity, servers, folder)
         try:
-            yield identity, process.pid
-            if process.poll() is not None:
-                raise BenchError(f"{contender.title} ended while it did {workload} (exit {process.poll()}).")
+            yield Running(contender, workload, identity, process, patience_s)
         finally:
             assert process.stdin is not None
             with contextlib.suppress(OSError):
                 process.stdin.close()
             try:
-                process.wait(5 if contender.title == "Quix" else 90)
+                process.wait(5 if contender.title == "Quix" else 30)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -204,24 +243,19 @@ class Progress:
         return sum(max(0, one) for one in committed(self.client, self.identity, topic, range(partitions)).values())
 
 
-def throughput(kafka: Broker, contender: Contender, workload: str) -> tuple[float, float]:
-    """Records a second of the second half, by what the group has committed; and megabytes at the end."""
-    servers = kafka.bootstrap_servers
-    with Client({"bootstrap.servers": servers}) as client, running(contender, workload, servers) as (identity, pid):
-        progress = Progress(client, identity, workload)
-        seen: list[tuple[float, float]] = [(time.monotonic(), 0.0)]
-        while seen[-1][1] < 1.0:
-            if time.monotonic() - seen[0][0] > WAIT_S:
-                raise BenchError(f"{contender.title} has done {seen[-1][1]:.0%} of {workload} in {WAIT_S:g} s.")
-            time.sleep(0.05)
-            done = progress.done()
-            if done > seen[-1][1]:
-                seen.append((time.monotonic(), done))
-        memory = megabytes(pid)
+def throughput(running: Running, progress: Progress) -> float:
+    """Records a second of the second half, by what the group has committed."""
+    seen: list[tuple[float, float]] = [(time.monotonic(), 0.0)]
+    while seen[-1][1] < 1.0:
+        running.check(time.monotonic() - seen[0][0], f"has done {seen[-1][1]:.0%} of")
+        time.sleep(0.05)
+        done = progress.done()
+        if done > seen[-1][1]:
+            seen.append((time.monotonic(), done))
     first, last = next(one for one in seen if one[1] >= 0.5), seen[-1]
     if last[1] == first[1]:
-        raise BenchError(f"{contender.title} committed {workload} at once: there are too few records.")
-    return (last[1] - first[1]) * progress.records / (last[0] - first[0]), memory
+        raise BenchError(f"{running.contender.title} committed {running.workload} at once: there are too few records.")
+    return (last[1] - first[1]) * progress.records / (last[0] - first[0])
 
 
 def megabytes(pid: int) -> float:
@@ -234,26 +268,22 @@ def megabytes(pid: int) -> float:
     return (int(fields[0]) / 1024 if fields else 0.0) + sum(megabytes(int(text)) for text in below)
 
 
-def latency(kafka: Broker, contender: Contender, samples: int) -> tuple[float, float]:
-    """Milliseconds from a record's being sent to what comes of it being read, one at a time."""
+def latency(kafka: Broker, contender: Contender, samples: int, patience_s: float) -> tuple[float, float]:
+    """Milliseconds from a record's being sent to what comes of it being read, one at a time: half of them, and 99 %."""
     servers = kafka.bootstrap_servers
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
     group = {"group.id": uuid.uuid4().hex, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     consumer = Consumer({"bootstrap.servers": servers, "fetch.wait.max.ms": 5, **group})
     found: list[float] = []
-    with running(contender, "keyed", servers):
+    with started(contender, "keyed", servers, patience_s) as running:
         consumer.subscribe(["out"])
         for number in range(samples + 10):
             mark = uuid.uuid4().hex.encode()
             began = time.monotonic()
             producer.produce("events", mark, b"key%d" % (number % 100))
             producer.flush(10)
-            while time.monotonic() - began < WAIT_S:
-                record = consumer.poll(0.5)
-                if record is not None and record.value() == mark:
-                    break
-            else:
-                raise BenchError(f"{contender.title} gave no answer in {WAIT_S:g} s.")
+            while (record := consumer.poll(0.5)) is None or record.value() != mark:
+                running.check(time.monotonic() - began, "gave no answer to")
             if number >= 10:
                 found.append((time.monotonic() - began) * 1000)
             time.sleep(0.3)
@@ -262,7 +292,39 @@ def latency(kafka: Broker, contender: Contender, samples: int) -> tuple[float, f
     return statistics.median(found), found[min(len(found) - 1, int(len(found) * 0.99))]
 
 
-def look_ups(kafka: Broker, keys: int, samples: int) -> list[Row]:
+def state(kept: Kept, keys: int, records: int, chosen: Iterable[Contender], patience_s: float) -> None:
+    """The latest of each of many keys: all of them first, then keys by chance; then batches of few keys by chance."""
+    with broker() as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
+        servers = kafka.bootstrap_servers
+        for topic in ("events", "out"):
+            kafka.create_topic(topic, PARTITIONS)
+        fill(servers, "events", rows(keys))
+        fill(servers, "events", events(max(records, keys), keys))
+        for one in chosen:
+            with kept.going_on(), started(one, "keyed", servers, patience_s) as running:
+                rate = throughput(running, Progress(client, running.identity, "keyed"))
+                kept.add(f"state of {keys:,} keys, records/s", one, rate)
+                kept.add(f"state of {keys:,} keys, memory, MB", one, megabytes(running.process.pid))
+                touch = f"{TOUCHED:,} records of keys by chance among {keys:,}, ms"
+                kept.add(touch, one, touched(client, running, keys) * 1000)
+
+
+def touched(client: Client, running: Running, keys: int, times: int = 5) -> float:
+    """Seconds until records of keys by chance are committed."""
+    found: list[float] = []
+    for number in range(times):
+        began = time.monotonic()
+        chance = random.Random(number)
+        servers = str(client.config["bootstrap.servers"])
+        fill(servers, "events", ((b"key%d" % chance.randrange(keys), b"again", number) for _ in range(TOUCHED)))
+        while Progress(client, running.identity, "keyed").done() < 1.0:
+            running.check(time.monotonic() - began, "has not come to the end of")
+            time.sleep(0.01)
+        found.append(time.monotonic() - began)
+    return statistics.median(found)
+
+
+def look_ups(kept: Kept, kafka: Broker, keys: int, samples: int, patience_s: float) -> None:
     """A view over a table of so many keys: how fast it is loaded and asked."""
     servers, topic = kafka.bootstrap_servers, f"view-{keys}"
     kafka.create_topic(topic, PARTITIONS)
@@ -270,31 +332,26 @@ def look_ups(kafka: Broker, keys: int, samples: int) -> list[Row]:
     texts = {"default.key.serde": "string", "default.value.serde": "string"}
     builder = StreamsBuilder(f"views-{keys}", {**texts, "topology.optimization": "all"})
     builder.table(topic, store="rows")
-    chance = random.Random(3)
+    chance, told = random.Random(3), f"view of {keys:,} keys"
     with builder.stores({"bootstrap.servers": servers, "views.max.bytes": 16 << 30}) as stores:
         began = time.monotonic()
-        view: Any = stores.store("rows", timeout=WAIT_S)
-        loaded = keys / (time.monotonic() - began)
+        view: Any = stores.store("rows", timeout=patience_s)
+        kept.add(f"{told}, loaded, records/s", CONTENDERS[0], keys / (time.monotonic() - began))
         asked = [f"key{chance.randrange(keys)}" for _ in range(samples)]
         began = time.monotonic()
         for key in asked:
             view.get(key)
-        gets = samples / (time.monotonic() - began)
+        kept.add(f"{told}, look-ups a second, one thread", CONTENDERS[0], samples / (time.monotonic() - began))
         list(view.range("key1", "key10"))  # the first range sorts
         began = time.monotonic()
         for number in range(100):
-            first = f"key{number}"
-            for _ in zip(range(100), view.range(first, None), strict=False):
+            for _ in zip(range(100), view.range(f"key{number}", None), strict=False):
                 pass
-        ranges = 100 / (time.monotonic() - began)
-    told = f"view of {keys:,} keys"
-    return [
-        Row(f"{told}, loaded", "records/s", {"Moldau, cache": loaded}),
-        Row(f"{told}, look-ups", "a second, one thread", {"Moldau, cache": gets}),
-        Row(f"{told}, ranges of 100", "a second, one thread", {"Moldau, cache": ranges}),
-    ]
+        kept.add(f"{told}, ranges of 100 a second, one thread", CONTENDERS[0], 100 / (time.monotonic() - began))
 
 
+AIMS = {"cache": 1.5, "every change": 2.0}
+JAVA_THREADS = ("Java, 1 thread", "Java, 2 threads")
 METHOD = """\
 One machine: the broker (Moldau's, {partitions} partitions a topic) and one contender at a time share its cores. All run
 exactly once (`exactly_once_v2`), on Spark `local[2]`. A contender starts on topics that are full; the rate is that of
@@ -307,15 +364,58 @@ process that holds it. `python -m benchmarks.streams` makes this page.
 """
 
 
-def page(found: Sequence[Row], note: str) -> str:
+def page(kept: Kept, note: str) -> str:
     titles = [one.title for one in CONTENDERS]
     cores = f"{os.cpu_count()} cores, {field_of('/proc/cpuinfo', 'model name')}, Python {platform.python_version()}."
-    lines = ["# Benchmarks: streams", "", cores + (f" {note}" if note else ""), ""]
+    lines = ["# Benchmarks: streams", "", cores, ""]
     lines += [f"| what | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
-    for row in found:
-        cells = (f"{row.found[title]:,.0f}" if title in row.found else "" for title in titles)
-        lines.append(f"| {row.title}, {row.unit} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", METHOD.format(partitions=PARTITIONS, words=WORDS, keys=KEYS)])
+    for name, found in kept.rows.items():
+        cells = (f"{found[title][0]:,.0f}" if title in found else "" for title in titles)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", *ratios(kept), "", METHOD.format(partitions=PARTITIONS, words=WORDS, keys=KEYS)]
+    return "\n".join([*lines, *([note] if note else [])])
+
+
+def ratios(kept: Kept) -> Iterator[str]:
+    """Ours beside the better of Java's two, cache by cache, and beside Quix."""
+    yield "| records/s of Moldau beside | " + " | ".join(f"Java, {how}" for how in AIMS) + " | Quix, every change |"
+    yield "|---" * (len(AIMS) + 2) + "|"
+    for name, found in kept.rows.items():
+        if name in map(rate_row, RATES):
+            figures = {title: figure for title, (figure, _) in found.items()}
+            cells = [beside(figures, how, JAVA_THREADS) for how in AIMS]
+            yield f"| {name} | {' | '.join([*cells, beside(figures, 'every change', ('Quix',))])} |"
+    wanted = " | ".join(f"at least 1.0, aim {aim}" for aim in AIMS.values())
+    yield f"| wanted | {wanted} | at least 5 |"
+
+
+def beside(figures: dict[str, float], how: str, others: Sequence[str]) -> str:
+    theirs = [figures[title] for other in others for title in (other, f"{other}, {how}") if title in figures]
+    ours = figures.get(f"Moldau, {how}")
+    return f"{ours / max(theirs):.2f}" if ours and theirs else ""
+
+
+def rate_row(workload: str) -> str:
+    return f"{workload}, {'words' if workload == 'words' else 'records'}/s"
+
+
+def rates(kept: Kept, workloads: Sequence[str], records: int, chosen: Iterable[Contender], patience_s: float) -> None:
+    """Each workload by each contender, on topics that are full."""
+    with broker() as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
+        servers = kafka.bootstrap_servers
+        for topic in ("lines", "events", "table", "out"):
+            kafka.create_topic(topic, PARTITIONS)
+        if "words" in workloads:
+            fill(servers, "lines", lines(records // WORDS))
+        if set(workloads) - {"words"}:
+            fill(servers, "events", events(records))
+        fill(servers, "table", rows(KEYS))
+        for name in workloads:
+            for one in chosen:
+                if name in one.workloads:
+                    with kept.going_on(), started(one, name, servers, patience_s) as running:
+                        rate = throughput(running, Progress(client, running.identity, name))
+                        kept.add(rate_row(name), one, rate * (WORDS if name == "words" else 1))
 
 
 def main(
@@ -323,63 +423,37 @@ def main(
     samples: Annotated[int, typer.Option(help="Of latency.", min=10)] = 100,
     keys: Annotated[list[int] | None, typer.Option(help="Keys of views and state; repeatable.")] = None,
     contender: Annotated[list[str] | None, typer.Option(help="Only those whose title begins so; repeatable.")] = None,
-    workload: Annotated[list[str] | None, typer.Option(help="Only these; repeatable.")] = None,
+    workload: Annotated[list[str] | None, typer.Option(help=f"Only these of {', '.join((*RATES, *MORE))}.")] = None,
+    patience: Annotated[float, typer.Option(help="Seconds that a contender has for a workload.")] = 900.0,
     note: Annotated[str, typer.Option(help="What is to be said of this run.")] = "",
     keep: Annotated[bool, typer.Option(help="Write docs/benchmarks-streams.md.")] = True,
 ) -> None:
     """Measure streams beside Kafka Streams and Quix."""
-    console = Console()
+    kept = Kept.read(Console())
+    wanted = workload or [*RATES, *MORE]
     chosen = [one for one in CONTENDERS if not contender or one.title.startswith(tuple(contender))]
-    found: list[Row] = []
-    with broker() as kafka:
-        servers = kafka.bootstrap_servers
-        for topic in ("lines", "events", "table", "out"):
-            kafka.create_topic(topic, PARTITIONS)
-        fill(servers, "lines", lines(records // WORDS))
-        fill(servers, "events", events(records))
-        fill(servers, "table", rows(KEYS))
-        for name in workload or [one for one in INPUTS if one != "keyed"]:
-            row = Row(name, "words/s" if name == "words" else "records/s")
-            found.append(row)
-            for one in chosen:
-                if name in one.workloads:
-                    rate = throughput(kafka, one, name)[0] * (WORDS if name == "words" else 1)
-                    row.found[one.title] = rate
-                    console.print(f"{name}: {one.title} {rate:,.0f} {row.unit}")
-    for number in keys or [1_000_000]:
-        found += state(number, records, chosen, console)
-    with broker() as kafka:
-        for topic in ("events", "out"):
-            kafka.create_topic(topic, PARTITIONS)
-        half, most = Row("latency of one keyed level, p50", "ms"), Row("latency of one keyed level, p99", "ms")
-        for one in chosen:
-            if one.title.endswith("every change"):
-                half.found[one.title], most.found[one.title] = latency(kafka, one, samples)
-                console.print(
-                    f"latency: {one.title} {half.found[one.title]:.0f} ms, p99 {most.found[one.title]:.0f} ms"
-                )
-        found += [half, most]
+    rated = [name for name in RATES if name in wanted]
+    if rated:
+        rates(kept, rated, records, chosen, patience)
+    if "state" in wanted:
         for number in keys or [1_000_000]:
-            found += look_ups(kafka, number, 100_000)
-    for row in found:
-        console.print(f"{row.title}, {row.unit}: {row.found}")
+            state(kept, number, records, [one for one in chosen if "keyed" in one.workloads], patience)
+    if "latency" in wanted:
+        with broker() as kafka:
+            for topic in ("events", "out"):
+                kafka.create_topic(topic, PARTITIONS)
+            for one in chosen:
+                if one.title.endswith("every change"):
+                    with kept.going_on():
+                        half, most = latency(kafka, one, samples, patience)
+                        kept.add("latency of one keyed level, p50, ms", one, half)
+                        kept.add("latency of one keyed level, p99, ms", one, most)
+    if "views" in wanted:
+        with broker() as kafka:
+            for number in keys or [1_000_000]:
+                look_ups(kept, kafka, number, 100_000, patience)
     if keep:
-        PAGE.write_text(page(found, note))
-
-
-def state(keys: int, records: int, chosen: Sequence[Contender], console: Console) -> list[Row]:
-    """The latest of each of many keys: all of them first, then keys by chance."""
-    row, memory = Row(f"state of {keys:,} keys", "records/s"), Row(f"state of {keys:,} keys, memory", "MB")
-    with broker() as kafka:
-        for topic in ("events", "out"):
-            kafka.create_topic(topic, PARTITIONS)
-        fill(kafka.bootstrap_servers, "events", rows(keys))
-        fill(kafka.bootstrap_servers, "events", events(max(records, keys), keys))
-        for one in chosen:
-            if "keyed" in one.workloads:
-                row.found[one.title], memory.found[one.title] = throughput(kafka, one, "keyed")
-                console.print(f"{row.title}: {one.title} {row.found[one.title]:,.0f} {row.unit}")
-    return [row, memory]
+        PAGE.write_text(page(kept, note))
 
 
 if __name__ == "__main__":

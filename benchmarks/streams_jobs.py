@@ -31,6 +31,7 @@ def keyed(b: StreamsBuilder) -> None:
     b.stream("events").group_by_key().reduce(lambda one, other: other, store="latest").to_stream().to("out")
 
 
+BATCHES = {"words": 20_000}  # lines, of ten words each
 WORKLOADS: dict[str, Any] = {
     "words": words,
     "windows": windows,
@@ -45,7 +46,7 @@ def main(workload: str, identity: str, servers: str, folder: str, cache: str) ->
     builder = StreamsBuilder(identity, settings)
     WORKLOADS[workload](builder)
     own = {"bootstrap.servers": servers, "state.dir": folder, "spark.master": "local[2]"}
-    with KafkaStreams(builder, {**own, "spark.maxOffsetsPerTrigger": 200_000}) as app:
+    with KafkaStreams(builder, {**own, "spark.maxOffsetsPerTrigger": BATCHES.get(workload, 200_000)}) as app:
         app.start()
         sys.stdin.read()
 
