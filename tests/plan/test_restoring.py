@@ -1,6 +1,7 @@
 """Shards that are restored from changelogs go on as those that never lost anything: all topologies of the judge."""
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
@@ -9,6 +10,7 @@ import pytest
 from moldau.operators.record import Produced, Raw
 from moldau.plan import blobs
 from moldau.plan.blobs import RESTORED, Blob
+from moldau.plan.hashing import murmur2
 from moldau.plan.levels import stores_of
 from moldau.plan.restoring import LOG, log_of, shard_named
 from moldau.plan.shards import restored as put_back
@@ -18,7 +20,8 @@ from tests.streams.judge.topologies import TOPOLOGIES
 
 from .in_memory import Conveyor
 
-BATCHES, MOST = 8, 5  # records of a batch
+BATCHES, MOST = 8, 8  # records of a batch
+PARTITIONS = 3
 TIMES = AHEAD * 3 + BEHIND * 2 + FAR
 
 
@@ -27,19 +30,20 @@ def conveyor(name: str, settings: Mapping[str, object]) -> Conveyor:
     plan = topology.plan({**topology.settings, **SETTINGS, **settings})
     topics = {topic for node in plan.nodes for topic in getattr(node, "topics", ())}
     internal = {topic.name for topic in plan.internal_topics}
-    return Conveyor(topology, dict.fromkeys(topics - internal, 1), {**SETTINGS, **settings}, logged=True)
+    return Conveyor(topology, dict.fromkeys(topics - internal, PARTITIONS), {**SETTINGS, **settings}, logged=True)
 
 
 def batches(topics: list[str], chance: random.Random) -> list[list[Raw]]:
-    latest, offsets, made = 0, dict.fromkeys(topics, 0), list[list[Raw]]()
+    latest, offsets, made = 0, Counter[tuple[str, int]](), list[list[Raw]]()
     for _ in range(BATCHES):
         made.append([])
         for _ in range(chance.randint(1, MOST)):
             topic, key, value = chance.choice(topics), chance.choice(KEYS), chance.choice(VALUES)
             time = max(0, latest + chance.choice(TIMES))
             latest = max(latest, time)
-            made[-1].append(Raw(topic, 0, offsets[topic], encoded(key), encoded(value), time))
-            offsets[topic] += 1
+            partition = murmur2((key or "").encode()) % PARTITIONS
+            made[-1].append(Raw(topic, partition, offsets[topic, partition], encoded(key), encoded(value), time))
+            offsets[topic, partition] += 1
     return made
 
 
@@ -66,7 +70,7 @@ def restored(before: Conveyor, read: list[Raw], name: str, settings: Mapping[str
         for topic, spec in own.items():
             written = [one for one in before.outputs.get(topic, []) if one.partition == shard.partition]
             if spec.changelog:
-                raws = [raw for raw in read if raw.topic == topic]
+                raws = [raw for raw in read if (raw.topic, raw.partition) == (topic, shard.partition)]
             else:
                 raws = [as_read(one, at) for at, one in enumerate(written)] if spec.versioned else compacted(written)
             found += [Blob(topic, shard.partition, RESTORED, at, data) for at, data in enumerate(blobs.of_raw(raws))]
@@ -106,7 +110,8 @@ def test_shards_that_are_restored_from_changelogs_go_on_as_if_nothing_had_been_l
     whole, first = conveyor(name, settings), conveyor(name, settings)
     schedule = whole.conveyed.schedule
     topics = sorted(topic for topic in schedule.reader if topic not in schedule.internal)
-    made = [(batch, [(topic, 0) for topic in topics if chance.random() < 0.3]) for batch in batches(topics, chance)]
+    places = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
+    made = [(batch, [one for one in places if chance.random() < 0.2]) for batch in batches(topics, chance)]
     for batch, unread in made[: BATCHES // 2]:
         whole.batch(batch, unread)
         first.batch(batch, unread)

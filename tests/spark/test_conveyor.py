@@ -185,23 +185,36 @@ def test_the_clock_ticks_through_batches_without_records(spark: SparkSession, cl
 
 
 @pytest.mark.timeout(900)
-def test_a_foreign_key_join_goes_there_and_back_in_one_query(
+def test_a_foreign_key_join_goes_there_and_back_in_one_query_and_outlives_its_checkpoint(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
+    """After the loss an order finds an owner of before, and an owner finds an order of before, in two partitions."""
     orders, owners, out = (cluster.topic(partitions) for partitions in (2, 1, 1))
     builder = StreamsBuilder(f"app-{out}", EVERY_CHANGE)
     joined = builder.table(orders).left_join(
         builder.table(owners), lambda order, owner: f"{order}/{owner}", foreign_key=lambda order: order[0]
     )
     joined.to_stream().to(out)
-    for number, (key, value) in enumerate((("1", "ann's"), ("2", "bob's"), ("3", "cat's"))):
-        cluster.put(orders, Record(timestamp=NOW, key=key.encode(), value=value.encode()), partition=number % 2)
-    for key, value in (("a", "Ann"), ("b", "Bob")):
-        cluster.put(owners, Record(timestamp=NOW, key=key.encode(), value=value.encode()))
+
+    def put(topic: str, at: int, **rows: str) -> None:
+        for key, value in rows.items():
+            row = Record(timestamp=NOW + at, key=key[-1:].encode(), value=value.encode())
+            cluster.put(topic, row, partition=ord(key[-1]) % 2 if topic == orders else 0)
+
+    put(orders, 0, no1="ann's", no2="bob's", no3="cat's")
+    put(owners, 0, a="Ann", b="Bob")
     made = application(builder.build(), {"bootstrap.servers": cluster.servers, "state.dir": str(tmp_path)})
     to_its_end(lambda: definition(made, spark))
-    latest = {key: value for key, value, _ in cluster.committed_rows(out)}
+    before = cluster.committed_rows(out)
+    latest = {key: value for key, value, _ in before}
     assert latest == {b"1": b"ann's/Ann", b"2": b"bob's/Bob", b"3": b"cat's/None"}
+    shutil.rmtree(made.checkpoint)
+    put(orders, 1, no1="bob's too")
+    put(owners, 1, c="Cat")
+    to_its_end(lambda: definition(made, spark))
+    assert cluster.committed_rows(out)[: len(before)] == before
+    later = [(key, value) for key, value, _ in cluster.committed_rows(out)[len(before) :]]
+    assert sorted(later) == [(b"1", b"bob's too/Bob"), (b"3", b"cat's/Cat")]
 
 
 @pytest.mark.parametrize(
