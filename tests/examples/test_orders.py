@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from moldau.client import Client, Fetcher, records
+from moldau.plan.hashing import murmur2
 from moldau.streams import TopologyTestDriver
+from moldau.testing import Broker
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams" / "orders"
 NAMES = ("orders_topics", "details", "fraud", "inventory", "aggregator", "emails", "search", "service", "load")
@@ -108,6 +111,26 @@ def test_who_has_paid_gets_one_letter(wired: Wired) -> None:
     ((key, said),) = wired.written["order-emails"]
     assert (key, said["to"]) == ("o1", "ann@example.com")
     assert said["text"] == "Dear Ann, we have received 20 for 2 book."
+
+
+def test_keys_lie_in_the_partitions_where_streams_look_for_them(shop: dict[str, Any], kafka: Broker) -> None:
+    topics = shop["orders_topics"].TOPICS
+    for topic in topics:
+        kafka.create_topic(topic, partitions=4)
+    shop["load"].prepare(kafka.bootstrap_servers)
+    service = shop["service"].OrdersService(kafka.bootstrap_servers, "127.0.0.1:0", None)
+    for number in range(20):
+        service.write("orders", f"o{number}", order(f"o{number}"))
+    service.close()
+    with Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
+        places = {(topic, number): 0 for topic in topics for number in range(4)}
+        found = [(place, row.key) for place, got in Fetcher(client).fetch(places).items() for row in rows_of(got)]
+    assert len(found) == 26
+    assert all(murmur2(key) % 4 == partition for (_, partition), key in found)
+
+
+def rows_of(got: Any) -> list[Any]:
+    return [row for batch in got.committed() for row in records(batch)]
 
 
 def test_the_load_has_orders_of_all_kinds(shop: dict[str, Any], wired: Wired) -> None:

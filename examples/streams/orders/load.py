@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 from confluent_kafka import Producer
-from orders_topics import CUSTOMERS, STOCK
+from orders_topics import AS_STREAMS_DO, CUSTOMERS, STOCK
 
 PEOPLE = {
     name: {"name": name.title(), "email": f"{name}@example.com", "level": "gold"} for name in ("ann", "bob", "cid")
@@ -28,7 +28,7 @@ PRODUCTS = {"book": 1_000_000, "pen": 1_000_000, "ink": 0}  # there is no ink
 
 def prepare(bootstrap_servers: str) -> None:
     """Customers and stock, which must be there before the first order."""
-    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    producer = Producer({"bootstrap.servers": bootstrap_servers, **AS_STREAMS_DO})
     for topic, rows in ((CUSTOMERS, PEOPLE), (STOCK, PRODUCTS)):
         for key, value in rows.items():
             producer.produce(topic, json.dumps(value).encode(), key.encode())

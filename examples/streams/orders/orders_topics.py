@@ -16,6 +16,9 @@ TOPICS = (ORDERS, VALIDATIONS, PAYMENTS, CUSTOMERS, STOCK, EMAILS)
 COMPACTED = (CUSTOMERS, STOCK)
 PARTITIONS = 2
 
+# What is joined must lie in the same partition, and streams place keys as Java's producers do.
+AS_STREAMS_DO = {"partitioner": "murmur2_random"}
+
 CREATED, VALIDATED, FAILED = "CREATED", "VALIDATED", "FAILED"
 CHECKS = ("details", "fraud", "inventory")
 TYPES = {"key": String(), "value": Json()}

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
-from orders_topics import CREATED, FAILED, ORDERS, PAYMENTS, TYPES, VALIDATED
+from orders_topics import AS_STREAMS_DO, CREATED, FAILED, ORDERS, PAYMENTS, TYPES, VALIDATED
 from search import Index
 from starlette.requests import Request
 from starlette.responses import Response
@@ -41,7 +41,7 @@ builder.table(ORDERS, store="orders", **TYPES)
 class OrdersService:
     def __init__(self, bootstrap_servers: str, listen: str, index: Index) -> None:
         settings = {"bootstrap.servers": bootstrap_servers}
-        self.producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 0})
+        self.producer = Producer({**settings, **AS_STREAMS_DO, "enable.idempotence": True, "linger.ms": 0})
         self.stores = builder.stores(settings)
         self.orders: Any = self.stores.store("orders")
         self.index = index
