@@ -113,22 +113,22 @@ EMPTY = packed(pa.RecordBatch.from_pylist([], schema=SCHEMA))
 
 
 def of_raw(records: Sequence[Raw]) -> Iterator[bytes]:
-    for some in cut(records, 3, 4):
+    for some in cut(records):
         _, _, offsets, keys, values, timestamps, headers = zip(*some, strict=True)
         yield packed(of_columns(keys, values, timestamps, headers, offsets))
 
 
 def of_produced(records: Sequence[Produced]) -> Iterator[bytes]:
-    for some in cut(records, 2, 3):
+    for some in cut(records):
         _, partitions, keys, values, timestamps, headers = zip(*some, strict=True)
         yield packed(of_columns(keys, values, timestamps, headers, partitions))
 
 
-def cut(records: Sequence[R], key: int, value: int) -> Iterator[Sequence[R]]:
-    """Where they become too many or too large. `key` and `value` are the places of both in a record."""
+def cut(records: Sequence[R]) -> Iterator[Sequence[R]]:
+    """Where they become too many or too large."""
     for at in range(0, len(records), MAX_RECORDS):
         some = records[at : at + MAX_RECORDS]
-        sizes = [len(one[key] or b"") + len(one[value] or b"") for one in some]
+        sizes = [len(one.key or b"") + len(one.value or b"") for one in some]
         if sum(sizes) <= MAX_BYTES:
             yield some
             continue

@@ -37,8 +37,9 @@ MICROS = 1000
 
 
 class Packing(InputPartition):
-    """What one task reads; `more` are the partitions that have more, `views` the ends of global topics. A time without
-    ranges: the tick for all shards. `restores`: the ranges are of changelogs.
+    """What one task reads; `more` are the partitions that have more, `awaited` those that had more before it,
+    `views` the ends of global topics. A time without ranges: the tick for all shards. `restores`: the ranges are of
+    changelogs.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class Packing(InputPartition):
         views: str | None,
         now: int | None = None,
         restores: bool = False,
+        awaited: frozenset[tuple[str, int]] = frozenset(),
     ) -> None:
         super().__init__(ranges)
         self.ranges, self.more, self.views, self.now, self.restores = ranges, more, views, now, restores
+        self.awaited = awaited
 
 
 class PackedSource(StreamSource):
@@ -102,9 +105,11 @@ class PackedSource(StreamSource):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         tasks = super().partitions(offsets_alone(start), offsets_alone(end))
-        more = frozenset((topic, partition) for topic, partition in end.get(MORE, ()))
+        awaited, more = (frozenset((topic, number) for topic, number in at.get(MORE, ())) for at in (start, end))
         views = json.dumps(end[VIEWS]) if VIEWS in end else None
-        packing: list[InputPartition] = [Packing(task.ranges, more, views) for task in tasks if isinstance(task, Task)]
+        packing: list[InputPartition] = [
+            Packing(task.ranges, more, views, awaited=awaited) for task in tasks if isinstance(task, Task)
+        ]
         if NOW in end and end.get(NOW) != start.get(NOW):
             packing.append(Packing((), more, views, end[NOW]))
         restored = ranges(Position({}), Position.of_json(start.get(RESTORE, {})))
@@ -138,9 +143,13 @@ class PackedSource(StreamSource):
             yield self.places.batch(blobs_of_chunk(wanted, chunk, place in partition.more), partition.views)
         if partition.restores:
             return
-        silent = [one for one in partition.ranges if (one.topic, one.partition) in partition.more - told]
-        if silent:  # who waits for them must know
-            empty = [Blob(one.topic, one.partition, OUTSIDE, one.start, EMPTY, True) for one in silent]
+        silent = (partition.more | partition.awaited) - told  # of markers alone: who waits for them must know
+        empty = [
+            Blob(one.topic, one.partition, OUTSIDE, one.start, EMPTY, place in partition.more)
+            for one in partition.ranges
+            if (place := (one.topic, one.partition)) in silent
+        ]
+        if empty:
             yield self.places.batch(empty, partition.views)
 
     def _restored(self, wanted: Range, chunk: Decoded) -> Iterator[Blob]:
