@@ -228,7 +228,7 @@ class Progress:
         internal = [
             (name, len(topic.partitions))
             for name, topic in self.client.refresh(None).topics.items()
-            if self.identity in name and "repartition" in name
+            if self.identity in name and "repartition" in name and "changelog" not in name
         ]
         return min([read, *(self.stage(name, count) for name, count in internal)])
 

@@ -1,7 +1,9 @@
 """The levels of a plan, cut into micro-batches in any way, do as the test driver does record by record."""
 
 import itertools
+import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,8 +13,10 @@ from moldau.operators.record import Produced, Raw
 from moldau.operators.stores.pages import PagedBytes
 from moldau.plan.hashing import murmur2
 from moldau.plan.hot import HotPages
+from moldau.plan.task import Task
 from moldau.streams import Long, StreamsBuilder, String, TopologyTestDriver
 from tests.operators.kept import Kept
+from tests.streams.judge.ours import SETTINGS, built
 
 from .in_memory import Conveyor
 
@@ -202,6 +206,45 @@ def test_pages_that_a_worker_keeps_make_no_difference_also_after_batches_that_we
             conveyor.batch(some)
         assert warm.written() == cold.written()
     assert warm.outputs == cold.outputs
+
+
+AT_ONCE = (
+    "count", "reduce", "reduce_to_null", "aggregate_to_null", "group_by_count", "hopping_count", "tumbling_to_null",
+    "tumbling_grace",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+@pytest.mark.parametrize("cache_bytes", [300, 1_000_000])
+def test_with_a_cache_records_that_are_taken_at_once_do_as_one_by_one(
+    name: str, cache_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, settings = random.Random(name), {**SETTINGS, "statestore.cache.max.bytes": cache_bytes}
+    at_once, one_by_one = (Conveyor(built(name, {}), {"in": 2}, settings) for _ in range(2))
+    took: list[bool] = []
+    whole = Task._only_aggregate
+
+    def looked(task: Task) -> Any:
+        took.append(whole(task) is not None)
+        return whole(task)
+
+    for first in range(0, 400, 50):
+        batch = [
+            Raw("in", chance.randrange(2), first + n, *pair(chance), 400 * first + chance.randrange(30_000))
+            for n in range(50)
+        ]
+        monkeypatch.setattr(Task, "_only_aggregate", looked)
+        at_once.batch(batch)
+        monkeypatch.setattr(Task, "_only_aggregate", lambda task: None)
+        one_by_one.batch(batch)
+        assert at_once.written() == one_by_one.written()
+        if cache_bytes > 300:  # else it hangs on when there is no more room
+            assert at_once.outputs == one_by_one.outputs
+    assert any(took)
+
+
+def pair(chance: random.Random) -> tuple[bytes | None, bytes | None]:
+    return chance.choice([b"a", b"b", b"c", b"d", b"e", None]), chance.choice([b"a", b"", b"ab", b"x1", None])
 
 
 def test_shards_that_were_away_for_longest_are_forgotten_first() -> None:

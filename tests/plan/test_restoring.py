@@ -25,15 +25,15 @@ PARTITIONS = 3
 TIMES = AHEAD * 3 + BEHIND * 2 + FAR
 
 
-def conveyor(name: str, settings: Mapping[str, object]) -> Conveyor:
+def conveyor(name: str, settings: Mapping[str, object], partitions: int = 1) -> Conveyor:
     topology = built(name, {})
     plan = topology.plan({**topology.settings, **SETTINGS, **settings})
     topics = {topic for node in plan.nodes for topic in getattr(node, "topics", ())}
     internal = {topic.name for topic in plan.internal_topics}
-    return Conveyor(topology, dict.fromkeys(topics - internal, PARTITIONS), {**SETTINGS, **settings}, logged=True)
+    return Conveyor(topology, dict.fromkeys(topics - internal, partitions), {**SETTINGS, **settings}, logged=True)
 
 
-def batches(topics: list[str], chance: random.Random) -> list[list[Raw]]:
+def batches(topics: list[str], chance: random.Random, partitions: int = 1) -> list[list[Raw]]:
     latest, offsets, made = 0, Counter[tuple[str, int]](), list[list[Raw]]()
     for _ in range(BATCHES):
         made.append([])
@@ -41,7 +41,7 @@ def batches(topics: list[str], chance: random.Random) -> list[list[Raw]]:
             topic, key, value = chance.choice(topics), chance.choice(KEYS), chance.choice(VALUES)
             time = max(0, latest + chance.choice(TIMES))
             latest = max(latest, time)
-            partition = murmur2((key or "").encode()) % PARTITIONS
+            partition = murmur2((key or "").encode()) % partitions
             made[-1].append(Raw(topic, partition, offsets[topic, partition], encoded(key), encoded(value), time))
             offsets[topic, partition] += 1
     return made
@@ -62,7 +62,7 @@ def compacted(written: list[Produced]) -> list[Raw]:
 
 def restored(before: Conveyor, read: list[Raw], name: str, settings: Mapping[str, object]) -> Conveyor:
     """A conveyor with nothing but what the topics of another one have. What was read serves as changelog too."""
-    after = conveyor(name, settings)
+    after = conveyor(name, settings, PARTITIONS)
     plan = after.conveyed.schedule.plan
     for shard in after.conveyed.schedule.shards:
         own = {plan.changelog(spec): spec for spec in stores_of(plan, shard.group)}
@@ -107,11 +107,11 @@ def test_shards_that_are_restored_from_changelogs_go_on_as_if_nothing_had_been_l
     name: str, cache_bytes: int
 ) -> None:
     chance, settings = random.Random(f"{name} {cache_bytes}"), {"statestore.cache.max.bytes": cache_bytes}
-    whole, first = conveyor(name, settings), conveyor(name, settings)
+    whole, first = (conveyor(name, settings, PARTITIONS) for _ in range(2))
     schedule = whole.conveyed.schedule
     topics = sorted(topic for topic in schedule.reader if topic not in schedule.internal)
     places = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
-    made = [(batch, [one for one in places if chance.random() < 0.2]) for batch in batches(topics, chance)]
+    made = [(batch, [one for one in places if chance.random() < 0.2]) for batch in batches(topics, chance, PARTITIONS)]
     for batch, unread in made[: BATCHES // 2]:
         whole.batch(batch, unread)
         first.batch(batch, unread)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from .context import Context
+from .at_once import Begin, Go, take_all
+from .context import Context, Shard
 from .forwarding import teller, value_of
-from .record import Record
+from .record import Raw, Record
 from .stores.spec import LATEST, NOT_PUT
 
 Initializer = Callable[[], Any]
@@ -41,6 +42,11 @@ class StreamAggregate:
         if put != NOT_PUT:
             self.tell(record, new, old, timestamp, put == LATEST)
 
+    def process_all(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
+        adder, initializer = self.adder, self.initializer
+        begin: Begin = lambda key, value: adder(key, value, initializer())  # noqa: E731
+        take_all(records, shard, self.context, self.store, begin, adder)
+
 
 class StreamReduce:
     def __init__(self, store: str, reducer: Reducer, send_old: bool) -> None:
@@ -64,6 +70,11 @@ class StreamReduce:
         put = self.store.put(key, new, timestamp)
         if put != NOT_PUT:
             self.tell(record, new, old, timestamp, put == LATEST)
+
+    def process_all(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
+        reducer = self.reducer
+        go: Go = lambda key, value, old: reducer(old, value)  # noqa: E731
+        take_all(records, shard, self.context, self.store, lambda key, value: value, go)
 
 
 class TableAggregate:

@@ -85,11 +85,7 @@ class ShardBatch:
         task = self.task
         if now > task.shard.system_time:
             task.tick(now)
-        feed, by_stream_time = task.feed, task.shard.by_stream_time
-        for raw, record in in_order(inboxes, unread):
-            feed(raw, record)
-            if by_stream_time.count:
-                task.punctuate()
+        task.feed_all(in_order(inboxes, unread))
         task.commit()
         task.close()
         held = {topic: left for topic, inbox in inboxes.items() if (left := inbox.left())}

@@ -115,6 +115,36 @@ class Task:
         except Exception as error:
             return self._refused(error, record, self.readers[raw.topic].node)
 
+    def feed_all(self, records: Iterable[tuple[Raw, Record]]) -> None:
+        """Records that were read, one after the other; at once where that makes no difference."""
+        shard = self.shard
+        aggregate = None if shard.by_stream_time.count or self.execution.guarded else self._only_aggregate()
+        if aggregate is None:
+            for raw, record in records:
+                self.feed(raw, record)
+                if shard.by_stream_time.count:
+                    self.punctuate()
+            return None
+        name, process_all = aggregate
+        try:
+            process_all(records, shard)
+        except StreamsError:
+            raise
+        except Exception as error:
+            return self._refused(error, shard.record, name)
+
+    def _only_aggregate(self) -> tuple[str, Callable[..., None]] | None:
+        """The operator that gets all records of the only topic, if it can take them at once."""
+        if len(self.readers) != 1:
+            return None
+        source = next(iter(self.readers.values())).node
+        below = [node.name for node in self.nodes if source in node.parents]
+        operator = self.operators[below[0]] if len(below) == 1 else None
+        if not getattr(getattr(operator, "store", None), "at_once", 0):
+            return None
+        process_all = getattr(operator, "process_all", None)
+        return None if process_all is None else (below[0], process_all)
+
     def punctuate(self) -> bool:
         """What is due by stream time. Whether anything was."""
         shard = self.shard

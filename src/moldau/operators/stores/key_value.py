@@ -7,6 +7,7 @@ from typing import Any
 
 from moldau.serdes.context import Serde
 
+from ..at_once import most_at_once
 from ..coders import Read, Write, reader, writer
 from ..record import Record, Stamped, new_tuple
 from .layers import STAMP, STAMP_SIZE, layered
@@ -105,6 +106,7 @@ class TimestampedKeyValueStore:
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self._get, self._put = self.bytes.get, self.bytes.put
         self.cached = self._cache is not None
+        self.at_once = most_at_once(spec, opening)
         self._key: str | None = None  # that was last looked for: most often the next to be put
         self._raw: bytes | None = None
 

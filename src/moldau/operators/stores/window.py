@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from moldau.serdes.context import Serde
 
+from ..at_once import most_at_once
 from ..record import Record, Stamped
 from ..windowed import LAST_TIME, Windowed
 from .key_value import coders
@@ -137,6 +138,7 @@ class WindowStore:
         self.name = spec.name
         self.bytes = WindowBytes(spec, opening)
         self.scalars = self.bytes.segments.scalars
+        self.at_once = most_at_once(spec, opening) if self.cached and spec.part("order") != "time" else 0
         self.stamped: bool = spec.part("stamped")
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self.unpack = self.unstamp if self.stamped else self._read
