@@ -11,7 +11,7 @@ from moldau.plan.blobs import EMPTY
 from moldau.plan.conveyor.datasource import source_of
 from moldau.plan.conveyor.rows import Places, blobs_of
 from moldau.plan.conveyor.source import PLACES
-from moldau.spark.planning import MORE
+from moldau.spark.planning import MORE, Position, evenly
 from moldau.streams import StreamsBuilder, String
 from moldau.testing import Broker
 
@@ -27,6 +27,15 @@ def source(kafka: Broker, topic: str) -> Any:
     places = json.dumps(Places.of(schedule, 2).to_json())
     own = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "subscribe": topic, PLACES: places}
     return source_of({**own, "includeHeaders": "true"})
+
+
+def test_a_batch_that_is_limited_reads_a_small_topic_to_its_end() -> None:
+    start = Position({("table", 0): 5, ("stream", 0): 0, ("stream", 1): 100})
+    latest = Position({("table", 0): 15, ("stream", 0): 1_000, ("stream", 1): 60_000})
+    assert evenly(start, latest, 400).offsets == {("table", 0): 15, ("stream", 0): 195, ("stream", 1): 295}
+    assert evenly(start, latest, 2_000).offsets == {("table", 0): 15, ("stream", 0): 995, ("stream", 1): 1_095}
+    assert evenly(start, latest, 1).offsets == {("table", 0): 6, ("stream", 0): 1, ("stream", 1): 101}
+    assert evenly(start, latest, 100_000) is latest
 
 
 def test_who_waits_for_a_partition_learns_that_all_that_was_left_of_it_was_a_marker(kafka: Broker) -> None:

@@ -157,6 +157,21 @@ def limited(start: Position, latest: Position, most: int) -> Position:
     return Position(offsets, latest.ids, latest.cut)
 
 
+def evenly(start: Position, latest: Position, most: int) -> Position:
+    """At most so many offsets, shared out evenly: what has little is read to its end. So nobody who reads several
+    topics together waits for long for the end of a small one, as a stream does that is joined with a table.
+    """
+    sizes = waiting(start, latest)
+    if sum(sizes.values()) <= most:
+        return latest
+    offsets, left = dict(latest.offsets), max(most, len(sizes))
+    for done, (one, size) in enumerate(sorted(sizes.items(), key=lambda item: (item[1], item[0]))):
+        share = min(size, left // (len(sizes) - done))
+        offsets[one] = start.start_of(one, latest) + share
+        left -= share
+    return Position(offsets, latest.ids, latest.cut)
+
+
 def at_most(position: Position, target: Position) -> Position:
     """No further than a target that was set before; what is new since then is left out."""
     offsets = {

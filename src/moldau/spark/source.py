@@ -94,6 +94,8 @@ class Reading:
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches. The methods are Spark's, in the order in which it calls them."""
 
+    shared_out = staticmethod(planning.limited)  # who gets how much of a limited batch
+
     def __init__(self, options: SourceOptions, columns: Columns) -> None:
         self.options = options
         self.reading = Reading(options, columns)
@@ -219,7 +221,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             delay_ms = (time.monotonic() - self._last_batch_at) * 1000
             if sum(planning.waiting(begin, latest).values()) < options.min_offsets and delay_ms < options.max_delay_ms:
                 return None
-        return latest if options.max_offsets is None else planning.limited(begin, latest, options.max_offsets)
+        return latest if options.max_offsets is None else self.shared_out(begin, latest, options.max_offsets)
 
 
 class BatchSource(DataSourceReader):

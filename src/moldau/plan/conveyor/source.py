@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from moldau.operators.record import Raw
 from moldau.spark.batches import Decoded
 from moldau.spark.columns import Columns
-from moldau.spark.planning import MORE, NOW, OF_CONVEYORS, RESTORE, VIEWS, Numbers, Position, Range, ranges
+from moldau.spark.planning import MORE, NOW, OF_CONVEYORS, RESTORE, VIEWS, Numbers, Position, Range, evenly, ranges
 from moldau.spark.reading import read
 from moldau.spark.source import FIRST_CONTACT_S, StreamSource, Task
 from moldau.spark.source_options import LATEST, SourceOptions, Subscription
@@ -58,6 +58,8 @@ class Packing(InputPartition):
 
 class PackedSource(StreamSource):
     """As the source of topics, but that rows are blobs."""
+
+    shared_out = staticmethod(evenly)
 
     def __init__(self, options: SourceOptions, columns: Columns, given: Mapping[str, str]) -> None:
         super().__init__(options, columns)
