@@ -168,7 +168,8 @@ def test_internal_topic_that_a_client_merely_mentions_is_made_as_it_must_be(
 ) -> None:
     world = make_world()
     asked = m.MetadataRequest([m.MetadataRequest_MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
-    (topic,) = world.call(asked, 9).topics
+    (first,), (topic,) = world.call(asked, 9).topics, world.call(asked, 9).topics
+    assert (first.error_code, first.partitions, first.is_internal) == (Error.UNKNOWN_TOPIC_OR_PARTITION, [], True)
     assert (topic.error_code, len(topic.partitions), topic.is_internal) == (Error.NONE, 50, True)
     policy = "delete" if name == "__share_group_state" else "compact"
     assert world.node.cluster.config(2, name)["cleanup.policy"] == policy

@@ -33,12 +33,11 @@ def check_configs(node: Any, configs: Mapping[str, str]) -> None:
         raise Refused(Error.INVALID_CONFIG, str(wrong)) from None
 
 
-def create_unasked(node: Any, name: str) -> Topic:
+def create_unasked(node: Any, name: str) -> None:
     """A topic that a client merely mentioned; an internal one becomes what its coordinators need."""
     check_name(name)
     internal = {coordinators.topic: coordinators for coordinators in node.coordinators}.get(name)
     node.commit(plan_topic(node, internal.new_topic() if internal else NewTopic(name)))
-    return node.cluster.topics[name]
 
 
 def fresh_id(node: Any) -> bytes:

@@ -70,6 +70,7 @@ def test_a_topic_is_created_unasked_only_for_those_who_may_create_it(realm: Real
     assert metadata(realm, m.MetadataRequest(names("new"))) == {"new": NO_TOPIC}
     assert metadata(realm, m.MetadataRequest(names("new"), False)) == {"new": Error.UNKNOWN_TOPIC_OR_PARTITION}
     realm.grant((TOPIC, "new", CREATE))
+    assert metadata(realm, m.MetadataRequest(names("new"))) == {"new": Error.UNKNOWN_TOPIC_OR_PARTITION}
     assert metadata(realm, m.MetadataRequest(names("new"))) == {"new": 0}
 
 

@@ -2,8 +2,10 @@
 
 v1 null asks for all topics; in v0 an empty list does.  v4 allow_auto_topic_creation.  v5 offline replicas.
 v7 leader epochs.  v8 authorized operations (KIP-430).  v10 topic ids, v12 asking by them (KIP-516).
-Deviates: a topic that is created unasked is in the answer at once; Kafka answers UNKNOWN_TOPIC_OR_PARTITION the
-first time and creates it meanwhile. Asking by id before v12 fails the topic, not the request.
+A topic that is created unasked is not there yet for the client that mentioned it first: it asks again, as it has to
+with Kafka. Some look whether a topic is gone and would take the one that they made by asking for the one deleted.
+Deviates: where a topic cannot be created unasked the answer says why; Kafka answers UNKNOWN_TOPIC_OR_PARTITION. Asking
+by id before v12 fails the topic, not the request.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
     name = str(asked.name)
     check_name(name)
     if may_create and node.settings["auto.create.topics.enable"]:
-        return create_unasked(node, name)
+        create_unasked(node, name)
     raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
 
 
