@@ -70,9 +70,9 @@ class Writer:
             while end < len(values) and (room > 0 or end == at):
                 room -= len(values[end]) + PER_RECORD
                 end += 1
+            self.count += end - at  # as it is handed over: Ctrl-C may come before it is acknowledged
             self._send(self._next(), body(values[at:end]), end - at, now)
             at = end
-        self.count += len(values)
 
     def keyed(self, found: Iterable[Pair]) -> None:
         """Keys and values alone: nearly as quick. What is not a whole batch yet waits for `flush`."""
