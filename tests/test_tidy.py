@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": {"settings"},
     "registry": {"settings", "serdes", "client", "http"},
     "rest": {"settings", "serdes", "client", "http"},
-    "admin": {"settings", "wire", "client", "serdes"},
+    "admin": {"settings", "wire", "client", "serdes", "operators", "views", "http"},
     "records": {"settings", "serdes", "wire", "client", "admin", "plan"},  # of plan: murmur2
     "console": {"settings", "serdes", "wire", "client", "http", "spark", "admin", "records"},
     "spark": {"settings", "serdes", "wire", "client"},

@@ -147,16 +147,22 @@ def test_who_reads_a_topic_and_its_schema_are_shown(site: Site) -> None:
     expect(page.get_by_text('"country"')).to_be_visible()
 
 
-def test_a_record_is_produced_by_schema_and_opened_as_a_tree(site: Site) -> None:
+def test_a_record_is_produced_by_the_fields_of_its_schema_and_opened_as_a_tree(site: Site) -> None:
     name = site.topic()
     site.registry.register(f"{name}-value", Schema("AVRO", json.dumps(ORDER)), False)
     page = site.open(f"/topics/{name}/messages")
     expect(page.get_by_text("There are no records here.")).to_be_visible()
     page.get_by_role("button", name="Produce").click()
     page.get_by_role("button", name="From schema").nth(1).click()
-    expect(page.get_by_label("Value", exact=True)).to_have_value(re.compile("amount"))
-    page.get_by_label("Value", exact=True).fill('{"amount": 12.5, "country": "cz"}')
+    page.get_by_label("amount *").fill("much")
+    page.get_by_label("country *").fill(HOSTILE.decode())
     page.get_by_label("Headers, name: value a line").fill("trace: abc")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("amount: 'much' is no number.")).to_be_visible()
+    page.get_by_label("amount *").fill("12.5")
+    page.get_by_label("country *").fill("de")
+    expect(page.get_by_label("Value", exact=True)).to_have_value('{\n  "amount": 12.5,\n  "country": "de"\n}')
+    page.get_by_label("Value", exact=True).fill('{"amount": 12.5, "country": "cz"}')
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_text(f"Written to {name}.")).to_be_visible()
     page.get_by_role("button", name="Close").click()

@@ -45,7 +45,7 @@ COMMANDS = (
     Command("txn", "moldau.cli.txn", "Transactions, and an end for those that hang.", DATA),
     Command("perf", "moldau.cli.perf", "Measure a cluster: produce, consume, latency.", DATA),
     Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas.", DATA),
-    Command("streams", "moldau.cli.streams", "Applications of the streams DSL: run, describe, query, reset.", DATA),
+    Command("streams", "moldau.cli.streams", "Streams applications: run, list, describe, query, reset.", DATA),
     Command("spark", "moldau.cli.spark", "What Spark's sinks have written: list, resume, reset.", DATA),
     Command("config", "moldau.cli.config", "Settings of topics, brokers and groups in a running cluster.", CLUSTER),
     Command("cluster", "moldau.cli.cluster", "Brokers, health, features and the quorum.", CLUSTER),

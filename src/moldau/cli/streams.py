@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moldau.admin.mistakes import Mistake
+from moldau.admin.stores import Kind, by_id, of_views, over_http, serde_of, spec_of
+from moldau.cli.output import Column
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
-from moldau.cli.stores import Kind, by_id, of_views, over_http
 from moldau.cli.verbs import Sure, noun, verb
 from moldau.plan.home import FROZEN, STATE_DIR, local
 
@@ -35,6 +37,25 @@ def run(session: Session, file: File) -> None:
         builder_of(file).run(_settings(session))
     except TopologyError as error:
         raise Mistake(f"{file}: {error}.") from None
+
+
+@verb(cli, "list", ("moldau streams list", "moldau streams list -o json"))
+def list_(session: Session) -> None:
+    """List applications, Moldau's and Kafka Streams', with what they read and write, and how far they are behind."""
+    from moldau.admin import groups
+    from moldau.console import flows
+    from moldau.console.model.lineage import applications
+
+    states = {one.id: one.state for one in groups.listed(session.client)}
+    found = [asdict(one) for one in applications(flows.found(session.client), states)]
+    columns = (
+        "name",
+        "state",
+        Column("reads", text=", ".join),
+        Column("writes", text=", ".join),
+        Column("lag", text=lambda lag: "-" if lag is None else str(lag)),
+    )
+    session.show(found, columns, "No application has run here; `moldau streams run FILE` starts one.")
 
 
 @verb(cli, "describe", ("moldau streams describe app.py",))
@@ -91,10 +112,13 @@ def query(
     if application.startswith(("http://", "https://")):
         found = over_http(application, store, key, sql, asked)
     elif application.endswith(".py"):
-        served = builder_of(application).stores(_settings(session))
-        found = of_views(served, store, key, sql, asked)
+        found = of_views(builder_of(application).stores(_settings(session)), store, key, sql, asked)
+    elif not store:
+        raise Mistake("--sql needs a Python file or a URL: an id alone does not say which stores there are.")
     else:
-        served = by_id(session, application, store, kind, window_size, (key_format, value_format))
+        registry = session.connection.connect_registry
+        serdes = serde_of(key_format, registry), serde_of(value_format, registry)
+        served = by_id(application, spec_of(store, kind, window_size, *serdes), session.connection.kafka_settings)
         found = of_views(served, store, key, sql, asked)
     rows = found if isinstance(found, list) else [found]
     session.show(rows, empty="There is nothing.")

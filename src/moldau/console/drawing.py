@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nicegui import ui
 
 from moldau.console import paths
-from moldau.console.model import figures
+from moldau.console.desk import Desk
+from moldau.console.model.history import Flow
 from moldau.console.model.lineage import Graph, Kind, Node, layers
 
 COLUMN_PX, ROW_PX, HEAD_PX = 190, 64, 90
@@ -15,6 +17,8 @@ COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f8
 SHAPES = {Kind.TOPIC: "roundRect", Kind.APPLICATION: "diamond", Kind.GROUP: "circle", Kind.PART: "diamond"}
 INK = "#8795a1"  # readable on light and on dark
 LONGEST = 30  # characters of a label
+EVERY_S = 3.0
+Edge = tuple[Node, Node]
 
 
 def path_of(node: Node) -> str | None:
@@ -30,8 +34,8 @@ def path_of(node: Node) -> str | None:
             return None
 
 
-def draw(of: Graph) -> None:
-    """The chart; a click leads on."""
+def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
+    """The chart; a click leads on. What `labels` says of edges is looked at again every few seconds."""
     depth = layers(of)
     columns: dict[int, int] = {}
     nodes = []
@@ -46,9 +50,21 @@ def draw(of: Graph) -> None:
             ui.navigate.to(path)
 
     with ui.element("div").classes("w-full overflow-x-auto"):
-        view = ui.echart(_options(of, nodes, widest, tallest), on_point_click=go)
+        view = ui.echart(_options(of, nodes, widest, tallest, labels()), on_point_click=go)
         view.style(f"height: {tallest * ROW_PX + HEAD_PX}px; min-width: {widest * COLUMN_PX}px")
         view.classes("w-full").props('aria-label="What flows where; the table below says the same" role=img')
+
+    def renew() -> None:
+        view.options["series"][0]["links"] = _links(of, labels())
+        view.update()
+
+    ui.timer(EVERY_S, renew)
+
+
+def flow(desk: Desk) -> Flow:
+    """What flows now; while somebody looks, it is looked at often."""
+    desk.console.sampler.watch()
+    return desk.console.sampler.history.flow()
 
 
 def _key(node: Node) -> str:
@@ -70,16 +86,22 @@ def _node(node: Node, x: int, y: int) -> dict[str, Any]:
     }
 
 
-def _options(of: Graph, nodes: list[dict[str, Any]], widest: int, tallest: int) -> dict[str, Any]:
-    shown = {node.kind for node in of.nodes}
-    links = [
+def _links(of: Graph, labels: Mapping[Edge, str]) -> list[dict[str, Any]]:
+    return [
         {
             "source": _key(source),
             "target": _key(target),
-            "label": {"show": bool(lag), "formatter": f"lag {figures.count(lag)}", "color": INK, "fontSize": 11},
+            "label": {"show": bool(text), "formatter": text, "color": INK, "fontSize": 11},
         }
-        for (source, target), lag in of.edges.items()
+        for (source, target) in of.edges
+        for text in (labels.get((source, target), ""),)
     ]
+
+
+def _options(
+    of: Graph, nodes: list[dict[str, Any]], widest: int, tallest: int, labels: Mapping[Edge, str]
+) -> dict[str, Any]:
+    shown = {node.kind for node in of.nodes}
     return {
         "animation": False,
         "legend": {"top": 0, "data": [str(kind) for kind in Kind if kind in shown], "textStyle": {"color": INK}},
@@ -98,7 +120,7 @@ def _options(of: Graph, nodes: list[dict[str, Any]], widest: int, tallest: int) 
                 "lineStyle": {"color": INK, "width": 1.5, "opacity": 0.8, "curveness": 0.06},
                 "emphasis": {"focus": "adjacency"},
                 "data": nodes,
-                "links": links,
+                "links": _links(of, labels),
             }
         ],
     }

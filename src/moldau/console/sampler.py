@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from moldau.admin import clusters, groups, offsets, topics
 from moldau.admin.topics import TopicState
 from moldau.client import Client, ClientError
-from moldau.console.model.history import History, Sample
+from moldau.console.model.history import History, Read, Sample
 
 WATCHED_S, UNWATCHED_S = 2.0, 15.0
 WATCHING_S = 30.0  # after a page was last updated
@@ -71,8 +71,11 @@ def sample(client: Client, clock: Callable[[], float]) -> Sample:
     by_topic: dict[str, int] = {}
     for (topic, _), end in ends.items():
         by_topic[topic] = by_topic.get(topic, 0) + end
-    at_s = clock()
-    return Sample(at_s, cluster, tuple(listed), by_topic, _lags(client, ends))
+    reads = _reads(client, ends)
+    lags: dict[str, int] = {}
+    for (group, _), one in reads.items():
+        lags[group] = lags.get(group, 0) + one.lag
+    return Sample(clock(), cluster, tuple(listed), by_topic, lags, reads)
 
 
 def _ends(client: Client, listed: Iterable[TopicState]) -> dict[tuple[str, int], int]:
@@ -81,10 +84,12 @@ def _ends(client: Client, listed: Iterable[TopicState]) -> dict[tuple[str, int],
     return {place: offset.offset for place, offset in found.items() if not offset.error}
 
 
-def _lags(client: Client, ends: dict[tuple[str, int], int]) -> dict[str, int]:
-    """Of groups that have committed something."""
-    return {
-        name: sum(max(0, ends[place] - one.offset) for place, one in done.items() if place in ends)
-        for name, done in groups.commits(client, groups.listed(client), GROUPS).items()
-        if done
-    }
+def _reads(client: Client, ends: dict[tuple[str, int], int]) -> dict[tuple[str, str], Read]:
+    """How far groups are that have committed something."""
+    found: dict[tuple[str, str], Read] = {}
+    for group, done in groups.commits(client, groups.listed(client), GROUPS).items():
+        for place, one in done.items():
+            before = found.get((group, place[0]), Read(0, 0))
+            behind = max(0, ends[place] - one.offset) if place in ends else 0
+            found[group, place[0]] = Read(before.offset + one.offset, before.lag + behind)
+    return found

@@ -15,14 +15,34 @@ SHOWN_GROUPS = 5  # lines of lag
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """How far a group is in a topic, all partitions together, and how far behind."""
+
+    offset: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
-    """The cluster at a time. `ends` are the next offsets of topics, all partitions together; `lags` are of groups."""
+    """The cluster at a time. `ends` are the next offsets of topics, all partitions together; `lags` are of groups,
+    `reads` of groups and topics.
+    """
 
     at_s: float
     cluster: ClusterState
     topics: tuple[TopicState, ...]
     ends: Mapping[str, int]
     lags: Mapping[str, int]
+    reads: Mapping[tuple[str, str], Read] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What flows now: records a second into topics, and from topics to groups; and how far those are behind."""
+
+    written: Mapping[str, float] = field(default_factory=dict)
+    read: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    lag: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +122,22 @@ class History:
             return {}
         passed = new.at_s - old.at_s
         return {topic: max(0, end - old.ends.get(topic, end)) / passed for topic, end in new.ends.items()}
+
+    def flow(self) -> Flow:
+        """What flows, of late. A group whose offsets were set back reads nothing."""
+        old, new = self.before, self.last
+        if new is None:
+            return Flow()
+        lag = {place: one.lag for place, one in new.reads.items()}
+        if old is None or new.at_s <= old.at_s:
+            return Flow(lag=lag)
+        passed = new.at_s - old.at_s
+        read = {
+            place: max(0, one.offset - old.reads[place].offset) / passed
+            for place, one in new.reads.items()
+            if place in old.reads
+        }
+        return Flow(self.rates(), read, lag)
 
     def lag_lines(self) -> dict[str, list[tuple[float, int]]]:
         """The lag of those groups that are furthest behind, at each point."""

@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from moldau.admin.groups import SubTopology
+from moldau.console.model import figures
+from moldau.console.model.history import Flow
 
 OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 KAFKA_STREAMS = re.compile(rf"(.+)-{UUID}-\d+")
-INTERNAL = ("-changelog", "-repartition")
+CHANGELOG = "-changelog"
+INTERNAL = (CHANGELOG, "-repartition")
 STREAMS = "streams"
 MOST_NODES = 200  # that are shown; the search finds the others
 
@@ -104,6 +107,13 @@ def is_own(topic: str, application: str) -> bool:
     return topic.startswith(f"{application}-") and topic.endswith(INTERNAL)
 
 
+def store_of(topic: str, application: str) -> str | None:
+    """The store whose changelog a topic is."""
+    if not topic.startswith(f"{application}-") or not topic.endswith(CHANGELOG):
+        return None
+    return topic[len(application) + 1 : -len(CHANGELOG)] or None
+
+
 def topology(parts: Iterable[SubTopology]) -> Graph:
     """The sub-topologies of an application with the topics between them."""
     edges: dict[tuple[Node, Node], int | None] = {}
@@ -112,6 +122,53 @@ def topology(parts: Iterable[SubTopology]) -> Graph:
         edges |= {(Node(Kind.TOPIC, name), here): None for name in (*part.sources, *part.repartition_sources)}
         edges |= {(here, Node(Kind.TOPIC, name)): None for name in (*part.repartition_sinks, *part.changelogs)}
     return Graph(tuple(sorted({node for edge in edges for node in edge})), edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What is told of an application in a list; `writes` is without topics of its own."""
+
+    name: str
+    state: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    lag: int | None
+
+
+def applications(whole: Graph, states: Mapping[str, str]) -> list[Application]:
+    """All applications; `states` are of groups."""
+    found = []
+    for node in whole.nodes:
+        if node.kind is Kind.APPLICATION:
+            written = (topic.name for topic in whole.out_of(node) if not is_own(topic.name, node.name))
+            read = tuple(topic.name for topic in whole.into(node))
+            found.append(Application(node.name, states.get(node.name, "–"), read, tuple(written), lag_of(whole, node)))
+    return found
+
+
+def lag_of(whole: Graph, reader: Node) -> int | None:
+    """In all that it reads."""
+    known = [lag for (_, target), lag in whole.edges.items() if target == reader and lag is not None]
+    return sum(known) if known else None
+
+
+def labels(of: Graph, flow: Flow, application: str = "") -> dict[tuple[Node, Node], str]:
+    """What is written at edges: records a second, and the lag if there is one. What sub-topologies read is read by
+    the group of their `application`.
+    """
+    found: dict[tuple[Node, Node], str] = {}
+    for (source, target), lag in of.edges.items():
+        if source.kind is Kind.TOPIC:
+            place = (application if target.kind is Kind.PART else target.name, source.name)
+            rate, behind = flow.read.get(place), flow.lag.get(place, lag)
+        else:
+            rate, behind = flow.written.get(target.name), None
+        texts = (
+            f"{figures.count(rate)}/s" if rate is not None else "",
+            f"lag {figures.count(behind)}" if behind else "",
+        )
+        found[source, target] = " · ".join(filter(None, texts))
+    return found
 
 
 def around(whole: Graph, wanted: Iterable[Node]) -> Graph:

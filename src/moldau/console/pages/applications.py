@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
 from nicegui import ui
@@ -14,7 +13,19 @@ from moldau.client import Client
 from moldau.console import drawing, flows, frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
-from moldau.console.model.lineage import STREAMS, Graph, Kind, Node, is_own, topology
+from moldau.console.model.lineage import (
+    STREAMS,
+    Graph,
+    Kind,
+    Node,
+    applications,
+    is_own,
+    labels,
+    lag_of,
+    store_of,
+    topology,
+)
+from moldau.console.store_box import store_box
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +35,6 @@ class Found:
     graph: Graph
     states: dict[str, str]
     topology: list[groups.SubTopology] = field(default_factory=list)
-
-    def lag(self, of: Node) -> int | None:
-        known = [lag for (_, target), lag in self.graph.edges.items() if target == of and lag is not None]
-        return sum(known) if known else None
 
 
 def load(client: Client, name: str | None = None) -> Found:
@@ -46,7 +53,7 @@ def show(desk: Desk) -> None:
 
 
 def _listed(found: Found) -> None:
-    mine = [node for node in found.graph.nodes if node.kind is Kind.APPLICATION]
+    mine = applications(found.graph, found.states)
     if not mine:
         remedy = "`moldau streams run FILE` starts one, `moldau demo` two; those of Kafka Streams are shown too."
         frame.empty("No streams application has run here.", remedy, "bolt")
@@ -57,17 +64,13 @@ def _listed(found: Found) -> None:
         {
             "application": one.name,
             "link": paths.application(one.name),
-            "group": found.states.get(one.name, "–"),
-            "reads": _names(found.graph.into(one)),
-            "writes": _names(topic for topic in found.graph.out_of(one) if not is_own(topic.name, one.name)),
-            "lag": figures.count(found.lag(one)),
+            "group": one.state,
+            "reads": ", ".join(one.reads) or "–",
+            "writes": ", ".join(one.writes) or "–",
+            "lag": figures.count(one.lag),
         }
         for one in mine
     ]
-
-
-def _names(nodes: Any) -> str:
-    return ", ".join(node.name for node in nodes) or "–"
 
 
 def show_one(desk: Desk) -> None:
@@ -78,15 +81,17 @@ def show_one(desk: Desk) -> None:
             "no-caps outline"
         )
     with frame.panel():
-        frame.Section(desk, lambda: load(desk.client, name), lambda found: _one(found, Node(Kind.APPLICATION, name)))
+        frame.Section(
+            desk, lambda: load(desk.client, name), lambda found: _one(desk, found, Node(Kind.APPLICATION, name))
+        )
 
 
-def _one(found: Found, node: Node) -> None:
+def _one(desk: Desk, found: Found, node: Node) -> None:
     if node not in found.graph.nodes:
         frame.empty(f"There is no application {node.name}.", "It may have been reset. Its group may be there.", "bolt")
         return
     read, written = found.graph.into(node), found.graph.out_of(node)
-    own = [topic for topic in written if is_own(topic.name, node.name)]
+    own = [topic for topic in found.graph.nodes if topic.kind is Kind.TOPIC and is_own(topic.name, node.name)]
     near = {node, *read, *(topic for topic in written if topic not in own)}
     whole = found.graph
     part = Graph(
@@ -94,11 +99,14 @@ def _one(found: Found, node: Node) -> None:
         {edge: lag for edge, lag in whole.edges.items() if near.issuperset(edge) and node in edge},
     )
     with ui.row().classes("gap-6"):
-        for label, text in (("group", found.states.get(node.name, "–")), ("lag", figures.count(found.lag(node)))):
+        for label, text in (
+            ("group", found.states.get(node.name, "–")),
+            ("lag", figures.count(lag_of(found.graph, node))),
+        ):
             with ui.column().classes("gap-0"):
                 ui.label(label).classes("quiet text-sm")
                 ui.label(text).classes("font-semibold")
-    drawing.draw(part)
+    drawing.draw(part, lambda: labels(part, drawing.flow(desk)))
     for title, topics in (
         ("Reads", read),
         ("Writes", [topic for topic in written if topic not in own]),
@@ -106,13 +114,16 @@ def _one(found: Found, node: Node) -> None:
     ):
         _topics(title, topics)
     if found.topology:
-        _topology(found.topology)
+        _topology(desk, node.name, found.topology)
+    if stores := [name for topic in own if (name := store_of(topic.name, node.name))]:
+        store_box(desk, node.name, stores)
     ui.link("All that it comes from and leads to", f"/lineage?of={quote(node.name)}").classes("link")
 
 
-def _topology(parts: list[groups.SubTopology]) -> None:
+def _topology(desk: Desk, application: str, parts: list[groups.SubTopology]) -> None:
     ui.label("Topology").classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
-    drawing.draw(topology(parts))
+    whole = topology(parts)
+    drawing.draw(whole, lambda: labels(whole, drawing.flow(desk), application))
     table = frame.table("sub-topology", "reads", "repartitions to", "stores").props("wrap-cells")
     table.rows = [
         {

@@ -7,7 +7,7 @@ from nicegui import ui
 from moldau.console import drawing, flows, frame
 from moldau.console.desk import Desk
 from moldau.console.model import figures
-from moldau.console.model.lineage import Graph, chosen
+from moldau.console.model.lineage import Graph, chosen, labels
 
 HINT = "Who reads is known by what groups commit, who writes by the names of transactional producers."
 
@@ -27,7 +27,7 @@ def _shown(desk: Desk, whole: Graph) -> None:
     def again() -> None:
         place.clear()
         with place:
-            _drawn(whole, chosen(whole, box.value or ""))
+            _drawn(desk, whole, chosen(whole, box.value or ""))
 
     box = ui.input("Search", value=desk.query.get("of", ""), on_change=again)
     box.props("dense outlined clearable debounce=300").classes("w-full")
@@ -35,14 +35,14 @@ def _shown(desk: Desk, whole: Graph) -> None:
     again()
 
 
-def _drawn(whole: Graph, part: Graph) -> None:
+def _drawn(desk: Desk, whole: Graph, part: Graph) -> None:
     ui.label(f"{len(part.nodes)} of {len(whole.nodes)} topics, applications and groups. {HINT}").classes(
         "quiet text-sm"
     )
     if not part.nodes:
         frame.empty("Nothing has such a name.", icon="search_off")
         return
-    drawing.draw(part)
+    drawing.draw(part, lambda: labels(part, drawing.flow(desk)))
     table = frame.table("from", "to", "lag", numbers=("lag",), key="id")
     for column in ("from", "to"):
         table.add_slot(

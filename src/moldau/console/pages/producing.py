@@ -1,10 +1,9 @@
-"""The form that writes a record: key, value and headers, as text or by the latest schema of the topic."""
+"""The form that writes a record: key, value and headers, as text or by a field for each of the topic's schema."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from nicegui import ui
@@ -13,8 +12,8 @@ from moldau.admin import topics
 from moldau.client import Client
 from moldau.console import frame
 from moldau.console.desk import Desk
-from moldau.console.model.examples import example
 from moldau.console.model.problems import EXPECTED, Refused
+from moldau.console.schema_form import schema_form
 from moldau.records import formats
 from moldau.records.lines import Item
 from moldau.records.partitioners import PARTITIONERS
@@ -26,44 +25,77 @@ FORMATS = ("string", "json", "avro", "json-schema", "protobuf", "hex", "base64",
 LARGEST = 1 << 20  # characters that are taken from a form
 
 
+@dataclass(slots=True)
+class Half:
+    """The key or the value in the dialog: its text, its format, its form, and what is wrong with that."""
+
+    box: ui.textarea
+    kind: ui.select
+    place: ui.column
+    wrong: str = ""
+
+    def write(self, text: str, wrong: str) -> None:
+        """What a form says goes into the text, where it can still be changed by hand."""
+        self.wrong = wrong
+        if not wrong:
+            self.box.value = text
+
+    def edited(self) -> None:
+        """Somebody has written the text by hand, whatever the form says."""
+        self.wrong = ""
+
+    def check(self) -> None:
+        if self.wrong:
+            raise Refused(self.wrong)
+
+
 def production(desk: Desk, topic: str, then: Callable[[], Awaitable[Any]]) -> ui.dialog:
     """The dialog; `then` is called when a record was written."""
 
     async def go() -> None:
         def act() -> None:
-            write(desk, topic, boxes["key"].value or "", kinds["key"].value, boxes["value"].value or "",
-                  kinds["value"].value, more.value or "", partition.value)  # fmt: skip
+            for half in halves.values():
+                half.check()
+            key, value = halves["key"], halves["value"]
+            write(desk, topic, key.box.value or "", key.kind.value, value.box.value or "", value.kind.value,
+                  more.value or "", partition.value)  # fmt: skip
 
         if await frame.attempt(desk, f"Written to {topic}.", act):
             await then()
 
-    async def fill(field: str) -> None:
-        try:
-            found = await desk.ask(desk.console.registry.latest, f"{topic}-{field}")
-            boxes[field].value = json.dumps(example(found.schema.type, found.schema.text), indent=2, ensure_ascii=False)
-            kinds[field].value = formats.TYPES.get(found.schema.type, "avro")
-        except EXPECTED as error:
-            ui.notify(desk.problem(error).sentence, type="warning")
-
-    boxes: dict[str, Any] = {}
-    kinds: dict[str, Any] = {}
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-[40rem] max-w-full"):
+    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-[44rem] max-w-full"):
         ui.label(f"Produce to {topic}").classes("text-lg font-semibold wrap")
-        for field, kind in (("key", NULL), ("value", "string")):
-            with ui.row().classes("w-full items-center no-wrap gap-2"):
-                box = ui.textarea(field.capitalize()).props("dense outlined autogrow").classes("grow mono")
-                boxes[field] = box
-                with ui.column().classes("gap-1"):
-                    chosen = ui.select(list(FORMATS), value=kind, label="Format").props("dense outlined")
-                    kinds[field] = chosen.classes("w-36").props(f'aria-label="Format of the {field}"')
-                    button = ui.button("From schema", on_click=partial(fill, field))
-                    button.props("flat dense no-caps").tooltip("An example by the latest schema of the topic")
+        halves = {field: _half(desk, topic, field, kind) for field, kind in (("key", NULL), ("value", "string"))}
         more = ui.textarea("Headers, name: value a line").props("dense outlined autogrow").classes("w-full mono")
         partition = ui.number("Partition (by the key)", min=0, precision=0).props("dense outlined").classes("w-48")
         with ui.row().classes("w-full justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat no-caps")
             ui.button("Send", icon="send", on_click=go).props("no-caps")
     return dialog
+
+
+def _half(desk: Desk, topic: str, field: str, kind: str) -> Half:
+    async def fill() -> None:
+        half.place.clear()
+        try:
+            found = await desk.ask(desk.console.registry.latest, f"{topic}-{field}")
+            half.kind.value = formats.TYPES.get(found.schema.type, "avro")
+            with half.place:
+                schema_form(found.schema, half.write)
+        except EXPECTED as error:
+            ui.notify(desk.problem(error).sentence, type="warning")
+
+    place = ui.column().classes("w-full gap-2")
+    with ui.row().classes("w-full items-center no-wrap gap-2"):
+        box = ui.textarea(field.capitalize()).props("dense outlined autogrow").classes("grow mono")
+        with ui.column().classes("gap-1"):
+            chosen = ui.select(list(FORMATS), value=kind, label="Format").props("dense outlined")
+            chosen.classes("w-36").props(f'aria-label="Format of the {field}"')
+            button = ui.button("From schema", icon="edit_note", on_click=fill).props("flat dense no-caps")
+            button.tooltip("A form by the latest schema of the topic")
+    half = Half(box, chosen, place)
+    box.on("update:model-value", half.edited)
+    return half
 
 
 def headers(text: str) -> Headers:

@@ -1,0 +1,74 @@
+"""Questions to the stores of an application as a form has them, and answers as a table has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.admin.stores import Kind
+from moldau.console.model.problems import Refused
+
+KEY, RANGE, SQL = "Key", "Range", "SQL"
+WAYS = (KEY, RANGE, SQL)
+MOST_ROWS = 200
+LONGEST_CELL = 2000  # characters
+LONGEST_QUERY = 64 << 10
+SCHEMES = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. Without an `address` the store is read from its changelog, by kind and formats."""
+
+    store: str
+    way: str = KEY
+    key: str = ""
+    low: str = ""
+    high: str = ""
+    prefix: str = ""
+    sql: str = ""
+    address: str = ""
+    kind: str = Kind.key_value
+    window_size_ms: int = 0
+    key_format: str = "string"
+    value_format: str = "string"
+
+    def check(self) -> None:
+        """Refused says what is missing, or too much."""
+        if self.way not in WAYS or self.kind not in list(Kind):
+            raise Refused("Choose how to ask, and what the store is.")
+        if self.way == SQL and not self.sql.strip():
+            raise Refused("Write a query: select key, value from the store.")
+        if self.way == KEY and not self.key:
+            raise Refused("Write a key; a range finds many.")
+        if sum(map(len, (self.key, self.low, self.high, self.prefix, self.sql, self.address))) > LONGEST_QUERY:
+            raise Refused(f"A question has at most {LONGEST_QUERY} characters.")
+        if self.address and not self.address.startswith(SCHEMES):
+            raise Refused("An address is what application.server says, with http:// in front.")
+        if self.kind == Kind.window and not self.address and self.window_size_ms <= 0:
+            raise Refused("How long are the windows, in milliseconds? The changelog does not say.")
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """As the service of stores has them."""
+        bounds = {"from": self.low, "to": self.high, "prefix": self.prefix} if self.way == RANGE else {}
+        return {name: text for name, text in {**bounds, "limit": str(MOST_ROWS)}.items() if text}
+
+
+def table(found: Any) -> tuple[list[str], list[dict[str, Any]]]:
+    """Columns and rows of an answer, as text."""
+    rows = [
+        one if isinstance(one, Mapping) else {"value": one} for one in (found if isinstance(found, list) else [found])
+    ]
+    columns = list(dict.fromkeys(str(name) for row in rows[:MOST_ROWS] for name in row))
+    return columns, [
+        {"#": number, **{str(name): _text(value) for name, value in row.items()}}
+        for number, row in enumerate(rows[:MOST_ROWS])
+    ]
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
