@@ -1,12 +1,17 @@
-"""Values at the speed of a regular expression are the values that the loop finds, or none."""
+"""Values and records at the speed of a regular expression are those that the loop finds, or none."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.client import Batch, Record, build, records
 from moldau.records import quick
+from moldau.records.writing import body, cuts, paired_body
+from moldau.wire.records import assemble
 from tests.cli.running import QUICK
 
 VALUES = st.binary(max_size=40) | st.sampled_from([b"\0\x0c\0\0\0\1\2x\0", b"\0\1", b"\x80", b"x" * 70_000])
@@ -28,8 +33,10 @@ TEXT = st.builds(
 @given(st.lists(BARE, min_size=1, max_size=80) | st.lists(RECORDS, min_size=1, max_size=20), st.sampled_from([0, 3, 4]))
 def test_it_is_never_wrong(given_records: list[Record], codec: int) -> None:
     batch = Batch(build(given_records, compression=codec))
-    found = quick.values(batch)
-    assert found is None or found == [record.value for record in records(batch)]
+    expected = list(records(batch))
+    values, rows = quick.values(batch), quick.rows(batch)
+    assert values is None or values == [record.value for record in expected]
+    assert rows is None or rows == expected
 
 
 @QUICK
@@ -37,3 +44,33 @@ def test_it_is_never_wrong(given_records: list[Record], codec: int) -> None:
 def test_lines_of_text_are_found(given_records: list[Record]) -> None:
     batch = Batch(build(given_records))
     assert quick.values(batch) == [record.value for record in given_records]
+    assert quick.rows(batch) == list(records(batch))
+    keyed = Batch(build([record._replace(key=b"k%d" % at) for at, record in enumerate(given_records)]))
+    if all(record.value for record in given_records):
+        assert quick.rows(keyed) == list(records(keyed))
+
+
+@pytest.mark.parametrize("size", [1, 62, 63, 64, 65, 66, 8190, 8191, 8192, 8193, 8194, 70_000])
+def test_lengths_of_one_byte_and_of_more(size: int) -> None:
+    written = [Record(timestamp=1, key=b"x" * size, value=b"y" * size), Record(timestamp=9, key=b"k", value=b"v")]
+    batch = Batch(build(written))
+    assert quick.rows(batch) in (list(records(batch)), None) and (quick.rows(batch) is None) == (size > 8191)
+
+
+@QUICK
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=9), VALUES), min_size=1, max_size=30))
+def test_what_is_written_quickly_is_read_as_it_was(pairs: list[tuple[bytes | None, bytes]]) -> None:
+    def read(data: bytes) -> list[tuple[bytes | None, bytes | None]]:
+        batch = Batch(assemble(0, -1, 0, len(pairs) - 1, 1, 1, -1, -1, -1, len(pairs), data))
+        return [(record.key, record.value) for record in records(batch)]
+
+    assert read(paired_body(pairs)) == pairs
+    assert read(body([value for _, value in pairs])) == [(None, value) for _, value in pairs]
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(1, 100))
+def test_cuts_are_as_large_as_may_be(sizes: list[int], room: int) -> None:
+    found = list(cuts(sizes, room))
+    assert [size for cut in found for size in sizes[cut]] == sizes
+    assert all(sum(sizes[cut]) <= room or cut.stop - cut.start == 1 for cut in found)
+    assert all(sum(sizes[a]) + sizes[b.start] > room for a, b in pairwise(found))

@@ -99,7 +99,7 @@ def consume(
         source = _grouped(session, names, group, span, exit_at_end, count, level)
     else:
         begin, stops = _span(session, names, partition, span)
-        reader = Reader(session.client, begin, stops, exit_at_end, level, printer.takes_values)
+        reader = Reader(session.client, begin, stops, exit_at_end, level, printer.wanted)
         source = limited(iter(reader), count)
     _run(printer, source, quiet)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.client import Record
 from moldau.records import envelope, template
-from moldau.records.formats import Codec
-from moldau.records.reading import Chunk
+from moldau.records.formats import Codec, Raw
+from moldau.records.reading import Chunk, Wanted
 from moldau.serdes.context import Context, SerdeError
 
 
@@ -24,8 +25,13 @@ class Printer:
     topic: str = ""
     count: int = 0
     bad: int = 0
-    takes_values: bool = False  # it needs nothing else of a record
+    wanted: Wanted = Wanted.RECORDS  # what it needs of records
     lay_out: Callable[[Chunk], bytes] = field(default=lambda _: b"")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether keys and values are written as they are."""
+        return isinstance(self.key, Raw) and isinstance(self.value, Raw)
 
     def write(self, chunk: Chunk) -> None:
         self.topic = chunk.topic
@@ -52,14 +58,16 @@ class Printer:
         return b"".join(found)
 
     def by_template(self, made: template.Layout) -> None:
-        self.lay_out = lambda chunk: made(chunk.topic, chunk.partition, chunk.records)
+        self.lay_out = lambda chunk: made(chunk.topic, chunk.partition, chunk.rows)
+        self.wanted = Wanted.ROWS if self.is_plain else Wanted.RECORDS
 
     def by_envelope(self) -> None:
-        self.lay_out = self._envelopes
+        self.lay_out = self._plain_envelopes if self.is_plain else self._envelopes
+        self.wanted = Wanted.ROWS if self.is_plain else Wanted.RECORDS
 
     def values_alone(self, delimiter: bytes) -> None:
         """The commonest output, without a call a record."""
-        null, self.takes_values = self.null, True
+        null, self.wanted = self.null, Wanted.VALUES
 
         def lay_out(chunk: Chunk) -> bytes:
             found = chunk.values
@@ -68,6 +76,12 @@ class Printer:
             return delimiter.join((*found, b"")) if found else b""
 
         self.lay_out = lay_out
+
+    def _plain_envelopes(self, chunk: Chunk) -> bytes:
+        try:
+            return envelope.plain_lines(chunk.topic, chunk.partition, chunk.rows, append_time=chunk.append_time)
+        except UnicodeDecodeError:
+            return self._envelopes(chunk._replace(records=[Record(*row) for row in chunk.rows]))
 
     def _envelopes(self, chunk: Chunk) -> bytes:
         def shown(coder: Codec, index: int, name: Any) -> Callable[[Any], envelope.Shown]:

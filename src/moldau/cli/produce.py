@@ -158,7 +158,6 @@ def _write(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]]) ->
             writer.values(piece)
         elif rules.plain:
             writer.keyed(rules.pairs(piece))
-            writer.flush()
         else:
             writer.put(rules.item(line, number + at) for at, line in enumerate(piece, 1))
             number += len(piece)

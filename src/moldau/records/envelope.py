@@ -10,9 +10,11 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable
+from json.encoder import encode_basestring as _quoted
 from typing import Any, NamedTuple
 
 from moldau.admin.mistakes import Mistake
+from moldau.records.quick import Row
 from moldau.wire.records import Headers, Record
 
 BASE64 = "base64"
@@ -50,6 +52,25 @@ def written(topic: str, partition: int, record: Record, *, append_time: bool, ke
     if value_encoding:
         found["payload_encoding"] = value_encoding
     return found
+
+
+def plain_lines(topic: str, partition: int, rows: Iterable[Row], *, append_time: bool) -> bytes:
+    """The envelopes of records whose keys and values are text: the same as `lines` of `written`, without a call each.
+    UnicodeDecodeError where they are not.
+    """
+    head = f'{{"topic":{_quoted(topic)},"partition":{partition},"offset":'
+    time = f',"tstype":"{"logappend" if append_time else "create"}","ts":'
+    quoted = _quoted
+    found = [
+        f'{head}{o}{time}{t},"headers":{_listed(h) if h else "[]"},"key":{"null" if k is None else quoted(k.decode())},'
+        f'"payload":{"null" if v is None else quoted(v.decode())}}}\n'
+        for o, t, k, v, h in rows
+    ]
+    return "".join(found).encode()
+
+
+def _listed(headers: Headers) -> str:
+    return _dumps([text for name, data in headers for text in (_text(name), _header(data))])
 
 
 def lines(envelopes: Iterable[dict[str, Any]]) -> bytes:

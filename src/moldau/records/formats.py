@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from moldau.admin.mistakes import Mistake, misused
 from moldau.records.envelope import BASE64, Shown, text_or_base64
+from moldau.records.template import AsItIs
 from moldau.serdes.context import Context, Serde, SerdeError
 from moldau.serdes.framing import SchemaRef, unframe
 from moldau.serdes.primitive import PLAIN
@@ -248,7 +249,7 @@ def _as_it_is(serde: Any, document: Any, context: Context) -> Any:
 def part(index: Literal[2, 3], codec: Codec, topic_of: Callable[[], str], null: bytes) -> Callable[[Any], bytes]:
     """A function that gives the bytes of a record's key (2) or value (3) for a template."""
     if isinstance(codec, Raw):
-        return lambda record: null if record[index] is None else record[index]
+        return AsItIs(index, null)
     field: Literal["key", "value"] = "key" if index == 2 else "value"
     return lambda record: (
         null if record[index] is None else codec.text(record[index], Context(topic_of(), field, list(record[4])))

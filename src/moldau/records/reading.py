@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from moldau.admin import TopicPartition
@@ -17,24 +18,39 @@ WAIT_MS = 500
 COMMITTED = "read_committed"
 
 
+class Wanted(StrEnum):
+    """What is wanted of records: those that want less get it quicker, where it can be."""
+
+    VALUES = "values"
+    ROWS = "rows"
+    RECORDS = "records"
+
+
 class Chunk(NamedTuple):
-    """Records of a partition, in order; or their values alone, where nothing else is wanted."""
+    """Records of a partition, in order; or rows or values of them, where nothing else is wanted."""
 
     topic: str
     partition: int
     records: list[Record]
     append_time: bool = False
     values: list[bytes] | None = None
+    bare_rows: list[quick.Row] | None = None
+
+    @property
+    def rows(self) -> Sequence[quick.Row]:
+        """All fields of records, by their places alone."""
+        return self.records if self.bare_rows is None else self.bare_rows
 
     @property
     def size(self) -> int:
-        return len(self.records) if self.values is None else len(self.values)
+        return len(self.rows) if self.values is None else len(self.values)
 
     def first(self, most: int) -> Chunk:
         """At most so many of them."""
         if most >= self.size:
             return self
-        return self._replace(records=self.records[:most], values=self.values and self.values[:most])
+        rows = self.bare_rows and self.bare_rows[:most]
+        return self._replace(records=self.records[:most], values=self.values and self.values[:most], bare_rows=rows)
 
 
 @dataclass(slots=True)
@@ -49,7 +65,7 @@ class Reader:
     stops: Mapping[TopicPartition, int] | None = None
     to_end: bool = False
     isolation: str = "read_uncommitted"
-    values_alone: bool = False  # is all that is wanted
+    wanted: Wanted = Wanted.RECORDS
 
     def __iter__(self) -> Iterator[list[Chunk]]:
         fetcher = Fetcher(self.client, isolation_level=self.isolation)
@@ -103,13 +119,21 @@ class Reader:
             if batch.next_offset <= first or (stop is not None and batch.base_offset >= stop):
                 continue
             cut = batch.base_offset < first or (stop is not None and batch.next_offset > stop)
-            if self.values_alone and not cut and (values := quick.values(batch)) is not None:
-                yield Chunk(*place, [], values=values)
+            if not cut and (chunk := self._quickly(place, batch)) is not None:
+                yield chunk
                 continue
             found = list(records_of(batch))
             if cut:
                 found = [one for one in found if one.offset >= first and (stop is None or one.offset < stop)]
             yield Chunk(*place, found, bool(batch.timestamp_type))
+
+    def _quickly(self, place: TopicPartition, batch: Batch) -> Chunk | None:
+        append_time = bool(batch.timestamp_type)
+        if self.wanted is Wanted.VALUES and (values := quick.values(batch)) is not None:
+            return Chunk(*place, [], append_time, values)
+        if self.wanted is Wanted.ROWS and (rows := quick.rows(batch)) is not None:
+            return Chunk(*place, [], append_time, bare_rows=rows)
+        return None
 
     def _batches(self, fetched: Fetched) -> Iterator[Batch]:
         if self.isolation == COMMITTED:

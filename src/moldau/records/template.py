@@ -1,7 +1,7 @@
 r"""Templates as kcat has them: `%t [%p] at offset %o: key %k: %s\n`, compiled to a function over a batch's records.
 
-A token is a row: how it is formatted, and the expression over a record's fields. `key` and `value` are bytes already,
-decoded as the formats say.
+A token is a row: how it is formatted, and the expression over a record's fields o, t, k, v, h. `key` and `value` are
+bytes already, decoded as the formats say; as they are, where they need no call.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.admin.mistakes import misused
+from moldau.records.quick import Row
 from moldau.wire.records import Headers, Record
 
 
@@ -24,22 +26,36 @@ class Token(NamedTuple):
 
 
 TOKENS = {
-    "s": Token(b"%b", "value(r)", "the value"),
-    "S": Token(b"%d", "-1 if r[3] is None else len(r[3])", "its length in bytes, -1 for null"),
-    "R": Token(b"%b", "length(-1 if r[3] is None else len(r[3]))", "the same as four bytes, big end first"),
-    "k": Token(b"%b", "key(r)", "the key"),
-    "K": Token(b"%d", "-1 if r[2] is None else len(r[2])", "its length in bytes, -1 for null"),
-    "T": Token(b"%d", "r[1]", "the timestamp in ms"),
-    "h": Token(b"%b", "headers(r[4])", "the headers, name=value,..."),
+    "s": Token(b"%b", "value", "the value"),
+    "S": Token(b"%d", "-1 if v is None else len(v)", "its length in bytes, -1 for null"),
+    "R": Token(b"%b", "length(-1 if v is None else len(v))", "the same as four bytes, big end first"),
+    "k": Token(b"%b", "key", "the key"),
+    "K": Token(b"%d", "-1 if k is None else len(k)", "its length in bytes, -1 for null"),
+    "T": Token(b"%d", "t", "the timestamp in ms"),
+    "h": Token(b"%b", "headers(h)", "the headers, name=value,..."),
     "t": Token(b"%b", "topic", "the topic"),
     "p": Token(b"%d", "partition", "the partition"),
-    "o": Token(b"%d", "r[0]", "the offset"),
+    "o": Token(b"%d", "o", "the offset"),
 }
+KEY = 2  # where keys stand in records; values stand behind them
 ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 # Lays out the records of a partition's batch.
-Layout = Callable[[str, int, Iterable[Record]], bytes]
+Layout = Callable[[str, int, Iterable[Row]], bytes]
 Part = Callable[[Record], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class AsItIs:
+    """A part that is the key (2) or the value (3) of a record itself, or what stands for null."""
+
+    index: int
+    null: bytes
+
+    def __call__(self, record: Record) -> bytes:
+        found = record.key if self.index == KEY else record.value
+        return self.null if found is None else found
+
 
 _pieces = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)|([^%\\]+)", re.DOTALL)
 _length = struct.Struct(">i").pack
@@ -69,8 +85,8 @@ def compiled(text: str, key: Part, value: Part) -> Layout:
 def delimited(delimiter: bytes, between: bytes | None, key: Part, value: Part) -> Layout:
     """Values one after the other, with keys in front if there is something to put between."""
     if between is None:
-        return _function(b"%b" + _literal(delimiter), ["value(r)"], key, value)
-    return _function(b"%b" + _literal(between) + b"%b" + _literal(delimiter), ["key(r)", "value(r)"], key, value)
+        return _function(b"%b" + _literal(delimiter), ["value"], key, value)
+    return _function(b"%b" + _literal(between) + b"%b" + _literal(delimiter), ["key", "value"], key, value)
 
 
 def _whole(text: str) -> str:
@@ -85,13 +101,18 @@ def _literal(data: bytes) -> bytes:
 
 def _function(conversion: bytes, expressions: list[str], key: Part, value: Part) -> Layout:
     """All text in the source comes from the table above; the template itself is a constant."""
-    fields = f"({', '.join(expressions)},)" if expressions else "()"
+    names: dict[str, Any] = {"line": conversion, "key": key, "value": value, "headers": headers, "length": _length}
+    said = {"key": "key(r)", "value": "value(r)"}
+    for name, letter, part in (("key", "k", key), ("value", "v", value)):
+        if isinstance(part, AsItIs):
+            said[name], names[f"no_{name}"] = f"no_{name} if {letter} is None else {letter}", part.null
+    fields = ", ".join(said.get(text, text) for text in expressions)
+    loop = "for r in records for o, t, k, v, h in (r,)" if "(r)" in fields else "for o, t, k, v, h in records"
     source = (
         "def lay_out(topic, partition, records):\n"
         "    topic = topic.encode()\n"
-        f"    return b''.join([line % {fields} for r in records])\n"
+        f"    return b''.join([line % ({fields}{',' if fields else ''}) {loop}])\n"
     )
-    names: dict[str, Any] = {"line": conversion, "key": key, "value": value, "headers": headers, "length": _length}
     exec(source, names)
     return names["lay_out"]
 

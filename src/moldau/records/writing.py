@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from moldau.admin.mistakes import Mistake
 from moldau.client import Client, Record, Sender, TransactionalProducer, build
 from moldau.records.lines import Item
 from moldau.records.partitioners import Partitioner
+from moldau.records.varints import MOST, table
 from moldau.wire.compression import Compression, compress
 from moldau.wire.records import HEADER_SIZE, assemble, zigzag
 
 BATCH_BYTES = 500_000  # of records; a broker takes a million, if nobody has changed that
 PER_RECORD = 20  # bytes around a record, about
-KNOWN = 4096
+AROUND = 32  # bytes, at most: lengths, time and offset of a record
 NO_KEY = b"\1"
 
 Pair = tuple[bytes | None, bytes]
-
-_z = [zigzag(number) for number in range(KNOWN)]
 
 
 @dataclass(slots=True)
@@ -46,7 +47,6 @@ class Writer:
     acks: int | None = None
     batch_bytes: int = BATCH_BYTES
     piles: dict[int, Pile] = field(default_factory=dict)
-    pairs: dict[int, list[Pair]] = field(default_factory=dict)  # the same, of keys and values alone
     sticky: int = 0
     count: int = 0
     _producer: Sender | TransactionalProducer | None = None
@@ -64,35 +64,31 @@ class Writer:
     def values(self, values: list[bytes]) -> None:
         """Values alone, without keys: the quick way. They go to one partition after the other, a batch each."""
         now = time.time_ns() // 1_000_000
-        at = 0
-        while at < len(values):
-            end, room = at, self.batch_bytes
-            while end < len(values) and (room > 0 or end == at):
-                room -= len(values[end]) + PER_RECORD
-                end += 1
-            self.count += end - at  # as it is handed over: Ctrl-C may come before it is acknowledged
-            self._send(self._next(), body(values[at:end]), end - at, now)
-            at = end
+        for cut in cuts([PER_RECORD + size for size in map(len, values)], self.batch_bytes):
+            self._send(self._next(), body(values[cut]), cut.stop - cut.start, now)
 
-    def keyed(self, found: Iterable[Pair]) -> None:
-        """Keys and values alone: nearly as quick. What is not a whole batch yet waits for `flush`."""
-        pairs, partitions, choose = self.pairs, self.partitions, self.partitioner
-        self.producer  # noqa: B018  the partition for records without keys is chosen with it
-        sizes: dict[int, int] = {}
-        for pair in found:
-            key, value = pair
-            place = self.sticky if key is None else choose(key) % partitions if partitions > 1 else 0
-            pile = pairs.get(place)
-            if pile is None:
-                pile = pairs[place] = []
-            size = sizes.get(place, 0) + len(value) + (PER_RECORD if key is None else PER_RECORD + len(key))
-            if size > self.batch_bytes and pile:
-                self._send_pairs(place)
-                pile = pairs[place] = []
-                size = 0
-            sizes[place] = size
-            pile.append(pair)
-            self.count += 1
+    def keyed(self, pairs: list[Pair]) -> None:
+        """Keys and values alone: nearly as quick."""
+        now = time.time_ns() // 1_000_000
+        for partition, mine in self._by_partition(pairs).items():
+            sizes = [PER_RECORD + len(value) + (0 if key is None else len(key)) for key, value in mine]
+            for cut in cuts(sizes, self.batch_bytes):
+                self._send(partition, paired_body(mine[cut]), cut.stop - cut.start, now)
+
+    def _by_partition(self, pairs: list[Pair]) -> dict[int, list[Pair]]:
+        """Each with the place that its key chooses; those without keys go on to the next partition together."""
+        alone, partitions, choose = self._next(), self.partitions, self.partitioner
+        if partitions == 1:
+            return {0: pairs}
+        found: dict[int, list[Pair]] = {}
+        for pair in pairs:
+            key = pair[0]
+            place = alone if key is None else choose(key) % partitions
+            if place in found:
+                found[place].append(pair)
+            else:
+                found[place] = [pair]
+        return found
 
     def put(self, items: Iterable[Item]) -> None:
         """Records with whatever they have; `flush` sends what is not a whole batch yet."""
@@ -112,8 +108,6 @@ class Writer:
         """Send what waits, and go on with the next partition for records without keys."""
         for partition in list(self.piles):
             self._send_pile(partition)
-        for partition in list(self.pairs):
-            self._send_pairs(partition)
 
     def close(self) -> None:
         """Wait until everything is acknowledged, and committed if it is a transaction."""
@@ -150,42 +144,59 @@ class Writer:
         if partition == self.sticky:
             self._next()
 
-    def _send_pairs(self, partition: int) -> None:
-        found = self.pairs.pop(partition)
-        self._send(partition, paired_body(found), len(found), time.time_ns() // 1_000_000)
-        if partition == self.sticky:
-            self._next()
-
     def _send(self, partition: int, records: bytes, count: int, now: int) -> None:
+        self.count += count  # as it is handed over: Ctrl-C may come before it is acknowledged
         packed = compress(self.compression, records, self.level) if self.compression else records
         batch = assemble(0, -1, self.compression, count - 1, now, now, -1, -1, -1, count, packed)
         assert len(batch) >= HEADER_SIZE
         self.producer.send(self.topic, partition, batch)
 
 
+def cuts(sizes: list[int], room: int) -> Iterator[slice]:
+    """Where to cut, so that each piece has at most so many bytes, or is one record."""
+    ends = list(accumulate(sizes))
+    begin, done = 0, 0
+    while begin < len(ends):
+        end = max(begin + 1, bisect_right(ends, done + room))
+        yield slice(begin, end)
+        begin, done = end, ends[end - 1]
+
+
 def body(values: list[bytes]) -> bytes:
-    """Records of these values, with no keys and no headers, all of one time. Varints are looked up where they can."""
-    known, z, out = KNOWN, _z, []
-    for delta, value in enumerate(values):
-        n = len(value)
-        place = z[delta] if delta < known else zigzag(delta)
-        size = z[n] if n < known else zigzag(n)
-        total = 4 + len(place) + len(size) + n
-        out.append(b"%b\0\0%b\1%b%b\0" % (z[total] if total < known else zigzag(total), place, size, value))
-    return b"".join(out)
+    """Records of these values, with no keys and no headers, all of one time. Varints are looked up."""
+    longest = max(map(len, values)) + AROUND
+    if max(longest, len(values)) >= MOST:
+        return _any_body([(None, value) for value in values])
+    z = table(max(longest, len(values)) + 1)
+    return b"".join(
+        [
+            b"%b\0\0%b\1%b%b\0" % (z[4 + len(place) + len(size) + len(value)], place, size, value)
+            for place, value in zip(z, values)  # noqa: B905  the table is longer
+            for size in (z[len(value)],)
+        ]
+    )
 
 
 def paired_body(pairs: list[Pair]) -> bytes:
     """The same with keys."""
-    known, z, out = KNOWN, _z, []
+    longest = max([len(value) + len(key or b"") for key, value in pairs]) + AROUND
+    if max(longest, len(pairs)) >= MOST:
+        return _any_body(pairs)
+    z = table(max(longest, len(pairs)) + 1)
+    return b"".join(
+        [
+            b"%b\0\0%b%b%b%b\0" % (z[3 + len(place) + len(head) + len(size) + len(value)], place, head, size, value)
+            for place, (key, value) in zip(z, pairs)  # noqa: B905  the table is longer
+            for size, head in ((z[len(value)], NO_KEY if key is None else z[len(key)] + key),)
+        ]
+    )
+
+
+def _any_body(pairs: list[Pair]) -> bytes:
+    """Of any length."""
+    found = []
     for delta, (key, value) in enumerate(pairs):
-        n, k = len(value), 0 if key is None else len(key)
-        place = z[delta] if delta < known else zigzag(delta)
-        size = z[n] if n < known else zigzag(n)
-        if key is None:
-            head = NO_KEY
-        else:
-            head = (z[k] if k < known else zigzag(k)) + key
-        total = 3 + len(place) + len(head) + len(size) + n
-        out.append(b"%b\0\0%b%b%b%b\0" % (z[total] if total < known else zigzag(total), place, head, size, value))
-    return b"".join(out)
+        head = NO_KEY if key is None else zigzag(len(key)) + key
+        record = b"\0\0%b%b%b%b\0" % (zigzag(delta), head, zigzag(len(value)), value)
+        found.append(zigzag(len(record)) + record)
+    return b"".join(found)
