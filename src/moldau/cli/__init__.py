@@ -80,7 +80,7 @@ def _run_kafka_tool(arguments: list[str]) -> int | None:
     from moldau.cli import kafka
 
     name = arguments[0].removesuffix(".sh")
-    return kafka.run(name, arguments[1:]) if name in kafka.TOOLS else None
+    return kafka.run(name, arguments[1:]) if name in kafka.TOOLS or name in kafka.ELSEWHERE else None
 
 
 def _run_quickly(arguments: list[str]) -> int | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +12,8 @@ import typer
 
 from moldau.admin.mistakes import NO, Mistake, misused
 from moldau.cli import segments
+from moldau.cli.kafka import internal_records as internal
+from moldau.cli.kafka.record_json import compact
 from moldau.cli.output import Column, Output, progress, size, time_of
 from moldau.cli.session import Session
 from moldau.cli.verbs import noun, verb
@@ -22,6 +26,7 @@ cli = noun()
 
 NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or directories with such.")]
+Parser = Callable[[int, bytes | None, bytes | None], internal.Text]
 CODECS = {codec.value: codec.name.lower() for codec in Compression}
 
 
@@ -32,6 +37,7 @@ CODECS = {codec.value: codec.name.lower() for codec in Compression}
         "moldau log dump moldau-data/orders-0",
         "moldau log dump moldau-data/orders-0/00000000000000000000.log --records --from-offset 10 --limit 5",
         "moldau log dump moldau-data/orders-0/00000000000000000000.timeindex -o json",
+        "moldau log dump moldau-data/__consumer_offsets-7 --records  (what groups have committed)",
     ),
     without=NEITHER,
 )
@@ -42,7 +48,7 @@ def dump(
     from_offset: Annotated[int, typer.Option("--from-offset", min=0, help="Begin here.")] = 0,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many rows.")] = None,
 ) -> None:
-    """Print batches, records or entries of indexes."""
+    """Print batches, records or entries of indexes. Records of Kafka's own topics are shown as what they say."""
     kinds = (segments.LOG,)
     rows: list[dict[str, Any]] = []
     for file in (file for path in paths for file in segments.found_in(path, *kinds)):
@@ -69,6 +75,7 @@ def _rows(file: Path, with_records: bool, from_offset: int) -> Any:
 
 
 def _batch_rows(file: Path, with_records: bool, from_offset: int) -> Any:
+    parse = parser(file)
     try:
         for placed in segments.batches(file):
             if placed.batch.last_offset < from_offset:
@@ -78,9 +85,14 @@ def _batch_rows(file: Path, with_records: bool, from_offset: int) -> Any:
                 continue
             for record in records(placed.batch):
                 if record.offset >= from_offset:
-                    yield _record(placed.batch, record)
+                    yield _record(placed.batch, record, parse)
     except WireError as error:
         raise Mistake(f"{file}: {error}. `moldau log verify` looks at all of it.") from None
+
+
+def shown(value: Any) -> str:
+    """A key or a value in a table."""
+    return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
 BATCH_COLUMNS = (
@@ -93,7 +105,7 @@ BATCH_COLUMNS = (
     "time",
     "producer",
 )
-RECORD_COLUMNS = ("offset", "time", "key", "value", "headers")
+RECORD_COLUMNS = ("offset", "time", Column("key", text=shown), Column("value", text=shown), "headers")
 
 
 def _columns(rows: list[dict[str, Any]], output: Output) -> Any:
@@ -126,10 +138,22 @@ def _batch(file: Path, placed: segments.Placed) -> dict[str, Any]:
     }
 
 
-def _record(batch: Batch, record: Record) -> dict[str, Any]:
+def parser(file: Path) -> Parser | None:
+    """What reads records of the internal topic whose partition a file is of; None where it is of another topic."""
+    topic = file.absolute().parent.name.rpartition("-")[0]
+    if topic not in (internal.OFFSETS, internal.TRANSACTIONS, internal.SHARES, internal.METADATA):
+        return None
+    return internal.dump_metadata if topic == internal.METADATA else partial(internal.dump_coordinator, topic)
+
+
+def _record(batch: Batch, record: Record, parse: Parser | None) -> dict[str, Any]:
+    key: Any
+    value: Any
     if batch.is_control:
         kind = control_type(record.key)
         key, value = ControlType(kind).name if kind in list(ControlType) else str(kind), "(marker)"
+    elif parse is not None:
+        key, value = map(_document, parse(record.offset, record.key, record.value))
     else:
         key, value = text_or_base64(record.key)[0], text_or_base64(record.value)[0]
     return {
@@ -140,6 +164,13 @@ def _record(batch: Batch, record: Record) -> dict[str, Any]:
         "value": value,
         "headers": {json.dumps(name)[1:-1]: text_or_base64(data)[0] for name, data in record.headers},
     }
+
+
+def _document(text: str | None) -> Any:
+    """What a program gets: the document, and null for a record that deletes."""
+    if text is None or text == internal.DELETED:
+        return None
+    return json.loads(text) if text.startswith("{") else text
 
 
 @verb(

@@ -44,6 +44,16 @@ TOOLS = {
     "kafka-verifiable-consumer": "verifiable_consumer",
     "kafka-verifiable-producer": "verifiable_producer",
 }
+# Tools of Kafka's that are not here -> what to do instead.
+ELSEWHERE = {
+    "kafka-client-metrics": "`moldau kafka-configs --client-metrics NAME` shows and changes subscriptions",
+    "kafka-cluster": "`moldau cluster info` shows the cluster's id",
+    "kafka-delegation-tokens": "there are no delegation tokens; `moldau user` makes users with passwords",
+    "kafka-e2e-latency": "`moldau perf latency` measures it",
+    "kafka-jmx": "there is no JMX; the broker's metrics are a page of Prometheus (`metrics.listen`)",
+    "kafka-share-consumer-perf-test": "`moldau kafka-console-share-consumer` reads as a share group",
+    "kafka-streams-groups": "`moldau streams list` and `moldau group describe` show them",
+}
 
 
 class Runnable(Protocol):
@@ -59,6 +69,10 @@ def main() -> None:
 
 def run(name: str, arguments: list[str]) -> int:
     """Run a tool and return its exit code."""
+    bare = name.removesuffix(".sh")
+    if bare in ELSEWHERE:
+        print(f"{bare} is not here: {ELSEWHERE[bare]}.", file=sys.stderr)
+        return 1
     return find(name).start(arguments)
 
 

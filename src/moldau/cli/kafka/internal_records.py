@@ -12,6 +12,7 @@ OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 SHARES, METADATA = "__share_group_state", "__cluster_metadata"
 OLD_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
 EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+DELETED = "<DELETE>"  # in the place of the value of a record that deletes
 Text = tuple[str | None, str | None]
 
 
@@ -47,7 +48,7 @@ def dump_coordinator(topic: str, offset: int, key: bytes | None, value: bytes | 
         number, read = key_of(topic, key or b"")
         text = compact({"type": str(number), "data": to_json(read, 0)})
         if value is None:
-            return text, "<DELETE>"
+            return text, DELETED
         version, found = value_of(topic, number, value)
         document = to_json(found, version)
         if topic == OFFSETS and number == GROUP_KEY:
