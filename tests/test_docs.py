@@ -14,7 +14,7 @@ import pytest
 
 from moldau.cli.kafka import TOOLS
 from moldau.testing import broker
-from tests.console.shop import AUTHORIZER
+from tests.console.browser.shop import AUTHORIZER
 from tests.services import Service
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from moldau.admin import groups
 from moldau.cli import segments
+from moldau.client import Client
 from moldau.testing import Broker
 from tests.cli.running import Moldau
 
@@ -46,6 +48,18 @@ def test_batches_records_and_indexes_are_printed(moldau: Moldau, partition: Path
     for suffix in (segments.INDEX, segments.TIME_INDEX):
         entries = moldau.json("log", "dump", str(partition / f"{0:020}{suffix}"))
         assert [entry["offset"] for entry in entries] == [17, 32, 47]
+
+
+def test_records_of_internal_topics_are_shown_as_what_they_say(moldau: Moldau, cluster: Broker, client: Client) -> None:
+    topic = moldau.topic()
+    groups.commit(client, f"of-{topic}", {(topic, 0): 7})
+    home = Path(cluster.data_dir)
+    rows = moldau.json("log", "dump", *map(str, home.glob("__consumer_offsets-*")), "--records")
+    [found] = [row for row in rows if row["key"] and row["key"]["data"].get("group") == f"of-{topic}" and row["value"]]
+    assert found["key"]["data"]["topic"] == topic and found["value"]["data"]["offset"] == 7
+    rows = moldau.json("log", "dump", str(home / "__cluster_metadata-0"), "--records")
+    assert any(isinstance(row["value"], dict) and row["value"]["data"].get("name") == topic for row in rows)
+    assert "TOPIC_RECORD" in moldau("log", "dump", str(home / "__cluster_metadata-0"), "--records")
 
 
 def test_a_sound_log_is_told_so(moldau: Moldau, partition: Path) -> None:

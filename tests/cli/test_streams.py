@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.admin import groups, topics
 from moldau.client import CONTROLLER, Client, Record, build, check, produce
 from moldau.client import messages as m
 
@@ -65,6 +66,16 @@ def test_a_reset_takes_state_and_changelogs_and_leaves_the_rest(moldau: Moldau, 
 def test_a_reset_says_that_state_elsewhere_is_to_be_removed_there(moldau: Moldau) -> None:
     done = moldau.run("streams", "reset", "app", "--state-dir", "hdfs://names/state", "--yes")
     assert "remove hdfs://names/state/app" in done.err + done.out
+
+
+def test_applications_are_listed(moldau: Moldau, client: Client) -> None:
+    topic = moldau.topic()
+    moldau.write(topic, "a", "b")
+    groups.commit(client, "lister", {(topic, 0): 1})
+    topics.create(client, [topics.NewTopic("lister-counts-changelog", 1)])
+    found = {row["name"]: row for row in moldau.json("streams", "list")}
+    assert found["lister"] == {"name": "lister", "state": "Empty", "reads": [topic], "writes": [], "lag": 1}
+    assert "lister" in moldau("streams", "list")
 
 
 STORES = """

@@ -101,6 +101,12 @@ def test_every_tool_is_there_under_both_names(name: str) -> None:
     assert kafka.find(name) is kafka.find(f"{name}.sh")
 
 
+@pytest.mark.parametrize("name", sorted(kafka.ELSEWHERE))
+def test_a_tool_that_is_not_here_is_refused_by_name(name: str) -> None:
+    done = run(f"{name}.sh", "--help")
+    assert done.code == 1 and done.err.startswith(f"{name} is not here: ")
+
+
 @pytest.mark.parametrize("name", sorted(kafka.TOOLS))
 def test_every_flag_says_what_it_is_for(name: str) -> None:
     tool = kafka.find(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moldau.admin.clusters import BrokerState, ClusterState
 from moldau.admin.topics import PartitionState, TopicState
 from moldau.console.model import figures
-from moldau.console.model.history import POINTS, History, Sample, health
+from moldau.console.model.history import POINTS, Flow, History, Read, Sample, health
 
 CLUSTER = ClusterState("c", 1, (BrokerState(1, "h", 9092, None, True, False),))
 
@@ -23,6 +23,16 @@ def test_rates_are_differences_over_time() -> None:
     assert history.throughput() == [(12, 78.5)]
     history.add(sample(12, {"a": 300}))
     assert len(history.throughput()) == 1, "no time has passed"
+
+
+def test_what_groups_read_is_a_difference_too() -> None:
+    history = History()
+    assert history.flow() == Flow()
+    place = ("billing", "orders")
+    history.add(Sample(10, CLUSTER, (), {"orders": 100}, {}, {place: Read(40, 60)}))
+    assert history.flow() == Flow(lag={place: 60})
+    history.add(Sample(12, CLUSTER, (), {"orders": 110}, {}, {place: Read(60, 50), ("new", "orders"): Read(1, 109)}))
+    assert history.flow() == Flow({"orders": 5.0}, {place: 10.0}, {place: 50, ("new", "orders"): 109})
 
 
 def test_history_is_bounded_and_lags_are_those_that_matter() -> None:

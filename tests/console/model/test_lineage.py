@@ -7,16 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.admin.groups import SubTopology
+from moldau.console.model.history import Flow
 from moldau.console.model.lineage import (
+    Application,
     Graph,
     Kind,
     Node,
     Seen,
     application_of,
+    applications,
     around,
     chosen,
     graph,
+    labels,
     layers,
+    store_of,
     topology,
 )
 
@@ -49,6 +54,22 @@ def test_a_group_that_writes_is_an_application() -> None:
     assert whole.edges[ORDERS, BILLER] == 3 and whole.edges[BILLS, MAIL] == 0
     assert whole.out_of(BILLER) == [Node(Kind.TOPIC, "biller-counts-changelog"), BILLS]
     assert not any(node.name.startswith("__") for node in whole.nodes)
+
+
+def test_edges_say_how_much_flows_and_how_far_behind_readers_are() -> None:
+    flow = Flow({"bills": 4.0}, {("biller", "orders"): 12.5, ("app", "orders"): 3.0}, {("biller", "orders"): 7})
+    whole = graph(SEEN)
+    found = labels(whole, flow)
+    assert found[ORDERS, BILLER] == "12/s · lag 7" and found[BILLER, BILLS] == "4.0/s" and found[BILLS, MAIL] == ""
+    assert labels(whole, Flow())[ORDERS, BILLER] == "lag 3"
+    parts = topology([SubTopology("0", ("orders",), (), (), ("app-counts-changelog",))])
+    assert labels(parts, flow, "app")[ORDERS, Node(Kind.PART, "0")] == "3.0/s"
+
+
+def test_applications_are_listed_with_what_they_read_and_write() -> None:
+    [found] = applications(graph(SEEN), {"biller": "Stable"})
+    assert found == Application("biller", "Stable", ("orders",), ("bills",), 3)
+    assert store_of("biller-counts-changelog", "biller") == "counts" and store_of("bills", "biller") is None
 
 
 def test_a_search_finds_what_it_comes_from_and_leads_to() -> None:

@@ -24,13 +24,14 @@ SECOND = (
     ' {"name": "amount", "type": "double", "default": 0}]}'
 )
 RECORDS, READ = 10, 4
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 WAIT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Shop:
     """The topics orders (10 records, 4 of them read by billing) and bills, which the application biller makes of
-    orders; two versions of orders-value.
+    orders and whose store totals has three keys; two versions of orders-value.
     """
 
     kafka: Broker
@@ -65,6 +66,7 @@ def fill(kafka: Broker, registry: Service) -> None:
     commit(kafka, "billing", READ)
     commit(kafka, "biller", RECORDS)
     bill(kafka)
+    total(kafka)
     count(kafka)
     for schema in (FIRST, SECOND):
         answer = registry.http.post("/subjects/orders-value/versions", json={"schema": schema})
@@ -90,6 +92,15 @@ def count(kafka: Broker) -> None:
     client = Client({"bootstrap.servers": kafka.bootstrap_servers})
     check(client.send(joins, group("counter")))
     client.close()
+
+
+def total(kafka: Broker) -> None:
+    """What a store of the application biller has, in its changelog."""
+    kafka.create_topic("biller-totals-changelog")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for key, number in {"ann": 2, "bob": 2, HOSTILE: 1}.items():
+        producer.produce("biller-totals-changelog", number.to_bytes(8, "big"), key)
+    producer.flush(WAIT_S)
 
 
 def bill(kafka: Broker) -> None:

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from tests import needs
-from tests.console.shop import READ, RECORDS, SECOND, Shop, opened
+from tests.console.browser.shop import READ, RECORDS, SECOND, Shop
 
 pytestmark = pytest.mark.needs("chromium")
-WAIT_MS = 120_000
 NARROWER = SECOND.replace("double", "string")
-
-
-@pytest.fixture(scope="module")
-def shop() -> Iterator[Shop]:
-    with opened() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=WAIT_MS)
-    found = str(needs.find("chromium").path)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=WAIT_MS)
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    made = browser.new_page()
-    made.set_default_timeout(WAIT_MS)
-    yield made
-    made.close()
 
 
 def row(page: Page, *texts: str) -> None:
@@ -49,7 +23,7 @@ def row(page: Page, *texts: str) -> None:
 
 def test_offsets_are_set_after_a_look_and_a_group_is_deleted_by_its_name(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.console.url}/groups")
-    page.get_by_role("link", name="billing").click()
+    page.get_by_role("link", name="billing", exact=True).click()
     row(page, "orders", str(READ), str(RECORDS), str(RECORDS - READ))
     page.get_by_role("button", name="Reset offsets").click()
     expect(page.get_by_role("button", name="Execute")).to_be_disabled()
@@ -62,7 +36,7 @@ def test_offsets_are_set_after_a_look_and_a_group_is_deleted_by_its_name(shop: S
     page.get_by_label("Type the name").fill("billing")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("link", name="biller")).to_be_visible()
-    expect(page.get_by_role("link", name="billing")).to_have_count(0)
+    expect(page.get_by_role("link", name="billing", exact=True)).to_have_count(0)
 
 
 def test_a_schema_is_checked_compared_and_saved(shop: Shop, page: Page) -> None:
@@ -79,7 +53,7 @@ def test_a_schema_is_checked_compared_and_saved(shop: Shop, page: Page) -> None:
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_text("It fits.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Version 3 · AVRO · id 3")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Version 3 · AVRO · id \d+"))).to_be_visible()
     page.get_by_role("tab", name="Use").click()
     expect(page.get_by_role("link", name="orders", exact=True)).to_have_attribute("href", "/topics/orders")
 
