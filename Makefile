@@ -59,6 +59,7 @@ chaos-streams: setup  ## kill -9 under a streams application: workers, driver, c
 bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks*.md
 	$(PY) -m benchmarks.serdes
 	$(PY) -m benchmarks.commands
+	$(PY) -m benchmarks.platform
 	$(PY) -m benchmarks.services
 	$(PY) -m benchmarks.spark
 	$(PY) -m benchmarks.streams --keys 1000000 --keys 10000000
