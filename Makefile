@@ -31,8 +31,9 @@ lint: setup     ## ruff and pyright
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright
 
-conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; Spark on both brokers and on a cluster
+conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; console and Spark on Kafka; Spark on a cluster
 	$(PY) -m tests.conformance
+	$(PY) -m tests.console.browser
 	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster
 

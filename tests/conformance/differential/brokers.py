@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,10 +58,10 @@ def pair(libs: Path, folder: Path) -> Iterator[tuple[Target, Target]]:
 
 
 @contextmanager
-def apache_kafka(libs: Path, folder: Path) -> Iterator[Target]:
+def apache_kafka(libs: Path, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Target]:
     port, controller = free_ports(2)
     data, properties, log = folder / "kafka", folder / "server.properties", folder / "kafka.log"
-    lines = [f"{name}={value}" for name, value in SETTINGS.items()]
+    lines = [f"{name}={value}" for name, value in {**SETTINGS, **(settings or {})}.items()]
     properties.write_text("\n".join(lines) + ALONE.format(port=port, controller=controller, data=data))
     java = [*JAVA, *LOGGING, "-cp", f"{libs}/*"]
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
