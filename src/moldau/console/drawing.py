@@ -10,7 +10,7 @@ from nicegui import ui
 from moldau.console import paths
 from moldau.console.desk import Desk
 from moldau.console.model.history import Flow
-from moldau.console.model.lineage import Graph, Kind, Node, layers
+from moldau.console.model.lineage import Graph, Kind, Node, placed
 
 COLUMN_PX, ROW_PX, HEAD_PX = 190, 64, 90
 COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f855a", Kind.PART: "#8e5bb5"}
@@ -36,13 +36,10 @@ def path_of(node: Node) -> str | None:
 
 def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
     """The chart; a click leads on. What `labels` says of edges is looked at again every few seconds."""
-    depth = layers(of)
-    columns: dict[int, int] = {}
-    nodes = []
-    for node in of.nodes:
-        row = columns[depth[node]] = columns.get(depth[node], 0) + 1
-        nodes.append(_node(node, depth[node], row))
-    tallest, widest = max(columns.values(), default=1), max(columns, default=0) + 1
+    places = placed(of)
+    nodes = [_node(node, *place) for node, place in places.items()]
+    widest = max((column for column, _ in places.values()), default=0) + 1
+    tallest = max((row for _, row in places.values()), default=1)
 
     def go(event: Any) -> None:
         found = next((node for node in of.nodes if _key(node) == (event.data or {}).get("id")), None)

@@ -11,8 +11,8 @@ from moldau.console import frame
 from moldau.console.desk import Desk
 
 CELL = """
-<q-td :props="props" class="mono"><q-btn v-if="props.row.free" flat dense no-caps align="left" :label="props.value"
-  @click="$parent.$emit('edit', props.value)"></q-btn><span v-else>{{ props.value }}</span>
+<q-td :props="props" class="mono"><q-btn v-if="props.row.free" flat dense no-caps color="primary" align="left"
+  :label="props.value" @click="$parent.$emit('edit', props.value)"></q-btn><span v-else>{{ props.value }}</span>
   <q-tooltip max-width="24rem">{{ props.row.about }}</q-tooltip></q-td>
 """
 SOURCES = {

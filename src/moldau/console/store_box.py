@@ -49,7 +49,7 @@ def store_box(desk: Desk, application: str, names: list[str]) -> None:
     ui.label("Ask its stores").classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
     with ui.row().classes("items-center gap-3"):
         store = ui.select(names, value=names[0], label="Store").props("dense outlined").classes("min-w-40")
-        way = ui.toggle(list(WAYS), value=KEY).props("no-caps dense unelevated")
+        way = ui.toggle(list(WAYS), value=KEY).props("no-caps unelevated")
     boxes = _boxes(way, go)
     more = _more(desk)
 

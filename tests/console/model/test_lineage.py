@@ -21,6 +21,7 @@ from moldau.console.model.lineage import (
     graph,
     labels,
     layers,
+    placed,
     store_of,
     topology,
 )
@@ -70,6 +71,7 @@ def test_applications_are_listed_with_what_they_read_and_write() -> None:
     [found] = applications(graph(SEEN), {"biller": "Stable"})
     assert found == Application("biller", "Stable", ("orders",), ("bills",), 3)
     assert store_of("biller-counts-changelog", "biller") == "counts" and store_of("bills", "biller") is None
+    assert store_of("biller-moldau.shards-changelog", "biller") is None
 
 
 def test_a_search_finds_what_it_comes_from_and_leads_to() -> None:
@@ -84,6 +86,15 @@ def test_a_search_finds_what_it_comes_from_and_leads_to() -> None:
 def test_what_comes_of_something_stands_to_its_right() -> None:
     depth = layers(graph(SEEN))
     assert depth[ORDERS] < depth[BILLER] < depth[BILLS] < depth[MAIL]
+
+
+def test_nodes_stand_beside_what_they_come_from() -> None:
+    first, second, third = (Node(Kind.TOPIC, name) for name in "abc")
+    early, late = Node(Kind.APPLICATION, "early"), Node(Kind.APPLICATION, "later")
+    found = placed(
+        Graph((first, second, third, early, late), {(first, late): 0, (second, early): 0, (third, early): 0})
+    )
+    assert found == {first: (0, 1), second: (0, 2), third: (0, 3), late: (1, 1), early: (1, 2)}
 
 
 def test_sub_topologies_stand_between_their_topics() -> None:

@@ -21,6 +21,7 @@ OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 KAFKA_STREAMS = re.compile(rf"(.+)-{UUID}-\d+")
 CHANGELOG = "-changelog"
+RUNNER = "moldau."  # how stores begin that are of the runner and of no topology
 INTERNAL = (CHANGELOG, "-repartition")
 STREAMS = "streams"
 MOST_NODES = 200  # that are shown; the search finds the others
@@ -111,7 +112,8 @@ def store_of(topic: str, application: str) -> str | None:
     """The store whose changelog a topic is."""
     if not topic.startswith(f"{application}-") or not topic.endswith(CHANGELOG):
         return None
-    return topic[len(application) + 1 : -len(CHANGELOG)] or None
+    name = topic[len(application) + 1 : -len(CHANGELOG)]
+    return name if name and not name.startswith(RUNNER) else None
 
 
 def topology(parts: Iterable[SubTopology]) -> Graph:
@@ -225,6 +227,27 @@ def layers(of: Graph) -> dict[Node, int]:
         if not behind:
             break
     return depth
+
+
+def placed(of: Graph) -> dict[Node, tuple[int, int]]:
+    """Column and row of each node, from 0 and from 1. In a column nodes stand near the middle of what they come from:
+    fewer edges cross, and what is written at them can be read.
+    """
+    depth = layers(of)
+    above: dict[Node, list[Node]] = {}
+    for source, target in of.edges:
+        above.setdefault(target, []).append(source)
+    rows: dict[Node, int] = {}
+    for column in sorted(set(depth.values())):
+        here = [node for node in of.nodes if depth[node] == column]
+        middle = {node: _mean([rows[one] for one in above.get(node, ()) if one in rows]) for node in here}
+        for row, node in enumerate(sorted(here, key=lambda node: middle[node]), 1):
+            rows[node] = row
+    return {node: (depth[node], rows[node]) for node in of.nodes}
+
+
+def _mean(rows: list[int]) -> float:
+    return sum(rows) / len(rows) if rows else 0.0
 
 
 def _ways_back(of: Graph) -> set[tuple[Node, Node]]:

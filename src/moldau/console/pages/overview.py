@@ -12,6 +12,7 @@ from moldau.console.model import figures
 from moldau.console.model.history import Health, History, Sample, health
 
 EVERY_S = 2.0
+FIGURES = ("records a second", "records")
 BUSIEST = 8
 HEIGHT = "height: 260px"
 FIGURES = ("Records a second", "Brokers", "Topics", "Partitions", "Lag of all groups")
@@ -40,9 +41,11 @@ class Overview:
                 self._lag = ui.echart(chart([])).style(HEIGHT).classes("w-full")
         with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
             with frame.panel("Brokers"):
-                self._brokers = frame.table("id", "address", "rack", "state", "leaders", "replicas")
+                self._brokers = frame.table(
+                    "id", "address", "rack", "state", "leaders", "replicas", numbers=("leaders", "replicas")
+                )
             with frame.panel("Busiest topics"):
-                self._topics = frame.table("topic", "records a second", "records")
+                self._topics = frame.table("topic", *FIGURES, numbers=FIGURES)
                 frame.link_cell(self._topics, "topic")
         self.update()
         ui.timer(EVERY_S, self.update)
