@@ -24,6 +24,7 @@ COLOURS = {"primary": "#0b6e8f", "secondary": "#5b6b7a", "accent": "#b5651d", "p
 COLOURS |= {"negative": "#c53030", "warning": "#b7791f", "info": "#2b6cb0", "dark": "#1b232b", "dark_page": "#11171d"}
 NARROW = 1024  # pixels; below, the navigation hides behind a button
 SUGGESTIONS = 8
+WIDE = "max-sm:hidden"
 CSS = """
 body { font-variant-numeric: tabular-nums; }
 .body--light { background: #f4f6f8; color: #16202b; }
@@ -175,14 +176,18 @@ def panel(title: str = "") -> ui.card:
     return card
 
 
-def table(*columns: str, key: str | None = None, numbers: Sequence[str] = ()) -> ui.table:
-    """A table without rows yet; `numbers` are columns that stand at the right."""
+def table(*columns: str, key: str | None = None, numbers: Sequence[str] = (), if_wide: Sequence[str] = ()) -> ui.table:
+    """A table without rows yet; `numbers` are columns that stand at the right, `if_wide` those that a telephone does
+    not show.
+    """
     rows = [
         {
             "name": name,
             "label": name[:1].upper() + name[1:],
             "field": name,
             "align": "right" if name in numbers else "left",
+            "classes": WIDE if name in if_wide else "",
+            "headerClasses": WIDE if name in if_wide else "",
         }
         for name in columns
     ]

@@ -68,7 +68,7 @@ def _features(found: Sequence[clusters.FeatureState]) -> None:
         frame.empty("The brokers tell of no features.", icon="tune")
         return
     numbers = ("level", "lowest", "highest")
-    table = frame.table("feature", *numbers, numbers=numbers)
+    table = frame.table("feature", *numbers, numbers=numbers, if_wide=("lowest",))
     table.rows = [
         {"feature": one.name, "level": one.level, "lowest": one.lowest, "highest": one.highest} for one in found
     ]

@@ -82,7 +82,7 @@ def _partitions(state: State) -> None:
         frame.empty("Nothing is committed, and nobody reads.", icon="hourglass_empty")
         return
     numbers = ("partition", "offset", "end", "lag")
-    table = frame.table("topic", *numbers, "client", "host", numbers=numbers, key="place")
+    table = frame.table("topic", *numbers, "client", "host", numbers=numbers, key="place", if_wide=("client", "host"))
     frame.link_cell(table, "topic")
     table.rows = [
         {

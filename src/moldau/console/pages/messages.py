@@ -50,6 +50,9 @@ def show(desk: Desk) -> None:
     Browser(desk, desk.path["name"]).show()
 
 
+COLUMNS = ("partition", "offset", "time", "key", "value", "size")
+
+
 class Browser:
     """What one user looks at: the choice above, the records below."""
 
@@ -255,7 +258,7 @@ class Browser:
         self._table.rows = [row.cells() for row in rows]
 
     def _empty_table(self) -> ui.table:
-        table = frame.table("partition", "offset", "time", "key", "value", "size", key="id", numbers=("size",))
+        table = frame.table(*COLUMNS, key="id", numbers=("size",), if_wide=("partition", "time", "size"))
         table.add_slot("body-cell-offset", OPEN_CELL)
         for name in ("key", "value"):
             table.add_slot(f"body-cell-{name}", TEXT_CELL)

@@ -69,7 +69,8 @@ class Listing:
             frame.empty("There is no topic yet.", "Make one with New topic, or `moldau topic create NAME`.")
             return
         self._count = ui.label().classes("quiet text-sm").props("role=status")
-        self._table = frame.table(*COLUMNS, numbers=NUMBERS)
+        self._table = frame.table(*COLUMNS, numbers=NUMBERS, if_wide=("partitions", "replicas", "records/s", "state"))
+        self._table.props("wrap-cells")
         frame.link_cell(self._table, "name")
         with ui.row().classes("w-full justify-center items-center"):
             self._pager = ui.pagination(1, 1, direction_links=True, on_change=self._turn).props("max-pages=7")
