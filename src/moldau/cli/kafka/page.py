@@ -57,7 +57,12 @@ client has a use for are let pass, as Kafka does.
 
 def markdown() -> str:
     """The whole page."""
-    return HEAD.lstrip() + "".join(_section(name) for name in sorted(kafka.TOOLS))
+    return HEAD.lstrip() + "".join(_section(name) for name in sorted(kafka.TOOLS)) + _elsewhere()
+
+
+def _elsewhere() -> str:
+    rows = [f"| `{name}` | {instead} |" for name, instead in sorted(kafka.ELSEWHERE.items())]
+    return "\n".join(("\n## Tools that are not here", "| tool | instead |", "|---|---|", *rows, ""))
 
 
 def _section(name: str) -> str:
