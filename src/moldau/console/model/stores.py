@@ -15,6 +15,7 @@ WAYS = (KEY, RANGE, SQL)
 MOST_ROWS = 200
 LONGEST_CELL = 2000  # characters
 LONGEST_QUERY = 64 << 10
+PATIENCE_MS = 25_000  # for a changelog to be read
 SCHEMES = ("http://", "https://")
 
 
@@ -54,7 +55,8 @@ class Question:
     def parameters(self) -> dict[str, str]:
         """As the service of stores has them."""
         bounds = {"from": self.low, "to": self.high, "prefix": self.prefix} if self.way == RANGE else {}
-        return {name: text for name, text in {**bounds, "limit": str(MOST_ROWS)}.items() if text}
+        limits = {"limit": str(MOST_ROWS), "timeout_ms": str(PATIENCE_MS)}
+        return {name: text for name, text in {**bounds, **limits}.items() if text}
 
 
 def table(found: Any) -> tuple[list[str], list[dict[str, Any]]]:
