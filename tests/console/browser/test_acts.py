@@ -7,7 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.browser.shop import READ, RECORDS, SECOND, Shop
+from moldau.admin.stores import Kind, spec_of
+from moldau.serdes.formats import serde
+from moldau.views.served import Changelog, Served
+from moldau.views.service import serve
+from tests.console.browser.shop import HOSTILE, READ, RECORDS, SECOND, Shop
 
 pytestmark = pytest.mark.needs("chromium")
 NARROWER = SECOND.replace("double", "string")
@@ -97,6 +101,34 @@ def test_an_application_is_found_with_what_it_reads_and_writes(shop: Shop, page:
     page.get_by_role("link", name="counter").click()
     expect(page.get_by_role("heading", name="Topology")).to_be_visible()
     row(page, "0", "orders", "counter-counts-changelog")
+
+
+def test_stores_are_asked_by_key_by_range_and_by_sql(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/applications/biller")
+    page.get_by_role("button", name="Where, and how it is written").click()
+    page.get_by_label("Format of values").click()
+    page.get_by_role("option", name="long").click()
+    page.get_by_label("Key", exact=True).fill("ann")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    row(page, "ann", "2")
+    page.get_by_role("button", name="SQL").click()
+    page.get_by_label("SQL over stores").fill("select sum(value) as together from totals")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("cell", name="5", exact=True)).to_be_visible()
+    changelog = Changelog(
+        spec_of("totals", Kind.key_value, 0, serde("string"), serde("long")), "biller-totals-changelog"
+    )
+    with Served("biller", {"totals": changelog}, {"bootstrap.servers": shop.kafka.bootstrap_servers}) as served:
+        serving = serve(served, "127.0.0.1:0")
+        page.get_by_label("Address of application.server").fill(serving.url)
+        page.get_by_role("button", name="Range").click()
+        page.get_by_label("Prefix").fill("<")
+        page.get_by_role("button", name="Ask", exact=True).click()
+        row(page, HOSTILE, "1")
+        serving.close()
+    assert page.locator("img[src=x]").count() == 0
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
 
 
 @pytest.mark.parametrize("place", ["groups/biller", "schemas/orders-value", "brokers/1", "access"])

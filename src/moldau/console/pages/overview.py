@@ -12,7 +12,7 @@ from moldau.console.model import figures
 from moldau.console.model.history import Health, History, Sample, health
 
 EVERY_S = 2.0
-FIGURES = ("records a second", "records")
+OF_TOPICS = ("records a second", "records")
 BUSIEST = 8
 HEIGHT = "height: 260px"
 FIGURES = ("Records a second", "Brokers", "Topics", "Partitions", "Lag of all groups")
@@ -45,7 +45,7 @@ class Overview:
                     "id", "address", "rack", "state", "leaders", "replicas", numbers=("leaders", "replicas")
                 )
             with frame.panel("Busiest topics"):
-                self._topics = frame.table("topic", *FIGURES, numbers=FIGURES)
+                self._topics = frame.table("topic", *OF_TOPICS, numbers=OF_TOPICS)
                 frame.link_cell(self._topics, "topic")
         self.update()
         ui.timer(EVERY_S, self.update)
