@@ -29,7 +29,7 @@ REMARK = """\
 Thousands of records a second of processor time, of the whole process with its start; the median of the runs, and their
 range. Runs alternate. {count:,} lines of 100 characters, one partition, Moldau's broker on the same machine; the
 broker's time is not counted. At least half of kcat's speed is expected. A Python process takes a quarter of a second to
-start, so longer streams come out better. Lines with keys and templates are read record by record.
+start, so longer streams come out better. Templates are filled in record by record.
 """
 
 

@@ -37,6 +37,8 @@ def test_it_is_never_wrong(given_records: list[Record], codec: int) -> None:
     values, rows = quick.values(batch), quick.rows(batch)
     assert values is None or values == [record.value for record in expected]
     assert rows is None or rows == expected
+    pairs = quick.pairs(batch)
+    assert pairs is None or list(zip(*pairs, strict=True)) == [(record.key, record.value) for record in expected]
 
 
 @QUICK
@@ -48,6 +50,9 @@ def test_lines_of_text_are_found(given_records: list[Record]) -> None:
     keyed = Batch(build([record._replace(key=b"k%d" % at) for at, record in enumerate(given_records)]))
     if all(record.value for record in given_records):
         assert quick.rows(keyed) == list(records(keyed))
+        found = quick.pairs(keyed)
+        assert found is not None
+        assert list(zip(*found, strict=True)) == [(record.key, record.value) for record in records(keyed)]
 
 
 @pytest.mark.parametrize("size", [1, 62, 63, 64, 65, 66, 8190, 8191, 8192, 8193, 8194, 70_000])

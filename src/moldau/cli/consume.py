@@ -123,7 +123,11 @@ def _choose(printer: Printer, layout: str | None, as_json: bool, between: str | 
         printer.values_alone(behind)
     else:
         mark = None if between is None else template.delimiter(between, "--key-delimiter")
-        printer.by_template(template.delimited(behind, mark, key, value))
+        made = template.delimited(behind, mark, key, value)
+        if mark is not None and printer.is_plain:
+            printer.keys_and_values(mark, behind, made)
+        else:
+            printer.by_template(made)
 
 
 def _span(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 from moldau.client import Record
@@ -74,6 +75,19 @@ class Printer:
             if found is None:
                 found = [null if (value := record[3]) is None else value for record in chunk.records]
             return delimiter.join((*found, b"")) if found else b""
+
+        self.lay_out = lay_out
+
+    def keys_and_values(self, between: bytes, delimiter: bytes, otherwise: template.Layout) -> None:
+        """Keys and values as they are, without a call a record; by the layout, where there is no quick way."""
+        self.wanted = Wanted.PAIRS
+
+        def lay_out(chunk: Chunk) -> bytes:
+            if chunk.pairs is None:
+                return otherwise(chunk.topic, chunk.partition, chunk.rows)
+            keys, values = chunk.pairs
+            columns = zip(keys, repeat(between), values, repeat(delimiter))
+            return b"".join(chain.from_iterable(columns))
 
         self.lay_out = lay_out
 

@@ -11,14 +11,15 @@ compacted away) is left to the loop over records.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from itertools import repeat
+from typing import NamedTuple
 
 from moldau.records.varints import MOST, table
 from moldau.wire.records import Batch, Headers, varlong
 
 NO_KEY = b"\1"
 ONE_BYTE, TWO_BYTES = 64, 8193  # the longest values with their lengths, where those take one byte, or two
+Pairs = tuple[list[bytes], list[bytes]]  # keys and values, in columns
 Row = tuple[int, int, bytes | None, bytes | None, Headers]  # a record without its name: that takes as long as the rest
 
 _varint = rb"[\x80-\xff]*+[\x00-\x7f]"
@@ -28,6 +29,15 @@ _bare = re.compile(rb"\x00" + _start + rb"(\x01)", re.DOTALL)
 _keyed = re.compile(rb"\x00" + _start + rb"(?!\x01)(" + _varint + rb")", re.DOTALL)
 _first_value = re.compile(_varint + rb"\x00" + _varint + _varint + rb"\x01(" + _varint + rb")", re.DOTALL)
 _between_values = re.compile(rb"\x00" + _first_value.pattern, re.DOTALL)
+
+
+class Columns(NamedTuple):
+    """What stands in the records of a batch: times as varints, with what those mean."""
+
+    times: list[bytes]
+    keys: list[bytes] | None
+    values: list[bytes]
+    numbers: Numbers
 
 
 class Numbers(dict[bytes, int]):
@@ -52,30 +62,42 @@ def values(batch: Batch) -> list[bytes] | None:
     return found
 
 
+def pairs(batch: Batch) -> Pairs | None:
+    """The keys and the values, where nothing else is wanted of records; None where they lack keys, or are others."""
+    found = _columns(batch)
+    return None if found is None or found.keys is None else (found.keys, found.values)
+
+
 def rows(batch: Batch) -> list[Row] | None:
-    """The records in order; None where the batch is not of this kind."""
-    body, count, base = batch.body(), batch.count, batch.base_offset
+    """The records in order; None where the batch is not of this kind, or offsets were compacted away."""
+    first, behind = batch.base_offset, batch.next_offset
+    if behind - first != batch.count or (found := _columns(batch)) is None:
+        return None
+    zero, numbers = batch.base_timestamp, found.numbers
+    is_one_time = batch.timestamp_type or len(set(found.times)) == 1
+    time = batch.max_timestamp if batch.timestamp_type else zero + numbers[found.times[0]]
+    stamps = repeat(time) if is_one_time else [zero + numbers[delta] for delta in found.times]
+    keys = repeat(None) if found.keys is None else found.keys
+    return list(zip(range(first, behind), stamps, keys, found.values, repeat(())))
+
+
+def _columns(batch: Batch) -> Columns | None:
+    body = batch.body()
     first = _first.match(body)
-    if first is None or body[-1] or batch.next_offset - base != count:  # offsets are one behind the other
+    if first is None or body[-1]:
         return None
     has_keys = first[2] != NO_KEY
     parts = (_keyed if has_keys else _bare).split(body[first.end() : -1])
-    rests = parts[::3]
-    if len(rests) != count:
+    rests, numbers = parts[::3], Numbers()
+    if len(rests) != batch.count:
         return None
-    numbers = Numbers()
-    keys: Iterable[bytes | None] = repeat(None)
+    keys: list[bytes] | None = None
     if has_keys:
         lengths = list(map(numbers.__getitem__, (first[2], *parts[2::3])))
         keys = [rest[:length] for rest, length in zip(rests, lengths, strict=True)]
         rests = [rest[length:] for rest, length in zip(rests, lengths, strict=True)]
     found = _behind_lengths(rests)
-    if found is None:
-        return None
-    zero = batch.base_timestamp
-    times = [zero + numbers[delta] for delta in (first[1], *parts[1::3])]
-    stamps = repeat(batch.max_timestamp) if batch.timestamp_type else times
-    return list(zip(range(base, base + count), stamps, keys, found, repeat(())))
+    return None if found is None else Columns([first[1], *parts[1::3]], keys, found, numbers)
 
 
 def _behind_lengths(rests: list[bytes]) -> list[bytes] | None:

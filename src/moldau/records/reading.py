@@ -22,6 +22,7 @@ class Wanted(StrEnum):
     """What is wanted of records: those that want less get it quicker, where it can be."""
 
     VALUES = "values"
+    PAIRS = "pairs"
     ROWS = "rows"
     RECORDS = "records"
 
@@ -35,6 +36,7 @@ class Chunk(NamedTuple):
     append_time: bool = False
     values: list[bytes] | None = None
     bare_rows: list[quick.Row] | None = None
+    pairs: quick.Pairs | None = None
 
     @property
     def rows(self) -> Sequence[quick.Row]:
@@ -43,14 +45,20 @@ class Chunk(NamedTuple):
 
     @property
     def size(self) -> int:
+        if self.pairs is not None:
+            return len(self.pairs[0])
         return len(self.rows) if self.values is None else len(self.values)
 
     def first(self, most: int) -> Chunk:
         """At most so many of them."""
         if most >= self.size:
             return self
-        rows = self.bare_rows and self.bare_rows[:most]
-        return self._replace(records=self.records[:most], values=self.values and self.values[:most], bare_rows=rows)
+        return self._replace(
+            records=self.records[:most],
+            values=self.values and self.values[:most],
+            bare_rows=self.bare_rows and self.bare_rows[:most],
+            pairs=self.pairs and (self.pairs[0][:most], self.pairs[1][:most]),
+        )
 
 
 @dataclass(slots=True)
@@ -131,6 +139,8 @@ class Reader:
         append_time = bool(batch.timestamp_type)
         if self.wanted is Wanted.VALUES and (values := quick.values(batch)) is not None:
             return Chunk(*place, [], append_time, values)
+        if self.wanted is Wanted.PAIRS and (pairs := quick.pairs(batch)) is not None:
+            return Chunk(*place, [], append_time, pairs=pairs)
         if self.wanted is Wanted.ROWS and (rows := quick.rows(batch)) is not None:
             return Chunk(*place, [], append_time, bare_rows=rows)
         return None
