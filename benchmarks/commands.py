@@ -5,6 +5,7 @@ Needs kcat. Writes docs/benchmarks-commands.md.
 
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -105,8 +106,9 @@ def _figure(row: Row, name: str) -> str:
 def _machine() -> str:
     cores = f"{os.cpu_count()} cores, {platform.machine()}"
     version = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False).stdout
-    number = next((word for line in version.splitlines() for word in line.split() if word[:1].isdigit()), "")
-    return f"{cores}, Python {platform.python_version()}, kcat {number}, {time.strftime('%Y-%m-%d', time.gmtime())}."
+    found = re.search(r"Version ([\d.]+)", version)
+    number, today = found[1] if found else "?", time.strftime("%Y-%m-%d", time.gmtime())
+    return f"{cores}, Python {platform.python_version()}, kcat {number}, {today}."
 
 
 def main(
