@@ -76,7 +76,7 @@ def test_a_schema_from_its_file_to_its_end(schema: Moldau, tmp_path: Path) -> No
 
 def test_mistakes_are_told_in_a_sentence(schema: Moldau, tmp_path: Path) -> None:
     for words, sentence in (
-        (("show", "nobody"), "There is no subject 'nobody'. (40401)"),
+        (("show", "nobody"), "Subject 'nobody' not found. (40401)"),
         (("register", "s", str(tmp_path / "none.avsc")), "No such file"),
         (("register", "s", __file__, "--reference", "x"), "NAME=SUBJECT:VERSION"),
         (("level", "--set", "SIDEWAYS"), "(42203)"),

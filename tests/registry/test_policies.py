@@ -99,6 +99,14 @@ def test_the_mode_says_what_may_be_done(registry: Running, subject: str) -> None
     registry.register(subject, B)
 
 
+def test_what_is_imported_is_never_normalized(registry: Running, subject: str) -> None:
+    odd = '{"type":"record","name":"N","fields":[{"name":"a","type":"int","z":"1","b":"2"}]}'
+    registry.put(f"/config/{subject}", {"normalize": True})
+    registry.put(f"/mode/{subject}", {"mode": "IMPORT"})
+    registry.post(f"/subjects/{subject}/versions?normalize=true", body(odd, id=990_001, version=1))
+    assert registry.get(f"/subjects/{subject}/versions/1")["schema"] == odd
+
+
 def test_schemas_are_imported_with_their_ids(registry: Running, subject: str) -> None:
     assert registry.put(f"/mode/{subject}", {"mode": "IMPORT"}) == {"mode": "IMPORT"}
     assert registry.post(f"/subjects/{subject}/versions", body(A)) == (422, 42205)  # import wants an id

@@ -88,9 +88,11 @@ def test_what_is_not_there_has_its_code(registry: Running, path: str, code: int)
 def test_messages_are_those_that_programs_look_for(registry: Running, subject: str) -> None:
     registry.register(subject, A)
     message = lambda path: httpx.get(registry.url + path).json()["message"]  # noqa: E731
-    assert message("/subjects/nobody/versions") == "There is no subject 'nobody'."
-    assert message(f"/subjects/{subject}/versions/7") == "There is no version 7."
-    assert message("/schemas/ids/999999") == "There is no schema 999999."
+    assert message("/subjects/nobody/versions") == "Subject 'nobody' not found."
+    assert message(f"/subjects/{subject}/versions/7") == "Version 7 not found."
+    assert message("/schemas/ids/999999") == "Schema 999999 not found"
+    assert message(f"/config/{subject}") == f"Subject '{subject}' does not have subject-level compatibility configured"
+    assert registry.http.post(f"/subjects/{subject}", json=body(WRONG)).json()["message"] == "Schema not found"
 
 
 def test_a_schema_that_is_not_there_is_not_looked_up(registry: Running, subject: str) -> None:
@@ -295,3 +297,33 @@ def test_tags_are_set_and_found(registry: Running, subject: str) -> None:
     assert registry.post(f"{path}/3/tags", {"newVersion": 9, "tagsToAdd": add}) == (422, 42201)
     assert registry.post(f"{path}/9/tags", {"tagsToAdd": add}) == (404, 40402)
     assert registry.post("/subjects/nobody/versions/1/tags", {"tagsToAdd": add}) == (404, 40401)
+
+
+def test_a_schema_is_registered_with_tags_beside_it(registry: Running, subject: str) -> None:
+    path = f"/subjects/{subject}/versions"
+    registry.register(subject, A)
+    whole = {"schemaEntity": {"entityPath": "Order", "entityType": "sr_record"}, "tags": ["PUBLIC", "OLD"]}
+    registry.register(subject, A, schemaTagsToAdd=[whole])
+    found = registry.get(f"{path}/2?findTags=*")
+    assert found["schemaTags"] == [whole] and found["metadata"] == {"properties": {"confluent:version": "2"}}
+    registry.register(subject, found["schema"], schemaTagsToRemove=[{**whole, "tags": ["OLD"]}])
+    kept = [{**whole, "tags": ["PUBLIC"]}]
+    assert registry.get(f"{path}/3?findTags=*")["schemaTags"] == kept
+    registry.register(subject, B, propagateSchemaTags=True)
+    assert registry.get(f"{path}/4?findTags=PUBLIC")["schemaTags"] == kept
+    nowhere = [{**whole, "schemaEntity": {"entityPath": "Order.q", "entityType": "sr_field"}}]
+    assert registry.post(path, body(A, schemaTagsToAdd=nowhere)) == (422, 42201)
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "entity"),
+    [
+        ("JSON", '{"type":"object","properties":{"x":{"type":"string"}}}', "object.x"),
+        ("PROTOBUF", 'syntax = "proto3"; message M { string x = 1; }', "M.x"),
+    ],
+)
+def test_schemas_of_every_type_have_tags(registry: Running, subject: str, type: str, text: str, entity: str) -> None:
+    registry.register(subject, text, schemaType=type)
+    row = {"schemaEntity": {"entityPath": entity, "entityType": "sr_field"}, "tags": ["PII"]}
+    registry.post(f"/subjects/{subject}/versions/1/tags", {"tagsToAdd": [row]})
+    assert registry.get(f"/subjects/{subject}/versions/2?findTags=PII")["schemaTags"] == [row]

@@ -30,7 +30,8 @@ from moldau.registry.rewriting import rewrite
 from moldau.registry.topic import Topic
 from moldau.settings import ServiceSettings
 
-READ, FORMAT, WORK, WRITE = "read", "format", "work", "write"  # FORMAT parses only if another format is asked for
+READ, FORMAT, WORK, WRITE = "read", "format", "work", "write"  # FORMAT parses only what must be understood
+PARSED = {"format", "findTags"}
 THREADS = 16
 
 
@@ -122,7 +123,7 @@ async def answer(parts: Parts, row: Endpoint, request: Request) -> Response:
     call = Call(parts.registry, parts.settings, dict(request.path_params), request.query_params, body, parts.cluster_id)
     if row.kind == WRITE:
         return await _write(parts, row, request, call, media_type)
-    parses = row.kind == WORK or (row.kind == FORMAT and "format" in request.query_params)
+    parses = row.kind == WORK or (row.kind == FORMAT and not PARSED.isdisjoint(request.query_params))
     found = await _work(parts, row.handler, call) if parses else row.handler(call)
     if row.handler in PLAIN:
         return Response(found.encode("utf-8", "surrogatepass"), media_type=media_type)

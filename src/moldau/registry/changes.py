@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moldau.http import HttpError
 from moldau.registry import commands, names, tags
 from moldau.registry.calls import Call
@@ -23,11 +25,17 @@ PROTOBUF = "PROTOBUF"
 
 
 def register(call: Call) -> Change:
-    given = call.candidate()
     if not names.is_valid(call.path["subject"], may_be_empty=not call.settings["schema.reject.empty.subject"]):
         raise refuse(42208, call.path["subject"])
-    normalize = call.registry.normalizes(call.subject, call.flag("normalize"))
-    change = commands.register(call.registry, call.subject, given, normalize=normalize, force=call.flag("force"))
+    given = _tagged(call)
+    change = commands.register(
+        call.registry,
+        call.subject,
+        given,
+        normalize=call.registry.normalizes(call.subject, call.flag("normalize")),
+        force=call.flag("force"),
+        keeps_tags=call.object().get("propagateSchemaTags") is True,
+    )
     # confluent-kafka keeps the answer's text for its deserializer, which wants Protobuf serialized, as it was sent.
     return _registered(call, change, given.schema if given.type == PROTOBUF and given.schema else None)
 
@@ -39,6 +47,16 @@ def _registered(call: Call, change: Change, as_sent: str | None = None) -> Chang
         text = call.registry.schemas.formatted(version, call.text("format"))
     answer = {name: value for name, value in shown(version, text).items() if name not in ("subject", "deleted")}
     return Change(change.records, answer)
+
+
+def _tagged(call: Call) -> commands.Candidate:
+    """The schema in the body, with the tags that stand beside it; then it is to carry its version in its metadata."""
+    given, body = call.candidate(), call.object()
+    add, remove = tags.read(body.get("schemaTagsToAdd")), tags.read(body.get("schemaTagsToRemove"))
+    if not add and not remove:
+        return given
+    text = call.registry.schemas.tagged(given.under(call.subject), add, remove).schema
+    return replace(given, schema=text, version=given.version or commands.LATEST)
 
 
 def tag(call: Call) -> Change:
@@ -53,8 +71,9 @@ def tag(call: Call) -> Change:
     number = request.get("newVersion") or 0
     if not isinstance(number, int):
         raise unprocessable(f"newVersion cannot be {number!r}.")
+    add, remove = tags.read(request.get("tagsToAdd")), tags.read(request.get("tagsToRemove"))
     given = commands.Candidate(
-        tags.changed(version, request.get("tagsToAdd"), request.get("tagsToRemove")),
+        call.registry.schemas.tagged(version, add, remove).schema if add or remove else version.schema,
         version.type,
         version.references,
         with_version(request.get("metadata") or version.metadata, number),

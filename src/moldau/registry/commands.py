@@ -101,7 +101,15 @@ class Registry:
         return version.but(schema=parsed.text, references=parsed.references)
 
 
-def register(registry: Registry, subject: str, given: Candidate, *, normalize: bool, force: bool = False) -> Change:
+def register(
+    registry: Registry,
+    subject: str,
+    given: Candidate,
+    *,
+    normalize: bool,
+    force: bool = False,
+    keeps_tags: bool = False,
+) -> Change:
     """A new version of a subject, or the one that has this schema already."""
     _check_mode(registry, subject, given.id)
     store, config, mode = registry.store, registry.config(subject), registry.mode(subject)
@@ -111,10 +119,11 @@ def register(registry: Registry, subject: str, given: Candidate, *, normalize: b
     wanted = given.under(subject)
     if mode not in IMPORTING:
         wanted = _filled(wanted, config, live[-1] if live else None, number)
+        wanted = registry.schemas.tagged_as(wanted, live[-1]) if keeps_tags and live else wanted
     elif not wanted.schema.strip():
-        raise refuse(42201, "There is no schema in the request.")
+        raise refuse(42201, "Empty schema")
     strict = given.id < 0 and (config.get("validateNewSchemas") is not False) and registry.validate_new
-    wanted = registry.canonical(wanted, new=strict, normalized=normalize)
+    wanted = registry.canonical(wanted, new=strict, normalized=normalize and mode not in IMPORTING)
     if given.version == LATEST:
         wanted = wanted.but(version=0)
     found, wanted = _registered(registry, wanted, live)
@@ -128,13 +137,13 @@ def register(registry: Registry, subject: str, given: Candidate, *, normalize: b
 
 
 def _check_mode(registry: Registry, subject: str, id: int) -> None:
-    mode, place = registry.mode(subject), f"Subject {subject} in context {names.context_of(subject)}"
+    mode, place = registry.mode(subject), _subject(subject)
     if mode in READ_ONLY:
-        raise refuse(42205, f"{place} is read-only.")
+        raise refuse(42205, f"{place} is in read-only mode")
     if id >= 0 and mode not in IMPORTING:
-        raise refuse(42205, f"{place} takes no ids: its mode is not IMPORT.")
+        raise refuse(42205, f"{place} is not in import mode")
     if id < 0 and mode != READWRITE:
-        raise refuse(42205, f"{place} cannot be written: its mode is not READWRITE.")
+        raise refuse(42205, f"{place} is not in read-write mode")
 
 
 def _filled(wanted: Version, config: Json, previous: Version | None, number: int) -> Version:
@@ -142,7 +151,7 @@ def _filled(wanted: Version, config: Json, previous: Version | None, number: int
     settings."""
     if not wanted.schema.strip():
         if previous is None:
-            raise refuse(42201, "There is no schema in the request.")
+            raise refuse(42201, "Empty schema")
         wanted = wanted.but(schema=previous.schema, type=previous.type, references=previous.references)
     return with_defaults(wanted, config, previous, number)
 
@@ -280,7 +289,11 @@ def referrers(registry: Registry, version: Version, *, deleted: bool) -> list[Ve
 
 def _check_writable(registry: Registry, subject: str | None) -> None:
     if registry.mode(subject) in READ_ONLY:
-        raise refuse(42205, f"Subject {subject or ''} in context {names.context_of(subject or '')} is read-only.")
+        raise refuse(42205, f"{_subject(subject or '')} is in read-only mode")
+
+
+def _subject(subject: str) -> str:
+    return f"Subject {subject} in context {names.context_of(subject)}"
 
 
 def _place(version: Version) -> str:
@@ -306,7 +319,7 @@ def delete_config(registry: Registry, subject: str | None) -> Change:
 def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force: bool) -> Change:
     """What may be done with a subject. To import, it must be empty, unless forced."""
     if not registry.modes_change:
-        raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
+        raise refuse(42205, "Mode changes are not allowed: mode.mutability is false.")
     if mode is not None and (mode := mode.upper()) not in MODES:
         raise refuse(42204)
     if mode == FORWARD and subject != names.GLOBAL:
@@ -320,7 +333,7 @@ def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force
 def _emptied(registry: Registry, subject: str | None) -> list[Record]:
     store = registry.store
     if store.subjects(subject):
-        raise refuse(42205, "To import, there must be no subjects yet; force=true does without that.")
+        raise refuse(42205, "Cannot import since found existing subjects; force=true does without that.")
     doomed = [version for name in store.subjects(subject, deleted=True) for version in store.versions(name)]
     for version in doomed:
         if referrers(registry, version, deleted=True):
@@ -331,7 +344,7 @@ def _emptied(registry: Registry, subject: str | None) -> list[Record]:
 def delete_mode(registry: Registry, subject: str | None, *, recursive: bool) -> Change:
     """Back to the mode of the surroundings; with `recursive` for all subjects of a context as well."""
     if not registry.modes_change:
-        raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
+        raise refuse(42205, "Mode changes are not allowed: mode.mutability is false.")
     modes = registry.store.modes
     before = modes.get(subject, READWRITE if subject is None else None)
     if before is None and not recursive:

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from moldau.http import HttpError
 
+# The sentences that clients and scripts look for are those of Confluent's registry, word for word.
 MESSAGES = {
-    40401: "There is no subject '{}'.",
-    40402: "There is no version {}.",
-    40403: "There is no schema {}.",
-    40404: "Subject '{}' is soft-deleted; permanent=true deletes it for good.",
-    40405: "Subject '{}' has to be soft-deleted before it is deleted for good.",
-    40406: "Version {1} of subject '{0}' is soft-deleted; permanent=true deletes it for good.",
-    40407: "Version {1} of subject '{0}' has to be soft-deleted before it is deleted for good.",
-    40408: "Subject '{}' has no compatibility level of its own.",
-    40409: "Subject '{}' has no mode of its own.",
-    40901: "The schema does not go with earlier versions of subject '{}': {}",
+    40401: "Subject '{}' not found.",
+    40402: "Version {} not found.",
+    40403: "Schema {} not found",
+    40404: "Subject '{}' was soft deleted.Set permanent=true to delete permanently",
+    40405: "Subject '{}' was not deleted first before being permanently deleted",
+    40406: "Subject '{}' Version {} was soft deleted.Set permanent=true to delete permanently",
+    40407: "Subject '{}' Version {} was not deleted first before being permanently deleted",
+    40408: "Subject '{}' does not have subject-level compatibility configured",
+    40409: "Subject '{}' does not have subject-level mode configured",
+    40901: 'Schema being registered is incompatible with an earlier schema for subject "{}", details: {}',
     42201: "{}",
-    42202: "'{}' is no version: give a number from 1 to 2147483647, or 'latest'.",
-    42203: "There is no such compatibility level: give NONE, BACKWARD, FORWARD or FULL, the last three also with "
-    "_TRANSITIVE.",
-    42204: "There is no such mode: give READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.",
+    42202: "The specified version '{}' is not a valid version id. "
+    'Allowed values are between [1, 2^31-1] and the string "latest"',
+    42203: "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, "
+    "forward_transitive, and full_transitive",
+    42204: "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.",
     42205: "{}",
-    42206: "Other schemas refer to {}.",
-    42208: "'{}' cannot be the name of a subject.",
+    42206: "One or more references exist to the schema {}.",
+    42208: "The specified subject '{}' is not a valid.",
     42209: "The schema is larger than is allowed: {}",
     42210: "{}",
-    42211: "Context '{}' still has subjects.",
+    42211: "The specified context '{}' is not empty.",
     50001: "The topic of schemas does not answer: {}",
     50002: "{} took too long.",
     50003: "The leader could not be asked: {}",
@@ -36,6 +38,11 @@ MESSAGES = {
 def refuse(code: int, *parts: object) -> HttpError:
     """The error of a code, with what it is about."""
     return HttpError(code, MESSAGES[code].format(*parts))
+
+
+def unknown_schema() -> HttpError:
+    """40403 for a schema that was brought, not named."""
+    return HttpError(40403, "Schema not found")
 
 
 def unprocessable(sentence: str) -> HttpError:

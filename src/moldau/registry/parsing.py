@@ -11,7 +11,19 @@ from moldau.registry import names
 from moldau.registry.errors import refuse
 from moldau.registry.records import Version
 from moldau.registry.store import Store
-from moldau.serdes.schemas import TYPES, Parsed, Reference, SchemaError, formatted, normalize, parse
+from moldau.serdes.schemas import (
+    TYPES,
+    Parsed,
+    Reference,
+    SchemaError,
+    Tags,
+    entities_of,
+    formatted,
+    normalize,
+    parse,
+    tags_of,
+    with_tags,
+)
 
 RESERVED = "confluent:reserved"
 MOST_REFERENCES = 1_000
@@ -35,7 +47,7 @@ class Schemas:
             key = (version.type, version.schema, version.references, tuple(resolved.items()), new, normalized)
             parsed = self._remembered(key, lambda: _parsed(version, resolved, new, normalized))
         except SchemaError as error:
-            raise refuse(42201, f"Invalid schema: {error}") from None
+            raise refuse(42201, f"Invalid schema of type {version.type}, details: {error}") from None
         return replace(parsed, version=version.version or None, reserved=_reserved(version))
 
     def formatted(self, version: Version, format: str) -> str:
@@ -47,6 +59,20 @@ class Schemas:
             return formatted(parsed, format.strip())
         except SchemaError as error:
             raise refuse(42201, str(error)) from None
+
+    def tagged(self, version: Version, add: Tags, remove: Tags) -> Version:
+        """With tags added and others taken away; 42201 where the schema has no such entity."""
+        try:
+            parsed = with_tags(self.read(version), add, remove)
+        except SchemaError as error:
+            raise refuse(42201, str(error)) from None
+        return version.but(schema=parsed.text)
+
+    def tagged_as(self, version: Version, older: Version) -> Version:
+        """With the tags that an older version has where both have the same entity."""
+        known = entities_of(self.read(version))
+        kept = {entity: tags for entity, tags in tags_of(self.read(older)).items() if entity in known}
+        return self.tagged(version, kept, {}) if kept else version
 
     def _remembered(self, key: Key, make: Callable[[], Parsed]) -> Parsed:
         with self._lock:

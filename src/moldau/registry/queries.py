@@ -10,7 +10,7 @@ from moldau.http import HttpError
 from moldau.registry import names, tags
 from moldau.registry.calls import Call
 from moldau.registry.commands import LATEST, Registry, incompatibilities, is_same, referrers, with_defaults
-from moldau.registry.errors import refuse
+from moldau.registry.errors import refuse, unknown_schema
 from moldau.registry.policies import own_config
 from moldau.registry.records import Json, Version, reference_json
 from moldau.serdes.schemas import TYPES
@@ -106,7 +106,7 @@ def show_version(call: Call) -> Json:
 def _tagged(call: Call, version: Version, answer: Json) -> Json:
     """With the entities that have one of the tags in `findTags`."""
     wanted = call.query.getlist("findTags")
-    rows = tags.found(version, wanted) if wanted else []
+    rows = tags.found(call.registry.schemas.read(version), wanted) if wanted else []
     return answer | ({"schemaTags": rows} if rows else {})
 
 
@@ -147,7 +147,7 @@ def look_up(call: Call) -> Json:
         if found := _look_up(registry, wanted, deleted=call.flag("deleted")):
             return shown(found, _text(call, found))
     raise (
-        refuse(40403, "of this content")
+        unknown_schema()
         if registry.store.versions(call.subject, deleted=call.flag("deleted"))
         else refuse(40401, call.subject)
     )
@@ -172,7 +172,7 @@ def latest_with_metadata(call: Call) -> Json:
     for version in reversed(every):
         if version.metadata is not None and wanted <= ((version.metadata.get("properties") or {}).items()):
             return shown(version, _text(call, version))
-    raise refuse(40403, "of this content") if every else refuse(40401, call.subject)
+    raise unknown_schema() if every else refuse(40401, call.subject)
 
 
 def list_schemas(call: Call) -> list[Json]:
@@ -292,7 +292,7 @@ def check_compatibility(call: Call) -> Json:
 
 def _incompatibilities(call: Call, registry: Registry, wanted: Version, previous: list[Version]) -> list[str]:
     if not wanted.schema.strip():
-        raise refuse(42201, "There is no schema in the request.")
+        raise refuse(42201, "Empty schema")
     normalized = registry.normalizes(wanted.subject, call.flag("normalize"))
     strict = registry.validate_new and registry.config(wanted.subject).get("validateNewSchemas") is not False
     wanted = registry.canonical(wanted, new=strict, normalized=normalized)

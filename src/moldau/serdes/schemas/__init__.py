@@ -21,7 +21,7 @@ from .proto_descriptor import descriptors, reader
 from .proto_normal import normal_file
 from .proto_parser import parse_proto
 from .proto_scope import imported, scope_of
-from .tags import Tags, tags_of, write_tags
+from .tags import Tags, entities_of, tags_of, write_tags
 
 __all__ = [
     "TYPES",
@@ -30,6 +30,8 @@ __all__ = [
     "Parsed",
     "Reference",
     "SchemaError",
+    "Tags",
+    "entities_of",
     "file_descriptors",
     "formatted",
     "imports_of",

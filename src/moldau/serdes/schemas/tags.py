@@ -25,12 +25,15 @@ Tags = Mapping[Entity, Sequence[str]]
 
 def tags_of(parsed: Parsed) -> dict[Entity, list[str]]:
     """The tags of all records and fields that have some."""
+    return {entity: tags for entity, tags in entities_of(parsed).items() if tags}
+
+
+def entities_of(parsed: Parsed) -> dict[Entity, list[str]]:
+    """All records and fields, each with its tags."""
     if parsed.type == "PROTOBUF":
-        found = {entity: meta_tags(entity, options) for entity, options in proto_entities(parsed.raw)}
-    else:
-        places = avro_entities(parsed) if parsed.type == "AVRO" else json_entities(parsed.raw)
-        found = {entity: tags_in(props) for entity, props in places}
-    return {entity: tags for entity, tags in found.items() if tags}
+        return {entity: meta_tags(entity, options) for entity, options in proto_entities(parsed.raw)}
+    places = avro_entities(parsed) if parsed.type == "AVRO" else json_entities(parsed.raw)
+    return {entity: tags_in(props) for entity, props in places}
 
 
 def write_tags(parsed: Parsed, add: Tags, remove: Tags) -> str:
