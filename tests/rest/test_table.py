@@ -243,7 +243,6 @@ REFUSALS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     40903: ("rest", with_instance("GET", "/records")),
     42201: ("typed", typed_records(value_schema=STRING, records=[{"key": "k", "value": "v"}])),
     42202: ("typed", typed_records(records=[{"value": "v"}])),
-    42203: ("typed", typed_records(value_schema=STRING, records=[{"value": 1}])),
     42204: ("rest", lambda rest: rest.ask("POST", "/consumers/g", {"format": "xml"})),
     42205: ("typed", typed_records(value_schema="{", records=[{"value": "v"}])),
     42206: ("rest", lambda rest: rest.ask("POST", f"@/topics/{rest.topic()}/records", b"")),

@@ -84,7 +84,7 @@ def test_a_topic_that_is_only_validated_is_not_made(rest: Running) -> None:
         ({"configs": [{"name": "no.such", "value": "1"}]}, (400, 40002)),
         ({"configs": [{"value": "1"}]}, (422, 422)),
         ({"replicas_assignments": {"x": [1]}}, (400, 400)),
-        ({"nonsense": 1}, (400, 400)),
+        ({"nonsense": 1}, (422, 422)),
     ],
     ids=str,
 )

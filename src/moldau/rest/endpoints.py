@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from moldau.http import HttpError, Route, json_response, read_body, read_json
 from moldau.rest import media
-from moldau.rest.errors import WRONG_PAYLOAD, not_found, refusal
+from moldau.rest.errors import NO_DATA, WRONG_PAYLOAD, not_found, refusal
 from moldau.rest.schemas import components, ref
 from moldau.rest.shapes import KNOWN
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from moldau.rest.proxy import Proxy
 
 NUMBERS = ("broker_id", "partition_id")  # names in paths that stand for numbers
+UNPROCESSABLE = ("required", "additionalProperties", "minItems")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ async def _body(endpoint: Endpoint, request: Request) -> Any:
     body = await read_body(request)
     if not body.strip():
         if endpoint.body_needed:
-            raise refusal(WRONG_PAYLOAD, "The body is empty; data is required.")
+            raise refusal(WRONG_PAYLOAD, NO_DATA)
         return None
     return checked(endpoint.takes or "", document(body))
 
@@ -185,14 +186,15 @@ def document(body: bytes, read: Callable[[bytes], Any] = read_json) -> Any:
 
 
 def checked(name: str, body: Any) -> Any:
-    """The body, if it has the shape of a row; what is missing is 422, what is wrong is 400."""
+    """The body, if it has the shape of a row; what is missing or unknown is 422, what is wrong is 400."""
     if body is None:
-        raise refusal(WRONG_PAYLOAD, "The body is null; data is required.")
+        raise refusal(WRONG_PAYLOAD, NO_DATA)
     if name in KNOWN and KNOWN[name](body):
         return body
     for error in _validator(name).iter_errors(body):
         where = error.json_path.removeprefix("$").removeprefix(".")
-        raise HttpError(422 if error.validator == "required" else 400, f"{where or 'body'}: {_short(error.message)}")
+        status = 422 if error.validator in UNPROCESSABLE else 400
+        raise HttpError(status, f"{where or 'body'}: {_short(error.message)}")
     return body
 
 

@@ -13,30 +13,30 @@ TOPIC_NOT_FOUND, PARTITION_NOT_FOUND, INSTANCE_NOT_FOUND = 40401, 40402, 40403
 UNKNOWN_TOPIC_OR_PARTITION = 40403  # version 3 says it with the number that version 2 has for instances
 CANNOT_DESERIALIZE = 40801
 INSTANCE_EXISTS, ILLEGAL_STATE = 40902, 40903
-KEY_SCHEMA_MISSING, VALUE_SCHEMA_MISSING, WRONG_DATA = 42201, 42202, 42203
+KEY_SCHEMA_MISSING, VALUE_SCHEMA_MISSING = 42201, 42202
 WRONG_CONSUMER, CONSUMER_CONSTRAINT = 42204, 40001
 WRONG_SCHEMA, WRONG_PAYLOAD, CANNOT_SERIALIZE, WRONG_BATCH = 42205, 42206, 42207, 42208
 FORMAT_MISMATCH = 40601
 TOO_MANY = 42901
 KAFKA, RETRIABLE, NO_BROKER = 50002, 50003, 50302
 
-# What stands before the detail, or the whole message.
+# What stands before the detail, or the whole message: in the words of Confluent's proxy, which clients look for.
 MESSAGES = {
-    TOPIC_NOT_FOUND: "There is no such topic.",
-    PARTITION_NOT_FOUND: "There is no such partition.",
-    INSTANCE_NOT_FOUND: "There is no such consumer instance.",
-    INSTANCE_EXISTS: "The group has a consumer instance of this name already.",
-    ILLEGAL_STATE: "Not in this state: ",
-    KEY_SCHEMA_MISSING: "There are keys in the request, and no key schema.",
-    VALUE_SCHEMA_MISSING: "There are values in the request, and no value schema.",
-    WRONG_DATA: "A JSON value does not fit the schema: ",
-    WRONG_CONSUMER: "The consumer cannot be set up so: ",
-    CONSUMER_CONSTRAINT: "The consumer cannot be set up so: ",
-    WRONG_SCHEMA: "The schema does not hold: ",
-    WRONG_PAYLOAD: "The record cannot be taken: ",
-    CANNOT_SERIALIZE: "The record cannot be encoded: ",
-    FORMAT_MISMATCH: "The consumer instance has another embedded format than the one that is asked for.",
+    TOPIC_NOT_FOUND: "Topic not found.",
+    PARTITION_NOT_FOUND: "Partition not found.",
+    INSTANCE_NOT_FOUND: "Consumer instance not found.",
+    INSTANCE_EXISTS: "Consumer with specified consumer ID already exists in the specified consumer group.",
+    ILLEGAL_STATE: "Illegal state: ",
+    KEY_SCHEMA_MISSING: "Request includes keys but does not include key schema",
+    VALUE_SCHEMA_MISSING: "Request includes values but does not include value schema",
+    WRONG_CONSUMER: "Invalid consumer configuration: ",
+    CONSUMER_CONSTRAINT: "Invalid consumer configuration. It does not abide by the constraints: ",
+    WRONG_SCHEMA: "Invalid schema: ",
+    WRONG_PAYLOAD: "Payload error. ",
+    CANNOT_SERIALIZE: "Error serializing message. ",
+    FORMAT_MISMATCH: "The requested embedded data format does not match the deserializer for this consumer instance",
 }
+NO_DATA = "Null input provided. Data is required."
 STATUS = {CONSUMER_CONSTRAINT: 422}  # else a code begins with its status
 
 BAD = (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from moldau.http import HttpError
 from moldau.rest.errors import KEY_SCHEMA_MISSING, VALUE_SCHEMA_MISSING, refusal
 from moldau.rest.formats import PLAIN, Decoder, Encoded, plain_decoder
 from moldau.rest.instances import Instances
@@ -39,10 +40,11 @@ class Proxy:
     async def encode(self, topic: str, field: str, spec: dict[str, Any]) -> Encoded:
         """A key or value of version 3."""
         name, data = spec.get("type"), spec.get("data")
+        parts = {part: spec.get(part) for part in SPEC}
+        _check_type(name, parts)
         if name in PLAIN:
             return Encoded(None if data is None else PLAIN[name].to_bytes(data), name)
-        parts = (spec.get(part) for part in SPEC)
-        return encode(await self._chosen(Wish(topic, field, name, *parts)), data, topic, field)
+        return encode(await self._chosen(Wish(topic, field, name, *parts.values())), data, topic, field)
 
     async def encoder(self, topic: str, format: str, body: dict[str, Any]) -> Callable[[str, Any], Encoded]:
         """For the keys and values of a request of version 2, as `encoder("key", data)`."""
@@ -52,7 +54,8 @@ class Proxy:
         for field, code in MISSING.items():
             id, text = body.get(f"{field}_schema_id"), body.get(f"{field}_schema")
             if id is not None or text is not None:
-                wish = Wish(topic, field, format, id=id, text=text if id is None else None)
+                named = {"text": text} if id is None else {"id": int(id)}
+                wish = Wish(topic, field, format, **named)
                 chosen[field] = await self._chosen(wish)
             elif any(row.get(field) is not None for row in body["records"]):
                 raise refusal(code)
@@ -68,3 +71,10 @@ class Proxy:
     def decoder(self, format: str) -> Decoder:
         """For the keys and values that a consumer instance reads."""
         return plain_decoder(PLAIN[format]) if format in PLAIN else partial(self.schemas.decode, format)
+
+
+def _check_type(name: str | None, parts: dict[str, Any]) -> None:
+    if name in PLAIN and any(part is not None for part in parts.values()):
+        raise HttpError(400, f"Bad Request: {name} has no schema.")
+    if name is not None and name not in PLAIN and parts["schema"] is None:
+        raise HttpError(400, f"Bad Request: type {name} goes with a schema; one that is registered has its own.")

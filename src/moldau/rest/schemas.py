@@ -1,8 +1,9 @@
 """The documents that endpoints take and give, as rows, and JSON Schemas made from them.
 
 `name:type` is a field, `name?:type` one that may be absent. A type is a word of WORDS, `{A,B}` one of these words,
-`@Row` another row, `[type]` a list, and `|null` allows null. `+Row` takes over the fields of another row. What is
-taken may have no other fields than these; so a body that passes here has the shape that its endpoint expects.
+`@Row` another row, `[type]` a list, `some[type]` one that is not empty, and `|null` allows null. `+Row` takes over the
+fields of another row. What is taken may have no other fields than these; so a body that passes here has the shape that
+its endpoint expects.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "int16": {"type": "integer", "minimum": -(2**15), "maximum": 2**15 - 1},
     "int32": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
     "count": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+    "numeral": {"type": ["integer", "string"], "minimum": 0, "maximum": 2**31 - 1, "pattern": "^[0-9]{1,9}$"},
     "offset": {"type": "integer", "minimum": 0, "maximum": 2**63 - 2},
     "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
     "time": {"type": "string", "format": "date-time"},
@@ -56,10 +58,11 @@ TAKEN = {
     "NewRecords": "entries:[@NewEntry]",
     "NewEntry": "id:string +NewRecord",
     "V2Record": "key?:any value?:any partition?:count|null",
-    "V2Records": "records:[@V2Record] key_schema?:string|null key_schema_id?:count|null value_schema?:string|null "
-    "value_schema_id?:count|null",
+    "V2Records": "records:some[@V2Record] key_schema?:string|null key_schema_id?:numeral|null "
+    "value_schema?:string|null value_schema_id?:numeral|null",
     "NewConsumer": "id?:name|null name?:name|null format?:string|null auto.offset.reset?:string|null "
-    "auto.commit.enable?:text fetch.min.bytes?:text consumer.request.timeout.ms?:text",
+    "auto.commit.enable?:text fetch.min.bytes?:text consumer.request.timeout.ms?:text "
+    "topic.metadata.refresh.interval.ms?:text",
     "Subscription": "topics?:[name]|null topic_pattern?:name|null",
     "V2Partition": "topic:name partition:count",
     "V2Partitions": "partitions:[@V2Partition]",
@@ -170,9 +173,11 @@ def _fields(text: str, rows: dict[str, str]) -> list[tuple[str, tuple[dict[str, 
 def _type(text: str) -> dict[str, Any]:
     if text.endswith("|null"):
         inner = _type(text.removesuffix("|null"))
-        if "type" in inner and "enum" not in inner:
+        if isinstance(inner.get("type"), str) and "enum" not in inner:
             return {**inner, "type": [inner["type"], "null"]}
         return {"anyOf": [inner, {"type": "null"}]}
+    if text.startswith("some["):
+        return {**_type(text.removeprefix("some")), "minItems": 1}
     match text[0]:
         case "[":
             return {"type": "array", "items": _type(text[1:-1])}

@@ -16,7 +16,9 @@ def is_record(found: Any) -> bool:
 
 def are_records(found: Any) -> bool:
     """Records of version 2 without schemas."""
-    return type(found) is dict and found.keys() == _RECORDS and _are_all(found["records"], _is_v2_record)
+    if type(found) is not dict or found.keys() != _RECORDS or not found["records"]:
+        return False
+    return _are_all(found["records"], _is_v2_record)
 
 
 def _are_all(rows: Any, fits: Callable[[Any], bool]) -> bool:

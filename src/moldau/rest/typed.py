@@ -19,7 +19,6 @@ from moldau.rest import avro_json
 from moldau.rest.errors import (
     CANNOT_DESERIALIZE,
     CANNOT_SERIALIZE,
-    WRONG_DATA,
     WRONG_SCHEMA,
     refusal,
 )
@@ -248,7 +247,7 @@ def encode(chosen: Chosen, data: Any, topic: str, field: str) -> Encoded:
         ref = SchemaRef(chosen.ref.id, chosen.ref.guid, indexes)
         return _encoded(chosen, frame(ref, payload, Context(topic, place), in_header=False))
     except SerdeError as error:
-        raise refusal(WRONG_DATA, str(error)) from None
+        raise HttpError(400, f"Bad Request: {error}") from None
     except SchemaError as error:
         raise refusal(WRONG_SCHEMA, str(error)) from None
 

@@ -24,6 +24,7 @@ RESETS = ("earliest", "latest", "none")
 # librdkafka has another word for it.
 RESET_NAMES = {"none": "error"}
 BOOLEANS = ("true", "false")
+REFRESH = "topic.metadata.refresh.interval.ms"
 
 
 async def create(call: Call) -> dict[str, Any]:
@@ -40,6 +41,8 @@ async def create(call: Call) -> dict[str, Any]:
         if str(auto).lower() not in BOOLEANS:
             raise refusal(CONSUMER_CONSTRAINT, "auto.commit.enable is true or false.")
         options["enable.auto.commit"] = str(auto).lower()
+    if body.get(REFRESH) is not None:
+        options[REFRESH] = str(_number(body, REFRESH, 0, 10))
     timeout_ms = _number(body, "consumer.request.timeout.ms", settings["consumer.request.timeout.ms"], 1)
     min_bytes = _number(body, "fetch.min.bytes", settings["fetch.min.bytes"], -1)
     group, name = call["group"], body.get("name") or body.get("id")

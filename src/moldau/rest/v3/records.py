@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from moldau.http import HttpError
 from moldau.rest.endpoints import Answer, Call, Endpoint, checked, document
-from moldau.rest.errors import PARTITION_NOT_FOUND, TOO_MANY, WRONG_BATCH, WRONG_PAYLOAD, refusal
+from moldau.rest.errors import NO_DATA, PARTITION_NOT_FOUND, TOO_MANY, WRONG_BATCH, WRONG_PAYLOAD, refusal
 from moldau.rest.formats import Encoded
 from moldau.rest.json_stream import Broken, Splitter, TooLarge
 from moldau.rest.producing import Record, Written
@@ -200,8 +200,11 @@ def _told(broken: Broken) -> HttpError:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """A record of the stream, whose depth is known already."""
-    return checked("NewRecord", document(body, json.loads))
+    """A record of the stream, whose depth is known already; in a stream all that is wrong with its form is 400."""
+    try:
+        return checked("NewRecord", document(body, json.loads))
+    except HttpError as error:
+        raise HttpError(400, str(error)) from None
 
 
 async def produce(call: Call) -> Stream:
@@ -211,7 +214,7 @@ async def produce(call: Call) -> Stream:
         if first.strip():
             break
     if not first.strip():
-        raise refusal(WRONG_PAYLOAD, "there is nothing in the body.")
+        raise refusal(WRONG_PAYLOAD, NO_DATA)
     if call.proxy.streams >= call.proxy.settings["max.requests.in.flight"]:
         raise HttpError(TOO_MANY, "Too many streams are open; try again later.")
     call.proxy.streams += 1
@@ -223,11 +226,11 @@ async def produce_batch(call: Call) -> Answer:
     names = [entry["id"] for entry in entries]
     most = call.proxy.settings["api.v3.produce.batch.maximum.entries"]
     if not entries:
-        raise refusal(WRONG_BATCH, "The batch has no entries.")
+        raise refusal(WRONG_BATCH, "Empty batch.")
     if len(entries) > most:
-        raise refusal(WRONG_BATCH, f"Too many entries in batch: at most {most} are allowed.")
+        raise refusal(WRONG_BATCH, f"Too many entries in batch. At most {most} are allowed.")
     if len(set(names)) < len(names):
-        raise refusal(WRONG_BATCH, "Two entries of the batch have the same id.")
+        raise refusal(WRONG_BATCH, "Batch entry IDs are not distinct.")
     sent = [await _attempt(send(call.proxy, topic, entry)) for entry in entries]
     done = [one if isinstance(one, HttpError) else await _attempt(report(call.proxy, topic, one)) for one in sent]
     rows = list(zip(names, done, strict=True))
