@@ -136,6 +136,7 @@ ROWS = (
         before=World.tombstone,
     ),
     Row("DELETE", "/contexts/{context}", lambda world: None, before=World.tombstone),
+    Row("GET", "/master_available", lambda world: {"master_available": True}),
     Row("GET", "/v1/metadata/id", lambda world: {"scope": world.registry.get("/v1/metadata/id")["scope"]}),
     Row("GET", "/v1/metadata/version", lambda world: {"version": __version__}),
     Row("GET", "/v1/metadata/deployment", lambda world: {"attributes": []}),

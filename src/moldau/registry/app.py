@@ -25,7 +25,7 @@ from moldau.registry.commands import Change, Registry
 from moldau.registry.election import Election
 from moldau.registry.errors import refuse, unprocessable
 from moldau.registry.forwarding import FORWARDED, Forwarder
-from moldau.registry.media import V1, check_content_type, negotiated
+from moldau.registry.media import JSON, V1, check_content_type, negotiated
 from moldau.registry.rewriting import rewrite
 from moldau.registry.topic import Topic
 from moldau.settings import ServiceSettings
@@ -83,11 +83,13 @@ ENDPOINTS = (
     Endpoint("DELETE", "/mode/{subject}", changes.delete_mode, WRITE),
     Endpoint("GET", "/contexts", queries.list_contexts),
     Endpoint("DELETE", "/contexts/{context}", changes.delete_context, WRITE, 204),
+    Endpoint("GET", "/master_available", queries.show_leader),
     Endpoint("GET", "/v1/metadata/id", queries.show_cluster),
     Endpoint("GET", "/v1/metadata/version", queries.show_version_of_server),
     Endpoint("GET", "/v1/metadata/deployment", queries.show_deployment),
 )
 PLAIN = (queries.show_version_schema, queries.show_schema_text)  # the schema itself, not a text in JSON
+PROBES = (queries.show_leader,)  # answered whatever the client accepts
 ONCE = (changes.register,)  # a request that may turn out to change nothing, so that any registry can answer it
 
 
@@ -118,9 +120,17 @@ def application(parts: Parts) -> Service:
 
 
 async def answer(parts: Parts, row: Endpoint, request: Request) -> Response:
-    media_type = negotiated(request.headers.get("accept"))
+    media_type = JSON if row.handler in PROBES else negotiated(request.headers.get("accept"))
     body = await _body(request) if row.method in ("POST", "PUT") else None
-    call = Call(parts.registry, parts.settings, dict(request.path_params), request.query_params, body, parts.cluster_id)
+    call = Call(
+        parts.registry,
+        parts.settings,
+        dict(request.path_params),
+        request.query_params,
+        body,
+        parts.cluster_id,
+        parts.election.leads or parts.election.leader is not None,
+    )
     if row.kind == WRITE:
         return await _write(parts, row, request, call, media_type)
     parses = row.kind == WORK or (row.kind == FORMAT and not PARSED.isdisjoint(request.query_params))

@@ -29,6 +29,7 @@ class Call:
     query: QueryParams
     body: Any = None
     cluster_id: str = ""
+    is_led: bool = True
 
     @property
     def subject(self) -> str:

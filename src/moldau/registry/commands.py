@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from moldau.http import HttpError
 from moldau.registry import names
 from moldau.registry.compatibility import check, check_reserved
 from moldau.registry.errors import refuse
@@ -323,7 +324,7 @@ def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force
     if mode is not None and (mode := mode.upper()) not in MODES:
         raise refuse(42204)
     if mode == FORWARD and subject != names.GLOBAL:
-        raise refuse(42204)
+        raise HttpError(42204, "Forward mode only supported on global level")
     records: list[Record] = []
     if mode == IMPORT and registry.mode(subject) != IMPORT and not force:
         records = _emptied(registry, subject)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from moldau.http import HttpError
 
 V1 = "application/vnd.schemaregistry.v1+json"
-OURS = (V1, "application/vnd.schemaregistry+json", "application/json")
+JSON = "application/json"
+OURS = (V1, "application/vnd.schemaregistry+json", JSON)
 READ = (*OURS, "application/octet-stream")  # what a client sends that says nothing
 
 

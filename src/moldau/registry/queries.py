@@ -322,6 +322,11 @@ def list_contexts(call: Call) -> list[str]:
     return call.page([name for name in call.registry.store.contexts() if name.startswith(prefix)], "context")
 
 
+def show_leader(call: Call) -> Json:
+    """Whether writes have somebody to go to. It is Karapace's, whose tools wait for it."""
+    return {"master_available": call.is_led}
+
+
 def show_cluster(call: Call) -> Json:
     group = call.settings["schema.registry.group.id"]
     clusters = {"kafka-cluster": call.cluster_id, "schema-registry-cluster": group}
