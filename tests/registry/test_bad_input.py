@@ -9,7 +9,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.registry.running import Running, body, record
+from moldau.testing import Broker
+from tests.registry.running import Running, body, record, running, unique
 
 A = record("x:int")
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -167,9 +168,25 @@ def test_a_subject_may_have_any_name(registry: Running, name: str) -> None:
     assert registry.delete(f"{path}?permanent=true") == [1]
 
 
-@pytest.mark.parametrize("name", ["%00", "a%0Ab", "__GLOBAL", "__EMPTY", ":.c:", "*", ":.__GLOBAL:x"])
+@pytest.mark.parametrize("name", ["%00", "a%0Ab", "__GLOBAL", "__EMPTY", ":.__GLOBAL:x"])
 def test_a_name_that_cannot_be_is_42208(registry: Running, name: str) -> None:
     assert registry.post(f"/subjects/{name}/versions", body(A)) == (422, 42208)
+
+
+def test_settings_make_the_registry_stricter(registry_broker: Broker) -> None:
+    strict = ("schema.reject.empty.subject=true", "schema.providers.reference.versions.strict=true")
+    own = f"kafkastore.topic={unique()}", f"schema.registry.group.id={unique()}"
+    with running(registry_broker.bootstrap_servers, *strict, *own) as registry:
+        for name in (":.c:", ":.:", "*"):
+            assert registry.post(f"/subjects/{name}/versions", body(A)) == (422, 42208)
+        registry.register("inner", A)
+        registry.register("inner", record("x:int", "y:string", y=""))
+        inner = {"name": "Order", "subject": "inner"}
+        registry.register("middle", record("y:int", name="M"), references=[{**inner, "version": 2}])
+        both = [{**inner, "version": 1}, {"name": "M", "subject": "middle", "version": 1}]
+        given = body(record("z:int", name="R"), references=both)
+        assert registry.post("/subjects/outer/versions", given) == (422, 42201)
+        assert "Conflicting" in registry.http.post("/subjects/outer/versions", json=given).json()["message"]
 
 
 def test_half_a_request_harms_nobody(registry: Running) -> None:

@@ -83,7 +83,8 @@ class Model:
     def register(self, subject: str, content: tuple[int, tuple[str, int] | None]) -> tuple[int, int]:
         self.check_writable(subject)
         place = content[1]
-        if place is not None and not any((one.subject, one.version) == place for one in self.versions):
+        live = [(one.subject, one.version) for one in self.versions if not one.deleted]
+        if place is not None and place not in live:
             raise Refusal(42201)
         live, context = self.of(subject, deleted=False), names.context_of(subject)
         for one in reversed(live):

@@ -203,6 +203,18 @@ def test_a_schema_refers_to_others_and_they_cannot_be_deleted(registry: Running,
     assert registry.delete(f"/subjects/{inner}?permanent=true") == (422, 42206)
 
 
+def test_a_reference_means_a_version_that_is_there(registry: Running, subject: str) -> None:
+    outer, part = f"{subject}-outer", {"name": "Order", "subject": subject}
+    registry.register(subject, A)
+    registry.register(subject, B)
+    whole = record("p:Order", name="Outer")
+    registry.register(outer, whole, references=[{**part, "version": -1}])
+    assert registry.get(f"/subjects/{outer}/versions/1")["references"] == [{**part, "version": 2}]
+    assert registry.delete(f"/subjects/{subject}/versions/1") == 1
+    given = body({**whole, "doc": "new"}, references=[{**part, "version": 1}])
+    assert registry.post(f"/subjects/{outer}/versions", given) == (422, 42201)
+
+
 def test_subjects_are_listed_by_prefix_and_in_pages(registry: Running) -> None:
     prefix = unique("page")
     every = [f"{prefix}-{letter}" for letter in "abc"]

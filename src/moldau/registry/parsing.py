@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
-from moldau.registry import names
 from moldau.registry.errors import refuse
 from moldau.registry.records import Version
+from moldau.registry.references import Referenced
 from moldau.registry.store import Store
 from moldau.serdes.schemas import (
     TYPES,
@@ -26,26 +26,26 @@ from moldau.serdes.schemas import (
 )
 
 RESERVED = "confluent:reserved"
-MOST_REFERENCES = 1_000
 Key = tuple[object, ...]
 
 
 class Schemas:
     """Parses what a request brings and what the store has; SchemaError becomes the error 42201."""
 
-    def __init__(self, store: Store, size: int) -> None:
-        self._store, self._size = store, size
+    def __init__(self, store: Store, size: int, *, strict: bool = False) -> None:
+        self._store, self._size, self._strict = store, size, strict
         self._lock = threading.Lock()
         self._kept: OrderedDict[Key, Parsed] = OrderedDict()
 
     def read(self, version: Version, *, new: bool = False, normalized: bool = False) -> Parsed:
         """A version of a subject, whether the store has it yet or not."""
         if version.type not in TYPES:
-            raise refuse(42201, f"Invalid schema type {version.type}: use one of {', '.join(TYPES)}.")
+            raise refuse(42201, f"Invalid schema type {version.type}")
         try:
-            resolved = self._resolve(version.subject, version.references)
-            key = (version.type, version.schema, version.references, tuple(resolved.items()), new, normalized)
-            parsed = self._remembered(key, lambda: _parsed(version, resolved, new, normalized))
+            found = Referenced(self._store, new, self._strict)
+            references = tuple(found.add(version.subject, reference) for reference in version.references)
+            key = (version.type, version.schema, references, tuple(found.texts.items()), new, normalized)
+            parsed = self._remembered(key, lambda: _parsed(version, references, found.texts, new, normalized))
         except SchemaError as error:
             raise refuse(42201, f"Invalid schema of type {version.type}, details: {error}") from None
         return replace(parsed, version=version.version or None, reserved=_reserved(version))
@@ -86,36 +86,11 @@ class Schemas:
                 self._kept.popitem(last=False)
         return made
 
-    def _resolve(self, subject: str, references: tuple[Reference, ...]) -> dict[str, str]:
-        """The texts of all references, by name; what others need comes first. References cannot form a circle in the
-        store, because each must be there before it is referred to; the bound is for a topic that another wrote."""
-        resolved: dict[str, str] = {}
-        path: list[tuple[str, int]] = []
 
-        def visit(parent: str, reference: Reference) -> None:
-            place = (names.within(parent, reference.subject), reference.version)
-            target = self._store.version(*place)
-            if target is None:
-                raise SchemaError(f'no schema reference found for subject "{place[0]}" and version {place[1]}')
-            if place in path or len(path) > MOST_REFERENCES:
-                raise SchemaError(f'the references of subject "{place[0]}" lead back to it')
-            if reference.name in resolved:
-                return
-            path.append(place)
-            for deeper in target.references:
-                visit(target.subject, deeper)
-            path.pop()
-            resolved.setdefault(reference.name, target.schema)
-            if len(resolved) > MOST_REFERENCES:
-                raise SchemaError(f"more than {MOST_REFERENCES} schemas are referenced")
-
-        for reference in references:
-            visit(subject, reference)
-        return resolved
-
-
-def _parsed(version: Version, resolved: dict[str, str], new: bool, normalized: bool) -> Parsed:
-    parsed = parse(version.type, version.schema, version.references, resolved, new=new)
+def _parsed(
+    version: Version, references: tuple[Reference, ...], resolved: dict[str, str], new: bool, normalized: bool
+) -> Parsed:
+    parsed = parse(version.type, version.schema, references, resolved, new=new)
     return normalize(parsed) if normalized else parsed
 
 

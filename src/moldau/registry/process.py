@@ -93,7 +93,7 @@ def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) 
 def _registry(settings: ServiceSettings, store: Store) -> Registry:
     return Registry(
         store,
-        Schemas(store, settings["schema.cache.size"]),
+        Schemas(store, settings["schema.cache.size"], strict=settings["schema.providers.reference.versions.strict"]),
         level=settings["schema.compatibility.level"].upper(),
         validate_new=settings["schema.validate.new.schemas"],
         validate_fields=settings["schema.validate.fields"],

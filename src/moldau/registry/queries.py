@@ -176,12 +176,11 @@ def latest_with_metadata(call: Call) -> Json:
 
 
 def list_schemas(call: Call) -> list[Json]:
-    """All versions by prefix of their subjects."""
+    """All versions by prefix of their subjects; without one, those of the default context."""
     aliases = _aliases(call.registry) if call.flag("aliases") else {}
     prefix = call.text("subjectPrefix")
-    subjects = _by_prefix(call, prefix, deleted=True) if prefix else call.registry.store.subjects(deleted=True)
     found: list[Json] = []
-    for subject in sorted({*subjects, *_aliased(aliases, subjects, prefix)}):
+    for subject in sorted({*_by_prefix(call, prefix, deleted=True), *_aliased(aliases, prefix)}):
         versions = call.registry.store.versions(subject, deleted=call.flag("deleted"))
         for version in versions[-1:] if call.flag("latestOnly") else versions:
             if _has_rule(version, call.text("ruleType")):
@@ -197,7 +196,7 @@ def _aliases(registry: Registry) -> dict[str, list[str]]:
     return found
 
 
-def _aliased(aliases: dict[str, list[str]], subjects: list[str], prefix: str) -> list[str]:
+def _aliased(aliases: dict[str, list[str]], prefix: str) -> list[str]:
     """Subjects that are shown because another name for them has the prefix."""
     return [target for target, others in aliases.items() if any(name.startswith(prefix) for name in others)]
 
