@@ -81,15 +81,16 @@ class Model:
         return next(one.content[0] for one in self.versions if (one.subject, one.version) == place)
 
     def register(self, subject: str, content: tuple[int, tuple[str, int] | None]) -> tuple[int, int]:
-        self.check_writable(subject)
-        place = content[1]
-        live = [(one.subject, one.version) for one in self.versions if not one.deleted]
-        if place is not None and place not in live:
+        places = {(one.subject, one.version): one.deleted for one in self.versions}
+        if content[1] is not None and content[1] not in places:
             raise Refusal(42201)
         live, context = self.of(subject, deleted=False), names.context_of(subject)
         for one in reversed(live):
             if one.content == content:
                 return one.version, one.id
+        self.check_writable(subject)
+        if content[1] is not None and places[content[1]]:
+            raise Refusal(42201)
         if not self.is_compatible(subject, content, live):
             raise Refusal(40901)
         same = [one.id for one in self.versions if names.context_of(one.subject) == context and one.content == content]

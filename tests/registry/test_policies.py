@@ -87,6 +87,7 @@ def test_the_mode_says_what_may_be_done(registry: Running, subject: str) -> None
     assert registry.put(path, {"mode": "READONLY"}) == {"mode": "READONLY"}
     assert registry.get(path) == {"mode": "READONLY"}
     assert registry.post(f"/subjects/{subject}/versions", body(B)) == (422, 42205)
+    registry.register(subject, A)  # it changes nothing
     assert registry.delete(f"/subjects/{subject}") == (422, 42205)
     assert registry.delete(f"/subjects/{subject}/versions/1") == (422, 42205)
     assert registry.put(f"/config/{subject}", {"compatibility": "NONE"}) == (422, 42205)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -251,6 +252,24 @@ def test_a_schema_may_name_the_version_that_it_is_to_be(registry: Running, subje
     assert registry.post(f"/subjects/{subject}/versions", body(B, version=3)) == (422, 42201)
     assert registry.post(f"/subjects/{subject}/versions", body(B, version=2))["version"] == 2
     assert registry.post(f"/subjects/{subject}/versions", body(B, id=5)) == (422, 42205)
+
+
+def test_metadata_may_say_which_version_they_belong_to(registry: Running, subject: str) -> None:
+    def registered(**more: Any) -> int:
+        return registry.post(f"/subjects/{subject}/versions", body(A, **more))["version"]
+
+    def says(number: int) -> dict[str, Any]:
+        return {"metadata": {"properties": {"confluent:version": str(number)}}}
+
+    assert registered() == registered(version=-1) == 1  # the latest is this
+    assert registered(version=2) == registered(version=-1) == 2
+    found = [registry.post(f"/subjects/{subject}", body(A, **more)) for more in ({}, says(1), says(2))]
+    assert [one["version"] for one in found] == [1, 1, 2]
+    assert registry.delete(f"/subjects/{subject}/versions/1") == 1
+    assert registered() == 2 and registered(version=3) == 3
+    assert registry.post(f"/subjects/{subject}/versions", body(A, version=3)) == (422, 42201)
+    assert (registered(**says(0)), registered(**says(2)), registered(metadata={"properties": {}})) == (4, 2, 4)
+    assert registered(metadata={"properties": {"owner": "anna"}}) == 5
 
 
 def test_metadata_and_rules_are_kept_and_found(registry: Running, subject: str) -> None:

@@ -35,6 +35,7 @@ def register(call: Call) -> Change:
         normalize=call.registry.normalizes(call.subject, call.flag("normalize")),
         force=call.flag("force"),
         keeps_tags=call.object().get("propagateSchemaTags") is True,
+        looks_first=not call.object().get("schemaTagsToAdd") and not call.object().get("schemaTagsToRemove"),
     )
     # confluent-kafka keeps the answer's text for its deserializer, which wants Protobuf serialized, as it was sent.
     return _registered(call, change, given.schema if given.type == PROTOBUF and given.schema else None)
@@ -80,7 +81,8 @@ def tag(call: Call) -> Change:
         _rules(call, request, version),
         max(number, 0),
     )
-    return _registered(call, commands.register(call.registry, version.subject, given, normalize=False))
+    change = commands.register(call.registry, version.subject, given, normalize=False, looks_first=False)
+    return _registered(call, change)
 
 
 def _rules(call: Call, request: Json, version: Version) -> Json | None:

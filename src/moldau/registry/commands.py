@@ -29,8 +29,8 @@ from moldau.registry.policies import (
     merged_rules,
     mode_in_scope,
     own_config,
+    same_but_version,
     with_version,
-    without_version,
 )
 from moldau.registry.records import (
     AVRO,
@@ -49,6 +49,7 @@ from moldau.registry.store import Store
 from moldau.serdes.schemas import Reference, formatted
 
 LATEST = -1
+ADDED = {"defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"}  # settings that add to a schema
 
 
 class Change(NamedTuple):
@@ -110,10 +111,16 @@ def register(
     normalize: bool,
     force: bool = False,
     keeps_tags: bool = False,
+    looks_first: bool = True,
 ) -> Change:
-    """A new version of a subject, or the one that has this schema already."""
-    _check_mode(registry, subject, given.id)
+    """A new version of a subject, or the one that has this schema already: that one whatever the mode is, if the
+    request and the settings add nothing to it."""
     store, config, mode = registry.store, registry.config(subject), registry.mode(subject)
+    normalize = normalize and mode not in IMPORTING
+    looks = looks_first and not keeps_tags and ADDED.isdisjoint(config)
+    if looks and (known := _known(registry, subject, given, normalize)):
+        return Change((), known)
+    _check_mode(registry, subject, given.id)
     every = store.versions(subject)
     live = [version for version in every if not version.deleted]
     number = every[-1].version + 1 if every else 1
@@ -124,7 +131,7 @@ def register(
     elif not wanted.schema.strip():
         raise refuse(42201, "Empty schema")
     strict = given.id < 0 and (config.get("validateNewSchemas") is not False) and registry.validate_new
-    wanted = registry.canonical(wanted, new=strict, normalized=normalize and mode not in IMPORTING)
+    wanted = registry.canonical(wanted, new=strict, normalized=normalize)
     if given.version == LATEST:
         wanted = wanted.but(version=0)
     found, wanted = _registered(registry, wanted, live)
@@ -135,6 +142,29 @@ def register(
         if messages:
             raise refuse(40901, subject, f"[{', '.join(messages)}]")
     return _added(registry, wanted, every, number, mode)
+
+
+def _known(registry: Registry, subject: str, given: Candidate, normalize: bool) -> Version | None:
+    """The live version that a request brings again. Version -1 means the latest alone; a version or an id that the
+    request names must be its own."""
+    if not (given.schema or "").strip():
+        return None
+    live = registry.store.versions(subject, deleted=False)
+    wanted = registry.canonical(given.under(subject), normalized=normalize)
+    found = same_version(registry, wanted, live[-1:] if given.version == LATEST else live)
+    if found is None or given.id not in (LATEST, found.id):
+        return None
+    if given.version in (0, LATEST, found.version):
+        return found if given.version <= 0 or given.id == found.id else None
+    other = registry.store.version(subject, given.version, deleted=False)
+    return other if other and (other.id, other.md5) == (given.id, found.md5) else None
+
+
+def same_version(registry: Registry, wanted: Version, versions: list[Version]) -> Version | None:
+    """Among versions that come oldest first: one of just this content, or else the newest that it stands for."""
+    newest_first = versions[::-1]
+    exact = next((one for one in newest_first if (one.md5, one.type) == (wanted.md5, wanted.type)), None)
+    return exact or next((one for one in newest_first if is_same(registry, wanted, one)), None)
 
 
 def _check_mode(registry: Registry, subject: str, id: int) -> None:
@@ -186,10 +216,10 @@ def _registered(registry: Registry, wanted: Version, live: list[Version]) -> tup
 
 
 def is_same(registry: Registry, wanted: Version, version: Version) -> bool:
-    """Whether a schema finds a version: equal, or without the version in its metadata, or with references resolved."""
+    """Whether a schema finds a version: equal but for the version in its metadata, or with references resolved."""
     if wanted.type != version.type or wanted.rules != version.rules:
         return False
-    if wanted.metadata not in (version.metadata, without_version(version.metadata)):
+    if not same_but_version(wanted.metadata, version.metadata, version.version):
         return False
     if (wanted.schema, wanted.references) == (version.schema, version.references):
         return True

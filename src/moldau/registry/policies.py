@@ -181,11 +181,21 @@ def with_version(metadata: Json | None, version: int) -> Json:
     return {**(metadata or {}), "properties": properties}
 
 
-def without_version(metadata: Json | None) -> Json | None:
-    properties = (metadata or {}).get("properties") or {}
-    if metadata is None or VERSION not in properties:
-        return metadata
-    rest = {name: value for name, value in properties.items() if name != VERSION}
-    return (
-        {**metadata, "properties": rest} if rest else {k: v for k, v in metadata.items() if k != "properties"} or None
-    )
+def same_but_version(wanted: Json | None, known: Json | None, number: int) -> bool:
+    """Whether metadata are the same, where one of them need not say its version: that of the known is `number`."""
+    own, other = _version(wanted), _version(known)
+    if (own is None) == (other is None):
+        return wanted == known
+    return own in (None, number) and _bare(wanted) == _bare(known)
+
+
+def _version(metadata: Json | None) -> int | None:
+    text = ((metadata or {}).get("properties") or {}).get(VERSION, "")
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) < 12 else None
+
+
+def _bare(metadata: Json | None) -> Json:
+    """Without the version, and without what is empty."""
+    found = metadata or {}
+    properties = {name: value for name, value in (found.get("properties") or {}).items() if name != VERSION}
+    return {name: value for name, value in {**found, "properties": properties}.items() if value}

@@ -9,7 +9,7 @@ from moldau import __version__
 from moldau.http import HttpError
 from moldau.registry import names, tags
 from moldau.registry.calls import Call
-from moldau.registry.commands import LATEST, Registry, incompatibilities, is_same, referrers, with_defaults
+from moldau.registry.commands import LATEST, Registry, incompatibilities, referrers, same_version, with_defaults
 from moldau.registry.errors import refuse, unknown_schema
 from moldau.registry.policies import own_config
 from moldau.registry.records import Json, Version, reference_json
@@ -155,14 +155,13 @@ def look_up(call: Call) -> Json:
 
 def _look_up(registry: Registry, wanted: Version, *, deleted: bool) -> Version | None:
     """By content; else with the metadata and rules that a registration would have added."""
-    every = list(reversed(registry.store.versions(wanted.subject, deleted=deleted)))
+    every = registry.store.versions(wanted.subject, deleted=deleted)
     latest = registry.store.version(wanted.subject, LATEST, deleted=False)
+    found = same_version(registry, wanted, every)
+    if found is not None or latest is None:
+        return found
     filled = with_defaults(wanted, registry.config(wanted.subject), latest, None)
-    for sought in (wanted, filled) if filled != wanted else (wanted,):
-        for version in every:
-            if (version.md5 == sought.md5 and version.type == sought.type) or is_same(registry, sought, version):
-                return version
-    return None
+    return same_version(registry, filled, every) if filled != wanted else None
 
 
 def latest_with_metadata(call: Call) -> Json:
