@@ -12,6 +12,7 @@ from tests.registry.running import Running, body, record, running, unique
 A = record("x:int")
 B = record("x:int", "y:string", y="")
 WRONG = record("x:string")
+RULE = {"kind": "TRANSFORM", "type": "CEL", "mode": "READ", "disabled": False}
 
 
 def test_a_level_is_set_for_a_subject_and_taken_away(registry: Running, subject: str) -> None:
@@ -37,8 +38,8 @@ def test_what_a_config_does_not_name_stays_and_null_takes_it_away(registry: Runn
         "compatibilityPolicy": "LENIENT",
         "defaultMetadata": {"properties": {"a": "1"}},
         "overrideMetadata": {"properties": {"b": "2"}},
-        "defaultRuleSet": {"domainRules": [{"name": "d", "type": "CEL", "mode": "READ"}]},
-        "overrideRuleSet": {"domainRules": [{"name": "o", "type": "CEL", "mode": "READ"}]},
+        "defaultRuleSet": {"domainRules": [{"name": "d", **RULE}]},
+        "overrideRuleSet": {"domainRules": [{"name": "o", **RULE}]},
     }
     registry.put(path, whole)
     assert registry.put(path, {"compatibility": "FULL"}) == {**whole, "compatibility": "FULL"}

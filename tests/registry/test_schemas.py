@@ -273,7 +273,8 @@ def test_metadata_may_say_which_version_they_belong_to(registry: Running, subjec
 
 
 def test_metadata_and_rules_are_kept_and_found(registry: Running, subject: str) -> None:
-    rules = {"domainRules": [{"name": "check", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true"}]}
+    rule = {"name": "check", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true", "disabled": False}
+    rules = {"domainRules": [rule]}
     metadata = {"properties": {"owner": "anna"}, "tags": {"**.x": ["PII"]}}
     id = registry.register(subject, A, metadata=metadata, ruleSet=rules)
     shown = registry.get(f"/subjects/{subject}/versions/1")
@@ -289,10 +290,27 @@ def test_metadata_and_rules_are_kept_and_found(registry: Running, subject: str) 
     assert registry.get(f"/schemas?subjectPrefix={subject}&ruleType=JSONATA") == []
 
 
+def test_metadata_and_rules_have_one_form(registry: Running, subject: str) -> None:
+    sent = {
+        "metadata": {"tags": {"b": ["Y", "X", "X"], "a": ["Z"]}, "properties": {"q": "1", "p": "2"}, "sensitive": []},
+        "ruleSet": {"domainRules": [{"name": "r", "type": "CEL", "tags": ["B", "A"], "doc": None, "own": 1}]},
+    }
+    registry.register(subject, A, **sent)
+    shown = registry.get(f"/subjects/{subject}/versions/1")
+    assert (
+        json.dumps(shown["metadata"]) == '{"tags": {"a": ["Z"], "b": ["X", "Y"]}, "properties": {"p": "2", "q": "1"}}'
+    )
+    rule = {"name": "r", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "CEL", "tags": ["A", "B"], "disabled": False}
+    assert shown["ruleSet"] == {"domainRules": [rule]}
+
+
 @pytest.mark.parametrize(
     "rule",
     [
         {"type": "CEL", "mode": "WRITE"},
+        {"name": "a", "type": "CEL", "kind": "WISH"},
+        {"name": "a", "type": "CEL", "tags": "PII"},
+        {"name": "a", "type": 1},
         {"name": "9", "type": "CEL", "mode": "WRITE"},
         {"name": "a b", "type": "CEL", "mode": "WRITE"},
         {"name": "a", "mode": "WRITE"},
@@ -320,7 +338,9 @@ def test_tags_are_set_and_found(registry: Running, subject: str) -> None:
     remove = [{"schemaEntity": field, "tags": ["PII"]}, {"schemaEntity": whole, "tags": ["PUBLIC"]}]
     rule = {"name": "r", "type": "CEL", "mode": "READ"}
     change = {"tagsToRemove": remove, "newVersion": 3, "rulesToMerge": {"domainRules": [rule]}}
-    assert registry.post(f"{path}/2/tags", change)["ruleSet"] == {"domainRules": [rule]}
+    found = registry.post(f"{path}/2/tags", change)["ruleSet"]["domainRules"]
+    assert found == [{**rule, "kind": "TRANSFORM", "disabled": False}]
+    assert registry.post(f"{path}/3/tags", {**change, "ruleSet": {}}) == (422, 42210)
     assert registry.get(f"{path}/3?findTags=*")["schemaTags"] == [{"schemaEntity": field, "tags": ["KEY"]}]
     nowhere = [{"schemaEntity": {**field, "entityPath": "shop.Order.q"}, "tags": ["PII"]}]
     assert registry.post(f"{path}/3/tags", {"tagsToAdd": nowhere}) == (422, 42201)

@@ -11,7 +11,7 @@ from moldau.http import HttpError
 from moldau.registry import names
 from moldau.registry.commands import LATEST, Candidate, Registry
 from moldau.registry.errors import refuse, unprocessable
-from moldau.registry.policies import check_metadata, check_rules
+from moldau.registry.metadata import checked_metadata, checked_rules
 from moldau.registry.records import AVRO, Json
 from moldau.serdes.schemas import Reference
 from moldau.settings import ServiceSettings
@@ -91,14 +91,12 @@ class Call:
     def candidate(self) -> Candidate:
         """The schema in the body."""
         body = self.object()
-        check_rules(body.get("ruleSet"))
-        check_metadata(body.get("metadata"))
         return Candidate(
             schema=_field(body, "schema", str),
             type=_field(body, "schemaType", str) or AVRO,
             references=tuple(map(_reference, _field(body, "references", list) or ())),
-            metadata=body.get("metadata"),
-            rules=body.get("ruleSet"),
+            metadata=checked_metadata(body.get("metadata")),
+            rules=checked_rules(body.get("ruleSet")),
             version=_field(body, "version", int) or 0,
             id=LATEST if _field(body, "id", int) is None else body["id"],
         )

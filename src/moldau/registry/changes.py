@@ -9,17 +9,10 @@ from moldau.registry import commands, names, tags
 from moldau.registry.calls import Call
 from moldau.registry.commands import Change
 from moldau.registry.errors import refuse, unprocessable
-from moldau.registry.policies import (
-    KINDS,
-    LEVEL,
-    check_metadata,
-    check_rules,
-    config_change,
-    merged_rules,
-    with_version,
-)
+from moldau.registry.metadata import KINDS, checked_metadata, checked_rules, merged_rules, with_version
+from moldau.registry.policies import LEVEL, config_change
 from moldau.registry.queries import found_version, shown
-from moldau.registry.records import Json, Version
+from moldau.registry.records import Json
 
 PROTOBUF = "PROTOBUF"
 
@@ -66,9 +59,6 @@ def tag(call: Call) -> Change:
     if not names.is_valid(call.path["subject"]):
         raise refuse(42208, call.path["subject"])
     version = found_version(call, deleted=False)
-    for rules in (request.get("ruleSet"), request.get("rulesToMerge")):
-        check_rules(rules)
-    check_metadata(request.get("metadata"))
     number = request.get("newVersion") or 0
     if not isinstance(number, int):
         raise unprocessable(f"newVersion cannot be {number!r}.")
@@ -77,23 +67,26 @@ def tag(call: Call) -> Change:
         call.registry.schemas.tagged(version, add, remove).schema if add or remove else version.schema,
         version.type,
         version.references,
-        with_version(request.get("metadata") or version.metadata, number),
-        _rules(call, request, version),
+        with_version(checked_metadata(request.get("metadata")) or version.metadata, number),
+        _rules(call, request, version.subject, number - 1 if number else commands.LATEST),
         max(number, 0),
     )
     change = commands.register(call.registry, version.subject, given, normalize=False, looks_first=False)
     return _registered(call, change)
 
 
-def _rules(call: Call, request: Json, version: Version) -> Json | None:
-    """The rules that are given; or the newest version's with some merged in and some taken away by name."""
-    merge, remove = request.get("rulesToMerge"), request.get("rulesToRemove") or []
+def _rules(call: Call, request: Json, subject: str, before: int) -> Json | None:
+    """The rules that are given; or those of the version before, with some merged in and some taken away by name."""
+    given, merge = checked_rules(request.get("ruleSet")), checked_rules(request.get("rulesToMerge"))
+    remove = request.get("rulesToRemove") or []
     if merge is None and not remove:
-        return request.get("ruleSet")
-    latest = call.registry.store.version(version.subject, commands.LATEST, deleted=False) or version
-    merged = merged_rules(latest.rules, merge) or {}
+        return given
+    if given is not None:
+        raise refuse(42210, "ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
+    older = call.registry.store.version(subject, before, deleted=False)
+    merged = merged_rules(older.rules if older else None, merge) or {}
     return {
-        kind: [rule for rule in rules if rule.get("name") not in remove] if kind in KINDS else rules
+        kind: [rule for rule in rules if rule["name"] not in remove] if kind in KINDS else rules
         for kind, rules in merged.items()
     }
 

@@ -13,24 +13,22 @@ from moldau.http import HttpError
 from moldau.registry import names
 from moldau.registry.compatibility import check, check_reserved
 from moldau.registry.errors import refuse
+from moldau.registry.metadata import VERSION, merged_metadata, merged_rules, same_but_version, with_version
 from moldau.registry.parsing import Schemas
 from moldau.registry.policies import (
     FORWARD,
     IMPORT,
     IMPORTING,
     LEVEL,
+    METADATA,
     MODES,
     READ_ONLY,
     READWRITE,
-    VERSION,
+    RULES,
     config_in_scope,
     merged_config,
-    merged_metadata,
-    merged_rules,
     mode_in_scope,
     own_config,
-    same_but_version,
-    with_version,
 )
 from moldau.registry.records import (
     AVRO,
@@ -49,7 +47,7 @@ from moldau.registry.store import Store
 from moldau.serdes.schemas import Reference, formatted
 
 LATEST = -1
-ADDED = {"defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"}  # settings that add to a schema
+ADDED = {*METADATA, *RULES}
 
 
 class Change(NamedTuple):
