@@ -297,9 +297,8 @@ def test_metadata_and_rules_have_one_form(registry: Running, subject: str) -> No
     }
     registry.register(subject, A, **sent)
     shown = registry.get(f"/subjects/{subject}/versions/1")
-    assert (
-        json.dumps(shown["metadata"]) == '{"tags": {"a": ["Z"], "b": ["X", "Y"]}, "properties": {"p": "2", "q": "1"}}'
-    )
+    kept = '{"tags": {"a": ["Z"], "b": ["X", "Y"]}, "properties": {"p": "2", "q": "1"}}'
+    assert json.dumps(shown["metadata"]) == kept
     rule = {"name": "r", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "CEL", "tags": ["A", "B"], "disabled": False}
     assert shown["ruleSet"] == {"domainRules": [rule]}
 
@@ -376,5 +375,7 @@ def test_a_schema_is_registered_with_tags_beside_it(registry: Running, subject: 
 def test_schemas_of_every_type_have_tags(registry: Running, subject: str, type: str, text: str, entity: str) -> None:
     registry.register(subject, text, schemaType=type)
     row = {"schemaEntity": {"entityPath": entity, "entityType": "sr_field"}, "tags": ["PII"]}
-    registry.post(f"/subjects/{subject}/versions/1/tags", {"tagsToAdd": [row]})
-    assert registry.get(f"/subjects/{subject}/versions/2?findTags=PII")["schemaTags"] == [row]
+    again = {"schemaEntity": {"entityPath": f".{entity}", "entityType": "sr_field"}, "tags": ["KEY"]}
+    registry.post(f"/subjects/{subject}/versions/1/tags", {"tagsToAdd": [row, again]})
+    found = registry.get(f"/subjects/{subject}/versions/2?findTags=PII")["schemaTags"]
+    assert found == [{**row, "tags": ["PII", "KEY"]}]

@@ -12,12 +12,16 @@ EVERY = "*"
 
 
 def read(given: Any) -> Tags:
-    """The rows of a request."""
+    """The rows of a request. A path may begin with a dot; many rows may be about one entity."""
+    found: dict[Entity, list[str]] = {}
     try:
-        rows = [(row["schemaEntity"], [*row["tags"]]) for row in given or ()]
-        return {Entity(entity["entityPath"], entity["entityType"]): tags for entity, tags in rows}
-    except (TypeError, KeyError):
+        for row in given or ():
+            place = row["schemaEntity"]
+            entity = Entity(place["entityPath"].removeprefix("."), place["entityType"])
+            found.setdefault(entity, []).extend(row["tags"])
+    except (TypeError, KeyError, AttributeError):
         raise unprocessable("Tags have a schemaEntity (entityPath, entityType) and tags.") from None
+    return found
 
 
 def found(parsed: Parsed, wanted: list[str]) -> list[Json]:
