@@ -108,6 +108,8 @@ def test_bodies_of_these_kinds_are_read(registry: Running, subject: str, kind: s
         ("application/vnd.schemaregistry+json, application/json; q=0.5", "application/vnd.schemaregistry+json"),
         ("text/html, application/json;q=0.1", "application/json"),
         ("application/*", V1),
+        ("*", V1),
+        ("*/html", V1),
     ],
 )
 def test_an_answer_is_of_the_kind_that_is_wanted(registry: Running, accept: str, kind: str) -> None:

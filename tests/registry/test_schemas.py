@@ -41,6 +41,7 @@ def test_the_same_schema_has_the_same_id_in_all_subjects(registry: Running) -> N
     assert registry.register(second, schema) == id
     assert registry.register(second, {**schema, "fields": []}) != id
     assert registry.get(f"/schemas/ids/{id}/subjects") == sorted([first, second])
+    assert registry.get(f"/schemas/ids/{id}?includeSubjects=true")["subjects"] == sorted([first, second])
     rows = [{"subject": name, "version": 1} for name in sorted([first, second])]
     assert registry.get(f"/schemas/ids/{id}/versions") == rows
     assert registry.get(f"/schemas/ids/{id}/versions?limit=1&offset=1") == rows[1:]
@@ -98,8 +99,10 @@ def test_messages_are_those_that_programs_look_for(registry: Running, subject: s
 
 def test_a_schema_that_is_not_there_is_not_looked_up(registry: Running, subject: str) -> None:
     assert registry.post(f"/subjects/{subject}", body(A)) == (404, 40401)
+    assert registry.post(f"/subjects/{subject}", {}) == (404, 40401)
     registry.register(subject, A)
     assert registry.post(f"/subjects/{subject}", body(WRONG)) == (404, 40403)
+    assert registry.post(f"/subjects/{subject}", {}) == (404, 40403)
     assert registry.post(f"/subjects/{subject}", body("{")) == (422, 42201)
     assert registry.get(f"/subjects/{subject}/versions/2") == (404, 40402)
     assert registry.get(f"/subjects/{subject}/metadata?key=a&value=b") == (404, 40403)

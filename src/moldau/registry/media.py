@@ -22,7 +22,7 @@ def negotiated(accept: str | None) -> str:
     for part in (accept or "*/*").lower().split(","):
         kind, *params = (piece.strip() for piece in part.split(";"))
         quality = _quality(params)
-        found = next((ours for ours in OURS if kind in (ours, "application/*", "*/*")), None)
+        found = next((ours for ours in OURS if kind in (ours, "application/*", "*") or kind.startswith("*/")), None)
         if found and quality > best:
             best, chosen = quality, found
     if chosen is None:

@@ -137,7 +137,7 @@ def look_up(call: Call) -> Json:
     """The version of a subject that has a schema."""
     registry, given = call.registry, call.candidate()
     normalized = registry.normalizes(call.subject, call.flag("normalize"))
-    for subject in _candidates(registry, call.subject):
+    for subject in _candidates(registry, call.subject) if (given.schema or "").strip() else ():
         try:
             wanted = registry.canonical(given.under(subject), normalized=normalized)
         except HttpError:
@@ -219,11 +219,14 @@ def _with_id(call: Call) -> list[Version]:
 
 
 def show_schema(call: Call) -> Json:
-    version = _with_id(call)[0]
+    versions = _with_id(call)
+    version = versions[0]
     answer = _qualified(call, version, _tagged(call, version, shown(version, _text(call, version))))
     answer.pop("id")
     if not call.text("subject"):
         del answer["subject"], answer["version"]
+    if call.flag("includeSubjects"):  # as Karapace has it
+        answer["subjects"] = sorted({one.subject for one in versions if not one.deleted})
     if call.flag("fetchMaxId"):
         answer["maxId"] = call.registry.store.highest_id(names.context_of(version.subject))
     return answer

@@ -31,7 +31,7 @@ class Types(NamedTuple):
         wanted = sorted(_ranges(header), key=lambda range: -range[1])
         for name, weight in wanted:
             if weight > 0:
-                if name in ("*/*", "application/*") or name in self.general:
+                if name in ("*", "application/*") or name.startswith("*/") or name in self.general:
                     return self.names[0]
                 if name in self.names:
                     return name
