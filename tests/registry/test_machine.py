@@ -82,14 +82,14 @@ class Model:
 
     def register(self, subject: str, content: tuple[int, tuple[str, int] | None]) -> tuple[int, int]:
         places = {(one.subject, one.version): one.deleted for one in self.versions}
-        if content[1] is not None and content[1] not in places:
-            raise Refusal(42201)
         live, context = self.of(subject, deleted=False), names.context_of(subject)
+        if live and content[1] is not None and content[1] not in places:
+            raise Refusal(42201)
         for one in reversed(live):
             if one.content == content:
                 return one.version, one.id
         self.check_writable(subject)
-        if content[1] is not None and places[content[1]]:
+        if content[1] is not None and places.get(content[1], True):
             raise Refusal(42201)
         if not self.is_compatible(subject, content, live):
             raise Refusal(40901)

@@ -145,9 +145,9 @@ def register(
 def _known(registry: Registry, subject: str, given: Candidate, normalize: bool) -> Version | None:
     """The live version that a request brings again. Version -1 means the latest alone; a version or an id that the
     request names must be its own."""
-    if not (given.schema or "").strip():
-        return None
     live = registry.store.versions(subject, deleted=False)
+    if not live or not (given.schema or "").strip():
+        return None
     wanted = registry.canonical(given.under(subject), normalized=normalize)
     found = same_version(registry, wanted, live[-1:] if given.version == LATEST else live)
     if found is None or given.id not in (LATEST, found.id):
