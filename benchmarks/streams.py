@@ -37,6 +37,7 @@ from moldau.views.offsets import committed, ends_of
 
 PAGE = PROJECT / "docs" / "benchmarks-streams.md"
 HOME = PROJECT / ".cache" / "quix"
+REMARKS = PROJECT / "benchmarks" / "streams-remarks.md"
 KEPT = PROJECT / ".cache" / "bench" / "streams.json"
 JAVA = PROJECT / "benchmarks" / "java"
 QUIX = "quixstreams>=3.20"
@@ -357,14 +358,13 @@ One machine: the broker (Moldau's, {partitions} partitions a topic) and one cont
 exactly once (`exactly_once_v2`), on Spark `local[2]`. A contender starts on topics that are full; the rate is that of
 the second half of the records, by what its group has committed: the first half is its warm-up. Word count: {words}
 words a line of {keys:,} different ones, and the figure is words. Windowed count: one-minute windows with a minute of
-grace.
-Joins: a table of {keys:,} rows. *cache*: 10 MB, the default of Kafka Streams; *every change*: no cache. Latency is from
-sending a record to reading what came of it, one record at a time, through one keyed level. A view is asked from the
-process that holds it. `python -m benchmarks.streams` makes this page.
+grace. Joins: a table of {keys:,} rows. *cache*: 10 MB, the default of Kafka Streams; *every change*: no cache. Latency
+is from sending a record to reading what came of it, one record at a time, through one keyed level. A view is asked from
+the process that holds it. `python -m benchmarks.streams` makes this page.
 """
 
 
-def page(kept: Kept, note: str) -> str:
+def page(kept: Kept) -> str:
     titles = [one.title for one in CONTENDERS]
     cores = f"{os.cpu_count()} cores, {field_of('/proc/cpuinfo', 'model name')}, Python {platform.python_version()}."
     lines = ["# Benchmarks: streams", "", cores, ""]
@@ -373,7 +373,7 @@ def page(kept: Kept, note: str) -> str:
         cells = (f"{found[title][0]:,.0f}" if title in found else "" for title in titles)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += ["", *ratios(kept), "", METHOD.format(partitions=PARTITIONS, words=WORDS, keys=KEYS)]
-    return "\n".join([*lines, *([note] if note else [])])
+    return "\n".join([*lines, REMARKS.read_text()])
 
 
 def ratios(kept: Kept) -> Iterator[str]:
@@ -425,7 +425,6 @@ def main(
     contender: Annotated[list[str] | None, typer.Option(help="Only those whose title begins so; repeatable.")] = None,
     workload: Annotated[list[str] | None, typer.Option(help=f"Only these of {', '.join((*RATES, *MORE))}.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds that a contender has for a workload.")] = 900.0,
-    note: Annotated[str, typer.Option(help="What is to be said of this run.")] = "",
     keep: Annotated[bool, typer.Option(help="Write docs/benchmarks-streams.md.")] = True,
 ) -> None:
     """Measure streams beside Kafka Streams and Quix."""
@@ -453,7 +452,7 @@ def main(
             for number in keys or [1_000_000]:
                 look_ups(kept, kafka, number, 100_000, patience)
     if keep:
-        PAGE.write_text(page(kept, note))
+        PAGE.write_text(page(kept))
 
 
 if __name__ == "__main__":
