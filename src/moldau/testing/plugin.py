@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from moldau.testing import Broker
 
 BROKERS = pytest.StashKey[list[Any]]()
+# Tests write records of any age, and a run may last: what is too old is not looked for while others read it.
+OF_A_RUN = {"log.retention.check.interval.ms": 24 * 3600 * 1000}
 
 
 @contextmanager
@@ -42,7 +44,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def kafka_shared(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """One broker for the whole run: faster, if each test uses topics of its own (`kafka_shared.create_topic()`)."""
-    with _started(request.session, {}) as started:
+    with _started(request.session, OF_A_RUN) as started:
         yield started
 
 
