@@ -82,7 +82,7 @@ def _rules(call: Call, request: Json, subject: str, before: int) -> Json | None:
     if merge is None and not remove:
         return given
     if given is not None:
-        raise refuse(42210, "ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
+        raise refuse(42210, "A ruleSet is the whole: give it alone, or rulesToMerge and rulesToRemove.")
     older = call.registry.store.version(subject, before, deleted=False)
     merged = merged_rules(older.rules if older else None, merge) or {}
     return {

@@ -170,9 +170,9 @@ def _check_mode(registry: Registry, subject: str, id: int) -> None:
     if mode in READ_ONLY:
         raise refuse(42205, f"{place} is in read-only mode")
     if id >= 0 and mode not in IMPORTING:
-        raise refuse(42205, f"{place} is not in import mode")
+        raise refuse(42205, f"{place} takes no ids: its mode is not IMPORT.")
     if id < 0 and mode != READWRITE:
-        raise refuse(42205, f"{place} is not in read-write mode")
+        raise refuse(42205, f"{place} cannot be written: its mode is not READWRITE.")
 
 
 def _filled(wanted: Version, config: Json, previous: Version | None, number: int) -> Version:
@@ -348,11 +348,11 @@ def delete_config(registry: Registry, subject: str | None) -> Change:
 def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force: bool) -> Change:
     """What may be done with a subject. To import, it must be empty, unless forced."""
     if not registry.modes_change:
-        raise refuse(42205, "Mode changes are not allowed: mode.mutability is false.")
+        raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     if mode is not None and (mode := mode.upper()) not in MODES:
         raise refuse(42204)
     if mode == FORWARD and subject != names.GLOBAL:
-        raise HttpError(42204, "Forward mode only supported on global level")
+        raise HttpError(42204, "FORWARD is a mode of the whole registry, not of a subject or context.")
     records: list[Record] = []
     if mode == IMPORT and registry.mode(subject) != IMPORT and not force:
         records = _emptied(registry, subject)
@@ -362,7 +362,7 @@ def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force
 def _emptied(registry: Registry, subject: str | None) -> list[Record]:
     store = registry.store
     if store.subjects(subject):
-        raise refuse(42205, "Cannot import since found existing subjects; force=true does without that.")
+        raise refuse(42205, "To import, there must be no subjects yet; force=true does without that.")
     doomed = [version for name in store.subjects(subject, deleted=True) for version in store.versions(name)]
     for version in doomed:
         if referrers(registry, version, deleted=True):
@@ -373,7 +373,7 @@ def _emptied(registry: Registry, subject: str | None) -> list[Record]:
 def delete_mode(registry: Registry, subject: str | None, *, recursive: bool) -> Change:
     """Back to the mode of the surroundings; with `recursive` for all subjects of a context as well."""
     if not registry.modes_change:
-        raise refuse(42205, "Mode changes are not allowed: mode.mutability is false.")
+        raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     modes = registry.store.modes
     before = modes.get(subject, READWRITE if subject is None else None)
     if before is None and not recursive:

@@ -59,7 +59,7 @@ def checked_rules(given: Any) -> Json | None:
     names = [rule["name"] for rules in found.values() for rule in rules]
     for name in names:
         if names.count(name) > 1:
-            raise refuse(42210, f"Found rule with duplicate name '{name}'")
+            raise refuse(42210, f"Two rules have the name '{name}'.")
     enable = {"enableAt": given["enableAt"]} if isinstance(given.get("enableAt"), str) else {}
     return {kind: rules for kind, rules in found.items() if rules} | enable
 

@@ -38,7 +38,7 @@ class Referenced:
         if place in self._path or len(self._path) > MOST_REFERENCES:
             raise SchemaError(f'the references of subject "{subject}" lead back to it')
         if self._numbers.setdefault(reference.name, target.version) != target.version and self.strict:
-            raise SchemaError(f'Conflicting reference versions for "{reference.name}"')
+            raise SchemaError(f'"{reference.name}" is referred to in two versions')
         if reference.name not in self.texts:
             self._path.append(place)
             for deeper in target.references:
