@@ -59,6 +59,7 @@ ROWS = (
 def serving(*given: str) -> Iterator[str]:
     settings = ServiceSettings([HTTP], given)
     bound, listen = bind(parse_listen("127.0.0.1:0", settings))
+    bound.listen()  # whoever asks before the thread runs waits for it
     server = Server(Service(Routes(ROWS), settings, JSON), listen, settings)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
     thread.start()

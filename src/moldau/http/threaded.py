@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from moldau.http.routing import Routes
-from moldau.http.serve import Server, bind, parse_listen
+from moldau.http.serve import BACKLOG, Server, bind, parse_listen
 from moldau.http.service import Service
 from moldau.settings import HTTP, ServiceSettings
 
@@ -19,6 +19,7 @@ class Threaded:
     def __init__(self, routes: Routes, listen: str, media_type: str = JSON) -> None:
         settings = ServiceSettings([HTTP])
         bound, place = bind(parse_listen(listen, settings))
+        bound.listen(BACKLOG)  # whoever asks before the thread runs waits for it
         self.url = place.url
         self._server = Server(Service(routes, settings, media_type), place, settings)
         self._thread = threading.Thread(
