@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOTHING = -1
 FUTURE = 1 << 31
+CLOCK_MS = 1
 BY_EPOCH = ("consumer", "streams")  # groups in which each member has its own epoch
 
 
@@ -38,7 +39,8 @@ class Holder:
     lost: dict[Ledger, bool] = field(default_factory=dict)  # it was given to another, which this one does not know yet
 
     def safe_until(self) -> float:
-        return min(self.heard_ms + self.session_ms, self.settled_ms + self.rebalance_ms)
+        """The coordinator's clock has whole milliseconds: it may be up to one early."""
+        return min(self.heard_ms + self.session_ms, self.settled_ms + self.rebalance_ms) - CLOCK_MS
 
 
 @dataclass(slots=True)
