@@ -15,7 +15,7 @@ from moldau.cli.output import Column
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
 from moldau.cli.verbs import Sure, noun, verb
-from moldau.plan.home import FROZEN, STATE_DIR, local
+from moldau.plan.home import FROZEN, STATE_DIR, home, local
 
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder
@@ -157,13 +157,13 @@ def reset(
 def forget_state(state_dir: str, application: str) -> str:
     """Remove the folder of an application, if it is on this machine; what is to be said about it."""
     try:
-        home = local(f"{state_dir.rstrip('/')}/{application}")
+        folder = local(home(state_dir, application))
     except ValueError as error:
         return f"Before its next start {error}."
-    if not (home / FROZEN).exists():
-        return f"There is no state of {application} in {home.parent.absolute()}."
-    shutil.rmtree(home)
-    return f"The state of {application} in {home.parent.absolute()} is gone."
+    if not (folder / FROZEN).exists():
+        return f"There is no state of {application} in {folder.parent.absolute()}."
+    shutil.rmtree(folder)
+    return f"The state of {application} in {folder.parent.absolute()} is gone."
 
 
 def builder_of(file: str) -> StreamsBuilder:

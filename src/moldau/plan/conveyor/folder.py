@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..home import CHECKPOINT
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OFFSETS = "checkpoint/offsets"  # what each batch reads
+OFFSETS = f"{CHECKPOINT}/offsets"  # what each batch reads
 
 
 class Folder:

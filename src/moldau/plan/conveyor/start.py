@@ -16,7 +16,7 @@ from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
 
-from ..home import FROZEN
+from ..home import CHECKPOINT, FROZEN, home
 from ..levels import Schedule, partition_counts
 from ..passing import passing_groups, wall_clock_interval
 from ..plan import Plan
@@ -59,11 +59,11 @@ class Application:
 
     @property
     def home(self) -> str:
-        return f"{self.state_dir.rstrip('/')}/{self.id}"
+        return home(self.state_dir, self.id)
 
     @property
     def checkpoint(self) -> str:
-        return f"{self.home}/checkpoint"
+        return f"{self.home}/{CHECKPOINT}"
 
 
 def run(application: Application, spark: SparkSession) -> None:
