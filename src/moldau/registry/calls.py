@@ -9,10 +9,11 @@ from starlette.datastructures import QueryParams
 
 from moldau.http import HttpError
 from moldau.registry import names
-from moldau.registry.commands import LATEST, Candidate, Registry
+from moldau.registry.commands import Candidate, Registry
 from moldau.registry.errors import refuse, unprocessable
 from moldau.registry.metadata import checked_metadata, checked_rules
 from moldau.registry.records import AVRO, Json
+from moldau.registry.store import LATEST
 from moldau.serdes.schemas import Reference
 from moldau.settings import ServiceSettings
 

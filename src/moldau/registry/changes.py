@@ -13,6 +13,7 @@ from moldau.registry.metadata import KINDS, checked_metadata, checked_rules, mer
 from moldau.registry.policies import LEVEL, config_change
 from moldau.registry.queries import found_version, shown
 from moldau.registry.records import Json
+from moldau.registry.store import LATEST
 
 PROTOBUF = "PROTOBUF"
 
@@ -50,7 +51,7 @@ def _tagged(call: Call) -> commands.Candidate:
     if not add and not remove:
         return given
     text = call.registry.schemas.tagged(given.under(call.subject), add, remove).schema
-    return replace(given, schema=text, version=given.version or commands.LATEST)
+    return replace(given, schema=text, version=given.version or LATEST)
 
 
 def tag(call: Call) -> Change:
@@ -68,7 +69,7 @@ def tag(call: Call) -> Change:
         version.type,
         version.references,
         with_version(checked_metadata(request.get("metadata")) or version.metadata, number),
-        _rules(call, request, version.subject, number - 1 if number else commands.LATEST),
+        _rules(call, request, version.subject, number - 1 if number else LATEST),
         max(number, 0),
     )
     change = commands.register(call.registry, version.subject, given, normalize=False, looks_first=False)

@@ -43,10 +43,9 @@ from moldau.registry.records import (
     schema_record,
     schema_tombstone,
 )
-from moldau.registry.store import Store
+from moldau.registry.store import LATEST, Store
 from moldau.serdes.schemas import Reference, formatted
 
-LATEST = -1
 ADDED = {*METADATA, *RULES}
 
 

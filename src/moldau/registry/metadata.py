@@ -6,6 +6,7 @@ GUID, that of Confluent's registry.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from moldau.registry.errors import refuse, unprocessable
@@ -56,9 +57,8 @@ def checked_rules(given: Any) -> Json | None:
     if not isinstance(given, dict) or any(not isinstance(given.get(kind) or [], list) for kind in KINDS):
         raise refuse(42210, f"A rule set has lists of rules: {', '.join(KINDS)}.")
     found = {kind: [_rule(rule, kind) for rule in given.get(kind) or ()] for kind in KINDS}
-    names = [rule["name"] for rules in found.values() for rule in rules]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(rule["name"] for rules in found.values() for rule in rules).items():
+        if count > 1:
             raise refuse(42210, f"Two rules have the name '{name}'.")
     enable = {"enableAt": given["enableAt"]} if isinstance(given.get("enableAt"), str) else {}
     return {kind: rules for kind, rules in found.items() if rules} | enable

@@ -9,10 +9,11 @@ from moldau import __version__
 from moldau.http import HttpError
 from moldau.registry import names, tags
 from moldau.registry.calls import Call
-from moldau.registry.commands import LATEST, Registry, incompatibilities, referrers, same_version, with_defaults
+from moldau.registry.commands import Registry, incompatibilities, referrers, same_version, with_defaults
 from moldau.registry.errors import refuse, unknown_schema
 from moldau.registry.policies import own_config
 from moldau.registry.records import Json, Version, reference_json
+from moldau.registry.store import LATEST
 from moldau.serdes.schemas import TYPES
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from moldau.registry import names
-from moldau.registry.store import Store
+from moldau.registry.store import LATEST, Store
 from moldau.serdes.schemas import Reference, SchemaError
 
-LATEST = -1
 MOST_REFERENCES = 1_000
 
 

@@ -23,6 +23,7 @@ from moldau.registry.records import (
 )
 from moldau.serdes.schemas import TYPES
 
+LATEST = -1  # in place of the number of a version
 Same = tuple[str, str, bytes]  # context, type, digest
 
 
@@ -128,8 +129,8 @@ class Store:
         return [version for _, version in found if deleted or not version.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = True) -> Version | None:
-        """One version; -1 is the latest."""
-        if number == -1:
+        """One version, or the latest."""
+        if number == LATEST:
             every = self.versions(subject, deleted=deleted)
             return every[-1] if every else None
         found = self._subjects.get(subject, {}).get(number)
