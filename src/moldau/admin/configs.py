@@ -10,6 +10,7 @@ from typing import Any
 from moldau.client import ANY, Client, Node, check
 from moldau.client import messages as m
 from moldau.client.targets import Target
+from moldau.settings.entries import SOURCES, TYPES
 
 
 class Kind(IntEnum):
@@ -20,19 +21,6 @@ class Kind(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
-
-
-SOURCES = {
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
-    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
-    8: "DYNAMIC_GROUP_CONFIG",
-}
-TYPES = ("unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password")
 
 
 class Operation(IntEnum):

@@ -11,17 +11,10 @@ from moldau.client import messages as m
 from moldau.http import HttpError
 from moldau.rest.endpoints import Call, Endpoint
 from moldau.rest.errors import not_found
+from moldau.settings.entries import SOURCES
 
 TOPIC, BROKER = 2, 4  # kinds of resources
 SET, DELETE = 0, 1
-SOURCES = {
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
-}
 
 
 @dataclass(frozen=True, slots=True)
