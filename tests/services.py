@@ -1,14 +1,19 @@
-"""An HTTP service of Moldau in a process of its own, as a test has it."""
+"""An HTTP service of Moldau in a process of its own, and a cluster, as tests have them."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
+
+from moldau.testing import Broker, broker
 
 START_S = 180.0
 STOP_S = 15.0
@@ -51,6 +56,19 @@ class Service:
         self.process.kill()
         self.process.wait()
         self.http.close()
+
+
+@contextmanager
+def cluster(settings: Mapping[str, Any]) -> Iterator[Broker]:
+    """A broker; CONFORMANCE_BOOTSTRAP names another, Apache Kafka say."""
+    elsewhere = os.environ.get("CONFORMANCE_BOOTSTRAP")
+    if elsewhere:
+        there = Broker()
+        there._address = elsewhere
+        yield there
+    else:
+        with broker(settings) as started:
+            yield started
 
 
 def unique(name: str = "x") -> str:

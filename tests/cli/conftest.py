@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moldau.client import Client
-from moldau.testing import Broker, broker
+from moldau.testing import Broker
+from tests import services
 from tests.cli.running import SMALL, Moldau
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Broker]:
-    """Shared: every test uses topics of its own. CONFORMANCE_BOOTSTRAP names another, Apache Kafka say."""
-    elsewhere = os.environ.get("CONFORMANCE_BOOTSTRAP")
-    if elsewhere:
-        there = Broker()
-        there._address = elsewhere
-        yield there
-        return
-    with broker(SMALL) as started:
-        yield started
+    """Shared: every test uses topics of its own."""
+    with services.cluster(SMALL) as found:
+        yield found
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from moldau.client import Client, check, group
 from moldau.client import messages as m
-from moldau.testing import Broker, broker
-from tests.services import Service
+from moldau.testing import Broker
+from tests.services import Service, cluster
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -42,22 +41,9 @@ class Shop:
 
 
 @contextmanager
-def cluster() -> Iterator[Broker]:
-    """A broker; CONFORMANCE_BOOTSTRAP names another, Apache Kafka say."""
-    elsewhere = os.environ.get("CONFORMANCE_BOOTSTRAP")
-    if elsewhere:
-        there = Broker()
-        there._address = elsewhere
-        yield there
-    else:
-        with broker(AUTHORIZER) as started:
-            yield started
-
-
-@contextmanager
 def opened() -> Iterator[Shop]:
     """All parts, for the length of a `with`. `visitors` is a second console that is read-only."""
-    with cluster() as kafka:
+    with cluster(AUTHORIZER) as kafka:
         registry = Service("registry", "--bootstrap-servers", kafka.bootstrap_servers, "--listen", "127.0.0.1:0")
         places = ("--bootstrap-servers", kafka.bootstrap_servers, "--schema-registry", registry.url)
         console = Service("console", *places, "--listen", "127.0.0.1:0")
