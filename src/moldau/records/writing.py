@@ -15,7 +15,7 @@ from moldau.records.lines import Item
 from moldau.records.partitioners import Partitioner
 from moldau.records.varints import MOST, table
 from moldau.wire.compression import Compression, compress
-from moldau.wire.records import HEADER_SIZE, assemble, zigzag
+from moldau.wire.records import assemble, zigzag
 
 BATCH_BYTES = 500_000  # of records; a broker takes a million, if nobody has changed that
 PER_RECORD = 20  # bytes around a record, about
@@ -148,7 +148,6 @@ class Writer:
         self.count += count  # as it is handed over: Ctrl-C may come before it is acknowledged
         packed = compress(self.compression, records, self.level) if self.compression else records
         batch = assemble(0, -1, self.compression, count - 1, now, now, -1, -1, -1, count, packed)
-        assert len(batch) >= HEADER_SIZE
         self.producer.send(self.topic, partition, batch)
 
 

@@ -75,7 +75,8 @@ def entries(schema: Schema) -> list[Entry]:
         case "PROTOBUF":
             found = _message((), protobuf.named(protobuf.file_of(schema), None), 0)
         case _:
-            found = _json((), _loaded(schema.text), _loaded(schema.text), 0)
+            root = _loaded(schema.text)
+            found = _json((), root, root, 0)
     return list(islice(found, MOST))
 
 

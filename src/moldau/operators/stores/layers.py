@@ -61,7 +61,7 @@ class CachedBytes:
         dirty, shard = self._dirty, self._shard
         before = dirty.pop(key, None)
         dirty[key] = value, shard.record, shard.source
-        self._size += len(value or b"") - (-OVERHEAD - len(key) if before is None else len(before[0] or b""))
+        self._size += len(value or b"") + (OVERHEAD + len(key) if before is None else -len(before[0] or b""))
         while self._size > self._limit and dirty:
             self._release(next(iter(dirty)))
 
