@@ -31,7 +31,7 @@ from tests import needs
 from tests.registry.running import running
 from tests.spark import tables
 
-from benchmarks.places import PROJECT, BenchError
+from benchmarks.places import PROJECT, BenchError, script
 from benchmarks.report import field_of
 from benchmarks.serdes import ORDER, order
 from moldau.serdes.arrow.converters import columns
@@ -76,7 +76,7 @@ class Contender:
 
     @classmethod
     def started(cls, title: str, python: Path, kafka: Broker, **given: Any) -> "Contender":
-        command = [str(python), str(PROJECT / "benchmarks" / "spark_job.py")]
+        command = [str(python), *script("spark_job.py")]
         told = json.dumps({"master": "local[2]", "conf": COMMON, **given})
         with (HOME / f"{given['format']}.log").open("w") as log:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}

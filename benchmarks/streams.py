@@ -28,7 +28,7 @@ from confluent_kafka import Consumer, Producer
 from rich.console import Console
 from tests import needs
 
-from benchmarks.places import PROJECT, BenchError
+from benchmarks.places import CACHE, PROJECT, BenchError, script
 from benchmarks.report import field_of, said
 from moldau.client import Client
 from moldau.streams import StreamsBuilder
@@ -38,12 +38,13 @@ from moldau.views.offsets import committed, ends_of
 PAGE = PROJECT / "docs" / "benchmarks-streams.md"
 HOME = PROJECT / ".cache" / "quix"
 REMARKS = PROJECT / "benchmarks" / "streams-remarks.md"
-KEPT = PROJECT / ".cache" / "bench" / "streams.json"
+KEPT = CACHE / "streams.json"
+LOG = CACHE / "streams.log"  # what the contender at work says
 JAVA = PROJECT / "benchmarks" / "java"
 QUIX = "quixstreams>=3.20"
 PARTITIONS = 2
 KEYS = 10_000
-CACHE = "10485760"
+CACHED = "10485760"
 TOUCHED = 1_000  # keys by chance
 MARKERS = 3  # of transactions, at the end of a partition
 INPUTS = {
@@ -112,8 +113,7 @@ def java(threads: int, cache: str) -> Start:
 
 def moldau(cache: str) -> Start:
     def start(workload: str, identity: str, servers: str, folder: str) -> subprocess.Popen[bytes]:
-        script = str(PROJECT / "benchmarks" / "streams_jobs.py")
-        return launched([sys.executable, script, workload, identity, servers, folder, cache])
+        return launched([sys.executable, *script("streams_jobs.py"), workload, identity, servers, folder, cache])
 
     return start
 
@@ -124,21 +124,21 @@ def quix(workload: str, identity: str, servers: str, folder: str) -> subprocess.
         venv.create(HOME, with_pip=True)
         subprocess.run([str(python), "-m", "pip", "install", "-q", QUIX], check=True, timeout=1800)
         (HOME / "done").touch()
-    return launched([str(python), str(PROJECT / "benchmarks" / "quix_job.py"), workload, identity, servers, folder])
+    return launched([str(python), *script("quix_job.py"), workload, identity, servers, folder])
 
 
 def launched(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=PROJECT
-    )
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    with LOG.open("wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT)
 
 
 CONTENDERS = (
-    Contender("Moldau, cache", moldau(CACHE)),
+    Contender("Moldau, cache", moldau(CACHED)),
     Contender("Moldau, every change", moldau("0")),
-    Contender("Java, 1 thread, cache", java(1, CACHE)),
+    Contender("Java, 1 thread, cache", java(1, CACHED)),
     Contender("Java, 1 thread, every change", java(1, "0")),
-    Contender("Java, 2 threads, cache", java(2, CACHE)),
+    Contender("Java, 2 threads, cache", java(2, CACHED)),
     Contender("Java, 2 threads, every change", java(2, "0")),
     Contender("Quix", quix, ("words", "windows")),
 )
@@ -157,7 +157,7 @@ class Running:
     def check(self, seconds: float, what: str) -> None:
         told = f"{self.contender.title} {what} {self.workload}"
         if self.process.poll() is not None:
-            raise BenchError(f"{told} and has ended (exit {self.process.poll()}).")
+            raise BenchError(f"{told} and has ended (exit {self.process.poll()}): see {LOG}.")
         if seconds > self.patience_s:
             raise BenchError(f"{told} in {self.patience_s:g} s.")
 
