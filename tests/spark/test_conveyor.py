@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -30,12 +31,12 @@ EVERY_CHANGE = {"statestore.cache.max.bytes": 0, "default.key.serde": String(), 
 Inputs = list[tuple[str, str, str, int]]  # topic, key, value, time
 
 
-def topology(left: str, right: str, out: str) -> StreamsBuilder:
+def topology(left: str, right: str, out: str, counts: str) -> StreamsBuilder:
     """A change of key, an aggregate, a join of streams in a window, and a join with a table."""
     builder = StreamsBuilder(f"app-{out}", EVERY_CHANGE)
     lines, table = builder.stream(left), builder.table(right)
     words = lines.flat_map_values(str.split).select_key(lambda key, word: word).repartition(name="words")
-    words.group_by_key().count(store="counts").to_stream().map_values(lambda word, n: f"{word} {n}").to(out)
+    words.group_by_key().count(store=counts).to_stream().map_values(lambda word, n: f"{word} {n}").to(out)
     lines.left_join(table, lambda line, level: f"{line}/{level}").to(out)
     other = lines.filter(lambda key, value: "b" in value)
     joined = lines.join(other, lambda one, two: f"{one}&{two}", window=JoinWindows.of(5))
@@ -62,9 +63,10 @@ class Running:
     def __init__(self, spark: SparkSession, cluster: Cluster, home: Path, partitions: int = 1) -> None:
         self.spark, self.cluster, self.home = spark, cluster, home
         self.topics = {name: cluster.topic(partitions) for name in ("left", "right", "out")}
+        self.counts_store = "counts"
 
     def builder(self) -> StreamsBuilder:
-        return topology(*(self.topics[name] for name in ("left", "right", "out")))
+        return topology(*(self.topics[name] for name in ("left", "right", "out")), self.counts_store)
 
     def application(self, **settings: Any) -> Application:
         own = {"bootstrap.servers": self.cluster.servers, "state.dir": f"file://{self.home}", **settings}
@@ -131,9 +133,21 @@ def test_an_application_does_as_the_driver_does_through_restarts_and_the_loss_of
     }
 
 
-def test_a_changed_number_of_partitions_is_refused_with_a_sentence(running: Running) -> None:
-    running.put(INPUTS[:1])
+@pytest.mark.timeout(900)
+def test_what_survives_a_changed_topology_is_told_and_changed_partitions_are_refused(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.put(INPUTS[:2])
     running.drain()
+    assert not caplog.records
+    running.counts_store = "words"
+    running.put(INPUTS[2:3])
+    running.drain()
+    told = [one.getMessage() for one in caplog.records if "has changed" in one.getMessage()]
+    assert len(told) == 1
+    assert re.search(r"survives: KSTREAM-.*; stores that are new, and empty: words; .* not used: counts \(", told[0])
+    out = [value for _, value, _ in running.outputs(running.topics["out"])]
+    assert b"b 1" in out[len(out) // 2 :] and b"b/None" in out  # counted from none again, joined with what there was
     for name in ("left", "right"):
         running.cluster.more_partitions(running.topics[name], 2)
     with pytest.raises(TopologyError, match=r"moldau streams reset"):

@@ -199,9 +199,11 @@ def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable
 
 
 def scheduled_again(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:
-    """Punctuators go on where they were; they are known by the order in which operators schedule them."""
+    """Punctuators go on where they were; they are known by the order in which operators schedule them. Where a changed
+    topology has another number of them, all begin anew.
+    """
     made = sorted(punctuators.queue.items, key=lambda one: one.serial)
-    if remembered:
+    if len(remembered) == len(made):
         punctuators.queue.items.clear()
         for one, (at, cancelled) in zip(made, remembered, strict=True):
             one.at, one.cancelled = at, bool(cancelled)

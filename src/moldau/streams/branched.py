@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from moldau.operators.stateless import Branch, PassThrough
 
 from . import functions
+from .names import checked_name
 
 if TYPE_CHECKING:
     from .stream import KStream
 
+CHILD = "KSTREAM-BRANCHCHILD-"
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -44,7 +46,7 @@ class BranchedKStream(Generic[K, V]):
         """`then` is given the branch and may return the stream that shall stand for it in the result; one for which it
         returns None is left out.
         """
-        suffix = str(len(self._predicates) + 1) if name is None else name
+        suffix = str(len(self._predicates) + 1) if name is None else checked_name(name, f"name= of {self.name}")
         self._add(functions.of_key_value(predicate, self.name + suffix), suffix, then)
         return self
 
@@ -52,7 +54,7 @@ class BranchedKStream(Generic[K, V]):
         self, then: Callable[[KStream[K, V]], Any] | None = None, *, name: str | None = None
     ) -> dict[str, KStream[K, V]]:
         """What no branch takes; all branches by name."""
-        self._add(every, "0" if name is None else name, then)
+        self._add(every, "0" if name is None else checked_name(name, f"name= of {self.name}"), then)
         return self._made
 
     def no_default_branch(self) -> dict[str, KStream[K, V]]:
@@ -62,7 +64,9 @@ class BranchedKStream(Generic[K, V]):
     def _add(
         self, predicate: Callable[[Any, Any], Any], suffix: str, then: Callable[[KStream[K, V]], Any] | None
     ) -> None:
-        node = self.graph.suffixed(self.name, suffix, "KSTREAM-BRANCHCHILD-")
+        node = self.graph.suffixed(self.name, suffix, CHILD)
+        if then is not None:
+            functions.checked(then, node, {1: "branch"})
         self._predicates.append(predicate)
         self._children.append(node)
         self.graph.processor(node, [self.name], PassThrough, kind="branch")

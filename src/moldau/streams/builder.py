@@ -16,7 +16,7 @@ from moldau.operators.timestamps import Extractor
 from .global_table import GlobalKTable
 from .graph import Graph
 from .materialized import StoreOptions, materialized
-from .names import checked_name
+from .names import checked_name, listed
 from .recipes import Source
 from .serdes import SerdeLike
 from .stream import KStream
@@ -75,12 +75,13 @@ class StreamsBuilder:
         name: str | None = None,
     ) -> KStream[Any, Any]:
         """The records of one topic, of several, or of all whose names match a pattern."""
-        wanted = (topics,) if isinstance(topics, str) else tuple(topics)
+        wanted = listed(topics, "what stream() reads")
         if bool(wanted) == (pattern is not None):
             raise TopologyError("stream() needs topics, or pattern=, and not both")
         node = self.graph.named(name, "KSTREAM-SOURCE-")
         reading: Reading = {"key": key, "value": value, "timestamp": timestamp, "reset": reset}
-        first, before = self._sources.setdefault(frozenset(wanted), (node, reading)) if wanted else (node, reading)
+        mine, read = (node, reading), frozenset(map(str, wanted))
+        first, before = self._sources.setdefault(read, mine) if wanted else mine
         if first != node:
             agree(before, reading, ", ".join(wanted))
             self.graph.aliases[node] = first
@@ -98,6 +99,7 @@ class StreamsBuilder:
         **options: Unpack[StoreOptions],
     ) -> KTable[Any, Any]:
         """The latest value of each key of a topic."""
+        checked_name(topic, "the topic of table()")
         store = materialized(self.graph, f"{topic}-", options)
         source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
         node = self.graph.named(name, "KTABLE-SOURCE-")
@@ -117,6 +119,7 @@ class StreamsBuilder:
         **options: Unpack[StoreOptions],
     ) -> GlobalKTable[Any, Any]:
         """The latest value of each key of a topic, of all its partitions, on each process."""
+        checked_name(topic, "the topic of global_table()")
         store = materialized(self.graph, f"{topic}-", options)
         source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
         node = self.graph.named(name, "KTABLE-SOURCE-")

@@ -15,7 +15,7 @@ from moldau.serdes.primitive import BYTES
 
 from . import functions
 from .graph import Graph
-from .joins import together
+from .joins import tables
 from .materialized import StoreOptions, materialized
 from .recipes import Source
 from .serdes import SerdeLike, settled
@@ -76,7 +76,8 @@ def join_on_foreign_key(
     left: bool,
     options: ForeignOptions,
 ) -> KTable[Any, Any]:
-    together(table, other)
+    tables(table, other)
+    partitioned_by(options, table.name)
     other.recipe.send_old_values(True)
     table.recipe.send_old_values(True)
     named = names(table.graph, options.name)
@@ -204,6 +205,12 @@ def tell(
 
 def looking(view: View) -> Callable[[Context], foreign_key.Lookup]:
     return lambda context: view.open(context).get
+
+
+def partitioned_by(options: ForeignOptions, table: str) -> None:
+    for given in (options.partitioner, options.other_partitioner):
+        if given is not None:
+            functions.checked(given, f"partitioners= of the join of {table}", {4: "topic, key, None, partitions"})
 
 
 def by_key_alone(partitioner: Any) -> Any:

@@ -81,6 +81,13 @@ def aggregator(function: Any, node: str) -> Function:
     return lambda key, value, aggregate: function(value, aggregate)
 
 
+def topic_of(function: Any, node: str) -> Function:
+    """(key, value, record)"""
+    if checked(function, node, {3: "key, value, record", 2: "key, value"}) == 3:
+        return function
+    return lambda key, value, record: function(key, value)
+
+
 def merger(function: Any, node: str) -> Function:
     """(key, one, other)"""
     if checked(function, node, {3: "key, one aggregate, the other", 2: "one aggregate, the other"}) == 3:

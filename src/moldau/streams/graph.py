@@ -43,7 +43,7 @@ class Graph:
     def suffixed(self, name: str | None, suffix: str, prefix: str) -> str:
         """Of nodes that come along with a named one."""
         generated = self.generated(prefix)
-        return generated if name is None else checked_name(name + suffix, "name=")
+        return generated if name is None else checked_name(checked_name(name, "name=") + suffix, "name=")
 
     def only_if_needed(self, name: str | None, prefix: str) -> str:
         """As named, in the few places where Kafka counts no number for a name that is given."""

@@ -158,7 +158,7 @@ def join_tables(
 ) -> KTable[Any, Any]:
     from .table import KTable
 
-    together(left, right)
+    tables(left, right)
     graph = left.graph
     store = optional(graph, MERGE, options, left.key)
     merge = graph.named(name, MERGE)
@@ -191,5 +191,13 @@ def side_step(graph: Any, node: str, side: JoinSide, parent: str) -> Callable[[A
 
 
 def together(one: Any, other: Any) -> None:
+    if not hasattr(other, "graph"):
+        raise TopologyError(f"{type(one).__name__} {one.name} needs a stream or a table to meet with, not {other!r}")
     if one.graph is not other.graph:
         raise TopologyError("streams and tables of two builders cannot be joined or merged: use one StreamsBuilder")
+
+
+def tables(left: Any, right: Any) -> None:
+    together(left, right)
+    if not hasattr(right, "recipe"):
+        raise TopologyError(f"the table {left.name} is joined with a table, not with a {type(right).__name__}")

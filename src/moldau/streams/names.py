@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from moldau.operators.context import TopologyError
 
@@ -19,3 +21,12 @@ def checked_name(name: object, what: str) -> str:
             "and must not be '.' or '..'"
         )
     return name
+
+
+def listed(given: Any, what: str) -> tuple[Any, ...]:
+    """One name is a list of one."""
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Iterable) and not isinstance(given, bytes):
+        return tuple(given)
+    raise TopologyError(f"{what} must be a name, or a list of names, not {given!r}")

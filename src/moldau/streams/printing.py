@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TextIO
 
 
@@ -14,12 +15,12 @@ def shown(key: Any, value: Any) -> str:
 class Printer:
     """Writes to what is standard output when it writes, or to a file that was given, or to the path of one."""
 
-    def __init__(self, label: str, text: Callable[[Any, Any], str], file: TextIO | str | None = None) -> None:
+    def __init__(self, label: str, text: Callable[[Any, Any], str], file: TextIO | Path | str | None = None) -> None:
         self.label, self.text, self.file = label, text, file
 
     def __call__(self, key: Any, value: Any) -> None:
         line = f"[{self.label}]: {self.text(key, value)}\n"
-        if isinstance(self.file, str):
+        if isinstance(self.file, str | Path):
             with open(self.file, "a", encoding="utf-8") as out:
                 out.write(line)
         else:

@@ -9,6 +9,8 @@ from moldau.operators.context import Operator, TopologyError
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.user import FixedKey, UserOperator
 
+from . import functions
+
 
 def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[Callable[[], Operator], list[StoreSpec]]:
     """The factory of operators, and the stores that the processor brings along."""
@@ -17,6 +19,7 @@ def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[C
             f"{node} needs a processor's class, or a function that makes one: an instance of its own for each task. "
             f"{type(processor).__name__} is an instance: give its class, or lambda: {type(processor).__name__}(...)"
         )
+    functions.of_nothing(processor, node)
     wrapper = FixedKey if fixed_key else UserOperator
 
     def made() -> Operator:

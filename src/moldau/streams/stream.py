@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack
 
 from moldau.operators import stateless
@@ -15,6 +16,7 @@ from .graph import Graph
 from .grouped import KGroupedStream
 from .joins import join_global, join_table, together
 from .materialized import StoreOptions, materialized
+from .names import checked_name, listed
 from .printing import Printer, shown
 from .processors import user_operator
 from .recipes import Source
@@ -60,6 +62,7 @@ class KStream(Generic[K, V]):
     def filter_not(self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None) -> KStream[K, V]:
         node = self.graph.named(name, "KSTREAM-FILTER-")
         if isinstance(predicate, str):
+            checked_expression(predicate, node)
             return self._expression("filter", node, f"not ({predicate})", (self.key, self.value))
         chosen = functions.of_key_value(predicate, node)
         return self.then(node, lambda: stateless.Filter(chosen, True), "filter")
@@ -124,7 +127,7 @@ class KStream(Generic[K, V]):
             raise TopologyError(f"to() needs the name of a topic, or a function that gives it, not {topic!r}")
         node = self.graph.named(name, "KSTREAM-SINK-")
         if callable(topic):
-            functions.checked(topic, node, {3: "key, value, record"})
+            topic = functions.topic_of(topic, node)
         written = key or self.key
         chosen = partitioner_of(partitioner, written)
         self.graph.sink(node, self.name, topic, written, value or self.value, chosen)
@@ -134,11 +137,15 @@ class KStream(Generic[K, V]):
         node = self.graph.named(name, "KSTREAM-PRINTER-")
         chosen = functions.of_key_value(mapper or shown, node)
         title = self.name if label is None else label
+        if not (file is None or isinstance(file, str | Path) or hasattr(file, "write")):
+            raise TopologyError(f"file= of {node} must be the path of a file, or an open file, not {file!r}")
         self.graph.processor(node, [self.name], lambda: stateless.Foreach(Printer(title, chosen, file)), kind="print")
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """The records of both, in the order in which they come."""
         together(self, other)
+        if not isinstance(other, KStream):
+            raise TopologyError(f"the stream {self.name} is merged with a stream, not with a {type(other).__name__}")
         node = self.graph.named(name, "KSTREAM-MERGE-")
         self.graph.processor(node, [self.name, other.name], stateless.PassThrough, kind="merge")
         repartition = self.repartition_required or other.repartition_required
@@ -160,8 +167,8 @@ class KStream(Generic[K, V]):
         """Through a topic of the application's own, with a chosen number of partitions if it is given. One with a name
         is there for others to read; on Spark the application itself goes on without reading it.
         """
-        if partitions is not None and partitions < 1:
-            raise TopologyError(f"partitions= of repartition() must be at least 1, not {partitions}")
+        if partitions is not None and (not isinstance(partitions, int) or partitions < 1):
+            raise TopologyError(f"partitions= of repartition() must be a whole number, at least 1, not {partitions!r}")
         prefix = self.graph.only_if_needed(name, "KSTREAM-REPARTITION-")
         key, value = key or self.key, value or self.value
         source = repartitioned(
@@ -244,6 +251,8 @@ class KStream(Generic[K, V]):
         self, *, key: SerdeLike = None, value: SerdeLike = None, name: str | None = None
     ) -> KGroupedStream[K, V]:
         """By the key that records have. `name` is that of the repartition topic, if one is needed."""
+        if name is not None:
+            checked_name(name, "name= of group_by_key()")
         return KGroupedStream(
             self.graph, self.name, self.sources, key or self.key, value or self.value, self.repartition_required, name
         )
@@ -287,7 +296,7 @@ class KStream(Generic[K, V]):
     def _process(self, processor: Any, stores: Iterable[str], name: str | None, fixed_key: bool) -> KStream[Any, Any]:
         node = self.graph.only_if_needed(name, "KSTREAM-PROCESSVALUES-" if fixed_key else "KSTREAM-PROCESSOR-")
         operator, brought = user_operator(processor, node, fixed_key)
-        self.graph.processor(node, [self.name], operator, (*stores, *brought))
+        self.graph.processor(node, [self.name], operator, (*listed(stores, f"stores= of {node}"), *brought))
         serdes = (self.key, None) if fixed_key else (None, None)
         rekeyed = self.repartition_required or not fixed_key
         return KStream(self.graph, node, self.sources, *serdes, rekeyed)
@@ -319,3 +328,9 @@ class KStream(Generic[K, V]):
         self.graph.processor(node, [self.name], operator, kind=kind)
         key, value = (self.key, self.value) if serdes is None else serdes
         return KStream(self.graph, node, self.sources, key, value, rekeyed or self.repartition_required)
+
+
+def checked_expression(text: str, node: str) -> None:
+    from moldau.operators import expressions  # brings a library along
+
+    expressions.parsed(text, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+from moldau.operators.context import TopologyError
 from moldau.operators.stateless import MapValues
 from moldau.operators.table import newest
 
@@ -13,6 +14,7 @@ from .foreign_joins import ForeignOptions, Partitioners, join_on_foreign_key
 from .graph import Graph
 from .joins import join_tables
 from .materialized import StoreOptions, optional
+from .names import listed
 from .recipes import Filtered, Mapped, Recipe, Regrouped, Transformed
 from .serdes import SerdeLike
 from .suppressing import suppress as held_back
@@ -74,6 +76,8 @@ class KTable(Generic[K, V]):
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Holds changes back: until windows close, or until a time limit."""
+        if not isinstance(suppressed, Suppressed):
+            raise TopologyError(f"suppress() of {self.name} needs Suppressed.until_window_closes(), not {suppressed!r}")
         recipe = held_back(self, suppressed)
         return KTable(self.graph, recipe.node, self.sources, self.key, self.value, recipe)
 
@@ -101,7 +105,7 @@ class KTable(Generic[K, V]):
         node = self.graph.named(name, TRANSFORMVALUES)
         functions.of_nothing(transformer, node)
         spec = store.spec if store is not None and store.queryable else None
-        recipe = Transformed(self.recipe, spec, transformer, tuple(stores))
+        recipe = Transformed(self.recipe, spec, transformer, listed(stores, f"stores= of {node}"))
         self.graph.table(node, [self.name], recipe, "transform_values")
         return KTable(self.graph, node, self.sources, *serdes_of(store, self.key, None), recipe, store and store.given)
 
@@ -136,8 +140,9 @@ class KTable(Generic[K, V]):
         of both, where they were not partitioned as usual.
         """
         if foreign_key is not None:
-            chosen = ForeignOptions(name, *partitioners, options)
+            chosen = ForeignOptions(name, *both(partitioners), options)
             return join_on_foreign_key(self, other, foreign_key, joiner, False, chosen)
+        only_with_foreign_key(partitioners, self.name)
         return join_tables(self, other, joiner, "inner", name, options)
 
     def left_join(
@@ -152,8 +157,9 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, Any]:
         """Keys of this table; the other's value may be None."""
         if foreign_key is not None:
-            chosen = ForeignOptions(name, *partitioners, options)
+            chosen = ForeignOptions(name, *both(partitioners), options)
             return join_on_foreign_key(self, other, foreign_key, joiner, True, chosen)
+        only_with_foreign_key(partitioners, self.name)
         return join_tables(self, other, joiner, "left", name, options)
 
     def outer_join(
@@ -181,3 +187,14 @@ class KTable(Generic[K, V]):
 
 def serdes_of(store: Any, key: SerdeLike, value: SerdeLike) -> tuple[SerdeLike, SerdeLike]:
     return (key, value) if store is None else (store.key, store.value)
+
+
+def both(partitioners: Any) -> Partitioners:
+    if not isinstance(partitioners, tuple | list) or len(partitioners) != 2:
+        raise TopologyError(f"partitioners= must be a pair, of the left and of the right table, not {partitioners!r}")
+    return partitioners[0], partitioners[1]
+
+
+def only_with_foreign_key(partitioners: Any, table: str) -> None:
+    if partitioners != (None, None):
+        raise TopologyError(f"partitioners= of the join of {table} is for joins with foreign_key=")

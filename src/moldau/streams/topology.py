@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -14,7 +15,8 @@ from moldau.plan.nodes import InternalTopic, Node, ProcessorNode, SinkNode, Sour
 from moldau.plan.picture import picture
 from moldau.plan.plan import Plan
 
-from .names import checked_name
+from . import functions
+from .names import checked_name, listed
 from .processors import user_operator
 from .serdes import SerdeLike, settled
 from .tuning import check
@@ -47,9 +49,11 @@ class Topology:
         timestamp: Extractor | str | None = None,
         reset: str | None = None,
     ) -> Topology:
-        wanted = (topics,) if isinstance(topics, str) else tuple(topics)
+        wanted = listed(topics, f"what the source {name} reads")
         if not wanted and pattern is None:
             raise TopologyError(f"the source {name} reads nothing: give it topics, or a pattern")
+        if pattern is not None:
+            checked_pattern(pattern, name)
         if reset is not None and reset not in RESETS:
             raise TopologyError(f"reset= of the source {name} must be one of {', '.join(RESETS)}, not {reset!r}")
         for topic in wanted:
@@ -70,7 +74,7 @@ class Topology:
         may have `init(context)`, `close()` and `stores()`, which gives the specs of stores that it brings along.
         """
         made, brought = user_operator(processor, name)
-        return self.add_node(name, made, parents, [*stores, *brought])
+        return self.add_node(name, made, parents, [*listed(stores, f"stores= of {name}"), *brought])
 
     def add_node(
         self,
@@ -83,8 +87,8 @@ class Topology:
     ) -> Topology:
         """As add_processor, with an operator of the platform."""
         names: list[str] = []
-        for store in stores:
-            if isinstance(store, StoreSpec):
+        for store in listed(stores, f"stores= of {name}"):
+            if not isinstance(store, str):
                 self.add_store(store)
             names.append(self._known_store(store if isinstance(store, str) else store.name, name))
         uses = tuple(dict.fromkeys(names))
@@ -103,6 +107,8 @@ class Topology:
     ) -> Topology:
         if not callable(topic):
             checked_name(topic, f"the topic of the sink {name}")
+        if partitioner is not None:
+            functions.checked(partitioner, name, {4: "topic, key, value, number of partitions"})
         self._add(SinkNode(name, self._known(parents, name), topic, key, value, partitioner))  # type: ignore[arg-type]
         return self
 
@@ -113,7 +119,7 @@ class Topology:
         return self
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
-        node = self.nodes.get(processor)
+        node = self.nodes.get(str(processor))
         if not isinstance(node, ProcessorNode):
             raise TopologyError(f"there is no processor {processor!r} to connect with stores: add it first")
         names = (self._known_store(store, processor) for store in stores)
@@ -150,6 +156,7 @@ class Topology:
         timestamp: Extractor | str | None,
     ) -> Topology:
         """As add_global_store, with an operator of the platform."""
+        checked_store(store)
         self.add_source(source, topic, key=key, value=value, timestamp=timestamp)
         known: Any = (store.key or key, store.value or value)
         spec = replace(store, logged=False, cached=False, key=known[0], value=known[1])
@@ -170,13 +177,14 @@ class Topology:
         timestamp: Extractor | str | None = None,
     ) -> Topology:
         """A store that is filled from a topic, partition by partition; the topic is its changelog."""
+        checked_store(store)
         self.add_source(source, topic, key=key, value=value, timestamp=timestamp)
         known: Any = (store.key or key, store.value or value)
         spec = replace(store, logged=False, changelog=topic, key=known[0], value=known[1])
         return self.add_processor(processor, operator, source, [spec])
 
     def add_store(self, store: StoreSpec) -> None:
-        checked_name(store.name, "the name of a store")
+        checked_name(checked_store(store).name, "the name of a store")
         known = self.stores.get(store.name)
         if known is not None and known != store:
             raise TopologyError(f"there is a store {store.name!r} already: give this one another name")
@@ -224,7 +232,7 @@ class Topology:
         self.nodes[node.name] = node
 
     def _known(self, parents: str | Iterable[str], name: str) -> tuple[str, ...]:
-        wanted = (parents,) if isinstance(parents, str) else tuple(parents)
+        wanted = listed(parents, f"the parents of {name}")
         if not wanted:
             raise TopologyError(f"{name} has no parent: name the nodes that it gets records from")
         for parent in wanted:
@@ -243,12 +251,37 @@ class Topology:
 
 
 def extractor(given: Extractor | str | None, name: str) -> Extractor | None:
-    if given is None or callable(given):
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        functions.checked(given, f"timestamp= of {name}", {2: "record, highest time of its partition"})
         return given
     short = given.rsplit(".", 1)[-1]
     if short not in BY_NAME:
         raise TopologyError(f"timestamp= of {name} is {given!r}: use a function, or one of {', '.join(BY_NAME)}")
     return BY_NAME[short]
+
+
+def checked_pattern(pattern: Any, name: str) -> None:
+    try:
+        re.compile(checked_text(pattern))
+    except (re.error, TypeError, OverflowError) as error:
+        raise TopologyError(f"pattern= of {name} must be a regular expression, not {pattern!r}: {error}") from None
+
+
+def checked_text(given: Any) -> str:
+    if not isinstance(given, str) or not given:
+        raise TypeError("it must be a text")
+    return given
+
+
+def checked_store(store: Any) -> StoreSpec:
+    if not isinstance(store, StoreSpec):
+        raise TopologyError(
+            f"a store is given by a function of moldau.streams.stores, persistent_key_value_store('name') say, not by "
+            f"{store!r}"
+        )
+    return store
 
 
 def with_serdes(node: Node, settings: Mapping[str, Any]) -> Node:

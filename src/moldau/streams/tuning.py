@@ -65,6 +65,8 @@ def warn(name: str) -> None:
 
 def check(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as they are. Of those that mean nothing here, one warning each; unknown ones are refused."""
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise TopologyError(f"settings must be a mapping from names to values, not {settings!r}")
     for name in settings:
         if name in INERT:
             warn(name)

@@ -153,6 +153,7 @@ class TimeWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
         """When results are forwarded: at each update, or once as a window closes."""
+        checked_strategy(emit)
         if emit.on_close and isinstance(self.windows, UnlimitedWindows):
             raise TopologyError(
                 "an unlimited window never closes: emit_strategy() must be EmitStrategy.on_window_update()"
@@ -208,6 +209,7 @@ class SessionWindowedKStream(Generic[K, V]):
 
     def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream[K, V]:
         """When results are forwarded: at each update, or once as a session closes."""
+        checked_strategy(emit)
         return SessionWindowedKStream(self.grouped, self.windows, emit)
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[Windowed, int]:
@@ -281,6 +283,11 @@ def session_windowed(
     return lambda store, send_old: SessionAggregate(
         store, windows, initializer, adder, merger, final=final, send_old=send_old
     )
+
+
+def checked_strategy(emit: Any) -> None:
+    if not isinstance(emit, EmitStrategy):
+        raise TopologyError(f"emit_strategy() needs EmitStrategy.on_window_close() or on_window_update(), not {emit!r}")
 
 
 def nothing() -> None:

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moldau.operators.context import TopologyError
 from moldau.spark import session
 from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
 
-from ..home import CHECKPOINT, FROZEN, home
+from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
 from ..passing import passing_groups, wall_clock_interval
 from ..plan import Plan
@@ -27,6 +26,7 @@ from . import topics
 from .beginning import beginning, has_lost_its_checkpoint, stateful
 from .datasource import FORMAT, ConveyorDataSource
 from .folder import Folder
+from .frozen import freeze
 from .rows import COLUMNS, Places
 from .source import BEGIN, GLOBALS, PLACES, TICK
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-FORMAT_VERSION = 1
 SHUFFLE = "spark.sql.shuffle.partitions"
 REGISTERING = threading.Lock()  # of two threads that register a data source at once, Spark refuses one
 
@@ -84,10 +83,10 @@ def definition(application: Application, spark: SparkSession) -> DataStreamWrite
     conveyed = scheduled(application, there)
     folder = Folder(spark, application.home)
     lost = has_lost_its_checkpoint(folder, application, conveyed, client, there)
-    make_topics(conveyed, client, there)
     partitions = int(spark.conf.get(SHUFFLE) or 1)
     places = Places.of(conveyed.schedule, partitions)
-    freeze(folder, application, conveyed.schedule, partitions)
+    freeze(folder, application, conveyed, places, partitions)
+    make_topics(conveyed, client, there)
     options = source_options(application, conveyed, places)
     begin = beginning(folder, conveyed, client, lost, options)
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
@@ -159,22 +158,3 @@ def sink_options(application: Application) -> dict[str, str]:
 
 def prefixed(application: Application) -> dict[str, str]:
     return {f"{PREFIX}{name}": text for name, text in application.client.items()}
-
-
-def freeze(folder: Folder, application: Application, schedule: Schedule, partitions: int) -> None:
-    """What the state goes by is written down at the first start, and held against what is there at each later one."""
-    now = {
-        "format": FORMAT_VERSION,
-        "partitions": {topic: schedule.counts[topic] for topic in sorted(schedule.reader)},
-        "shuffle partitions": partitions,
-    }
-    before = folder.read(FROZEN)
-    if before is None:
-        folder.write(FROZEN, now)
-        return
-    for name in now:
-        if before.get(name) != now[name]:
-            raise TopologyError(
-                f"the state of {application.id} in {application.home} was made with {name} {before.get(name)}, and now "
-                f"it is {now[name]}: change it back, or reset the application (moldau streams reset)"
-            )
