@@ -17,13 +17,15 @@ def partition_counts_of(client: Client) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in cluster.topics.items()}
 
 
-def create_topics(client: Client, wanted: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+def create_topics(
+    client: Client, wanted: Mapping[str, tuple[int, Mapping[str, str]]], replication: int = REPLICATION
+) -> None:
     """Makes topics: how many partitions each has, and its settings."""
     new = [
         m.CreateTopicsRequest_CreatableTopic(
             topic,
             num_partitions=count,
-            replication_factor=REPLICATION,
+            replication_factor=replication,
             configs=[m.CreateTopicsRequest_CreatableTopicConfig(name, text) for name, text in settings.items()],
         )
         for topic, (count, settings) in wanted.items()

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from moldau.operators.context import TopologyError
 from moldau.plan.conveyor import start as conveyor
 from moldau.plan.conveyor.start import Application
+from moldau.plan.conveyor.topics import DAY_MS, Own
 from moldau.plan.home import STATE_DIR
 
 from .serving import serving
 from .settings import client_settings, execution, whole
 from .topology import Topology
-from .tuning import check
+from .tuning import CONSUMERS, OFFSET_RESET, PRODUCER, check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 GUARANTEES = {"exactly_once_v2": True, "exactly_once": True, "at_least_once": False}
 INTERVAL_MS = {True: 100, False: 30_000}  # Kafka's defaults of commit.interval.ms, with exactly_once_v2 and without
-OF_CLIENTS = ("consumer.", "main.consumer.")
-OFFSET_RESET = "auto.offset.reset"
+REPLICATION, BROKERS = "replication.factor", -1  # the broker's default
+MORE_RETENTION, TOPIC = "windowstore.changelog.additional.retention.ms", "topic."
 BATCH_RECORDS = "spark.maxOffsetsPerTrigger"
 
 
@@ -49,12 +50,30 @@ def application(topology: Topology, settings: Mapping[str, Any] | None = None) -
         interval_ms=whole(chosen, "commit.interval.ms", INTERVAL_MS[exactly_once]),
         batch_records=whole(chosen, BATCH_RECORDS, 500_000),
         reset=offset_reset(chosen),
+        own=own_topics(chosen),
+        producer=of_producers(chosen),
     )
+
+
+def own_topics(settings: Mapping[str, Any]) -> Own:
+    """What is said of changelogs and of the topics of repartition(name=...)."""
+    said = settings.get(REPLICATION, BROKERS)
+    return Own(
+        BROKERS if str(said) == str(BROKERS) else whole(settings, REPLICATION, BROKERS),
+        {name.removeprefix(TOPIC): str(value) for name, value in settings.items() if name.startswith(TOPIC)},
+        whole(settings, MORE_RETENTION, DAY_MS),
+    )
+
+
+def of_producers(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What of the settings of producers the sink knows; those with a prefix go before."""
+    names = [(name, prefix + name) for prefix in ("", "producer.") for name in PRODUCER]
+    return {name: str(settings[given]) for name, given in names if given in settings}
 
 
 def offset_reset(settings: Mapping[str, Any]) -> str:
     """Where an application begins that never ran: Kafka Streams' default is the beginning."""
-    names = (OFFSET_RESET, *(prefix + OFFSET_RESET for prefix in OF_CLIENTS))
+    names = (OFFSET_RESET, *(prefix + OFFSET_RESET for prefix in CONSUMERS))
     found = next((str(settings[name]) for name in names if name in settings), "earliest")
     if found not in ("earliest", "latest"):
         raise TopologyError(f"{OFFSET_RESET} is {found!r}: it must be earliest or latest")

@@ -10,15 +10,16 @@ from moldau.operators.context import TopologyError
 from moldau.operators.errors import Decision, Failure, Handler, Response, answer, decided
 from moldau.operators.stores.spec import DEFAULT_CACHE_BYTES
 from moldau.operators.timestamps import fail_on_invalid_timestamp
+from moldau.plan.conveyor.clients import in_our_words
 from moldau.plan.task import Execution
 
 from .topology import extractor
+from .tuning import OF_CLIENTS
 
 log = logging.getLogger(__name__)
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 BOOTSTRAP = "localhost:9092"
 CLIENT_PREFIXES = ("ssl.", "sasl.")
-CLIENT_NAMES = ("bootstrap.servers", "client.id", "security.protocol")
 CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
 DECISIONS: dict[str, Decision] = {
     "fail": "fail",
@@ -84,6 +85,7 @@ def whole(settings: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def client_settings(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What clients are told: where the cluster is, and how one is let in."""
-    own = {name: value for name, value in settings.items() if name in CLIENT_NAMES or name.startswith(CLIENT_PREFIXES)}
-    return {"bootstrap.servers": BOOTSTRAP, **{name: str(value) for name, value in own.items()}}
+    """What clients are told, in the words of ours: where the cluster is, and how one is let in."""
+    own = {name: value for name, value in settings.items() if name in OF_CLIENTS or name.startswith(CLIENT_PREFIXES)}
+    told = {"bootstrap.servers": BOOTSTRAP, **{name: str(value) for name, value in own.items()}}
+    return in_our_words(told)

@@ -23,6 +23,8 @@ from .tuning import check
 from .windowed_partitions import ByInnerKey, WindowedSerde
 
 RESETS = ("earliest", "latest", "none")
+EXPLICIT = "ensure.explicit.internal.resource.naming"
+GENERATED = re.compile(r"(KSTREAM|KTABLE|COGROUPKSTREAM)-.*[0-9]{10}.*|.*-STATE-STORE-[0-9]{10}")
 
 
 class Topology:
@@ -219,6 +221,8 @@ class Topology:
         """The plan with all serdes settled: as given, or from default.key.serde and default.value.serde."""
         chosen = {**self.settings, **(settings or {})}
         plan = self.freeze()
+        if str(chosen.get(EXPLICIT, False)).lower() == "true":
+            check_names(plan)
         nodes = tuple(with_serdes(node, chosen) for node in plan.nodes)
         stores = tuple(store_with_serdes(store, chosen) for store in plan.stores)
         return replace(
@@ -282,6 +286,14 @@ def checked_store(store: Any) -> StoreSpec:
             f"{store!r}"
         )
     return store
+
+
+def check_names(plan: Plan) -> None:
+    """No store and no repartition topic may have a name that was made up, for it would change with the topology."""
+    made_up = [f"the store {spec.name}" for spec in plan.stores if GENERATED.fullmatch(spec.name)]
+    made_up += [f"the repartition topic {topic.name}" for topic in plan.internal_topics if GENERATED.match(topic.name)]
+    if made_up:
+        raise TopologyError(f"{EXPLICIT} is set, but names were made up: {', '.join(made_up)}. Give store= and name=")
 
 
 def with_serdes(node: Node, settings: Mapping[str, Any]) -> Node:

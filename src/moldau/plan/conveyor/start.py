@@ -7,7 +7,7 @@ import json
 import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moldau.spark import session
@@ -50,6 +50,8 @@ class Application:
     interval_ms: int = 100
     batch_records: int = 500_000
     reset: str = "earliest"
+    own: topics.Own = field(default_factory=topics.Own)
+    producer: Mapping[str, str] = field(default_factory=dict[str, str])  # settings of the sink, without prefix
 
     @property
     def id(self) -> str:
@@ -85,8 +87,10 @@ def definition(application: Application, spark: SparkSession) -> DataStreamWrite
     lost = has_lost_its_checkpoint(folder, application, conveyed, client, there)
     partitions = int(spark.conf.get(SHUFFLE) or 1)
     places = Places.of(conveyed.schedule, partitions)
+    if not lost and not folder.has_batches():
+        topics.check_resets(conveyed.schedule.plan)
     freeze(folder, application, conveyed, places, partitions)
-    make_topics(conveyed, client, there)
+    make_topics(application.own, conveyed, client, there)
     options = source_options(application, conveyed, places)
     begin = beginning(folder, conveyed, client, lost, options)
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
@@ -108,13 +112,14 @@ def scheduled(application: Application, there: Mapping[str, int]) -> Conveyed:
     return Conveyed(schedule, application.execution, there, settings, logged, uuid.uuid4().hex)
 
 
-def make_topics(conveyed: Conveyed, client: Client, there: Mapping[str, int]) -> None:
+def make_topics(rules: topics.Own, conveyed: Conveyed, client: Client, there: Mapping[str, int]) -> None:
     """Those of the application's own that are missing."""
     schedule = conveyed.schedule
     log = topics.shard_log(schedule) if conveyed.logged and stateful(conveyed) else {}
-    own = {**topics.changelogs(schedule), **topics.repartitions(schedule), **log}
+    own = {**topics.changelogs(schedule, rules), **topics.repartitions(schedule, rules), **log}
     topics.check_counts(own, there)
-    create_topics(client, {topic: row for topic, row in own.items() if topic not in there})
+    missing = {topic: row for topic, row in own.items() if topic not in there}
+    create_topics(client, missing, rules.replication)
 
 
 def laid_out(frame: Any, conveyed: Conveyed, places: Places) -> Any:
@@ -136,7 +141,7 @@ def source_options(application: Application, conveyed: Conveyed, places: Places)
     return {
         **prefixed(application),
         "subscribe": ",".join(sorted(topic for topic in schedule.reader if topic not in schedule.internal)),
-        "startingOffsets": application.reset,
+        "startingOffsets": topics.starting(schedule, application.reset),
         "includeHeaders": "true",
         "maxOffsetsPerTrigger": str(application.batch_records),
         "application.id": application.id,
@@ -150,6 +155,7 @@ def sink_options(application: Application) -> dict[str, str]:
     guarantee = "exactly_once" if application.exactly_once else "at_least_once"
     return {
         **prefixed(application),
+        **application.producer,
         "application.id": application.id,
         "processing.guarantee": guarantee,
         "max.request.size": str(topics.MOST_BYTES),  # what a topic takes is what counts

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from moldau.operators.context import TopologyError
 from moldau.operators.stores.spec import StoreSpec
+from moldau.spark.admin import REPLICATION
+from moldau.spark.source_options import EARLIEST, LATEST
 
 from ..levels import Schedule, stores_of
 from ..nodes import SourceNode
@@ -23,6 +26,17 @@ SHARD_LOG = {
     "segment.bytes": str(16 << 20),
     "min.cleanable.dirty.ratio": "0.1",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the settings say of the topics that are made: the factor of replication, -1 for the broker's; settings of
+    topics; how long the changelogs of windows are kept besides.
+    """
+
+    replication: int = REPLICATION
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    more_retention_ms: int = DAY_MS
 
 
 def outside(plan: Plan, there: Mapping[str, int]) -> dict[str, int]:
@@ -65,7 +79,7 @@ def matching(node: SourceNode, names: list[str]) -> tuple[str, ...]:
     return found
 
 
-def changelogs(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
+def changelogs(schedule: Schedule, own: Own) -> dict[str, tuple[int, dict[str, str]]]:
     """The topics that hold what is in stores: how many partitions each has, and its settings."""
     plan = schedule.plan
     found: dict[str, tuple[int, dict[str, str]]] = {}
@@ -73,7 +87,7 @@ def changelogs(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
         count = max((schedule.counts[topic] for topic in schedule.reads[group]), default=0)
         for spec in stores_of(plan, group):
             if spec.has_changelog:
-                found[plan.changelog(spec)] = (count, changelog_settings(spec))
+                found[plan.changelog(spec)] = (count, changelog_settings(spec, own))
     return found
 
 
@@ -82,19 +96,20 @@ def shard_log(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
     return {log_of(schedule.plan): (1, SHARD_LOG)}
 
 
-def repartitions(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
+def repartitions(schedule: Schedule, own: Own) -> dict[str, tuple[int, dict[str, str]]]:
     """The repartition topics that others may read. They are kept as long as the cluster keeps any topic: Kafka Streams
     deletes what it has read back, and nothing is read back here.
     """
-    return {topic: (schedule.counts[topic], {"cleanup.policy": "delete"}) for topic in sorted(schedule.shown)}
+    settings = {"cleanup.policy": "delete", **own.settings}
+    return {topic: (schedule.counts[topic], settings) for topic in sorted(schedule.shown)}
 
 
-def changelog_settings(spec: StoreSpec) -> dict[str, str]:
+def changelog_settings(spec: StoreSpec, own: Own) -> dict[str, str]:
     """As Kafka Streams has them: what is windowed goes when its time is over, and a day for clocks that differ."""
     made = {"cleanup.policy": COMPACT}
     if spec.retention_ms is not None and not spec.versioned:
-        made = {"cleanup.policy": COMPACT_DELETE, "retention.ms": str(spec.retention_ms + DAY_MS)}
-    return {**made, **dict(spec.changelog_settings)}
+        made = {"cleanup.policy": COMPACT_DELETE, "retention.ms": str(spec.retention_ms + own.more_retention_ms)}
+    return {**made, **own.settings, **dict(spec.changelog_settings)}
 
 
 def check_counts(wanted: Mapping[str, tuple[int, Mapping[str, str]]], there: Mapping[str, int]) -> None:
@@ -104,4 +119,41 @@ def check_counts(wanted: Mapping[str, tuple[int, Mapping[str, str]]], there: Map
             raise TopologyError(
                 f"the topic {topic} has {there[topic]} partitions, and the application needs {count}: "
                 "reset the application (moldau streams reset), or give it another application.id"
+            )
+
+
+def starting(schedule: Schedule, reset: str) -> str:
+    """Where an application begins that has never run: one word, or JSON with a number for each partition where a source
+    says something else (`reset=`).
+    """
+    said = resets(schedule.plan)
+    if not said:
+        return reset
+    words = {"earliest": EARLIEST, "latest": LATEST, "none": EARLIEST}
+    read = [topic for topic in sorted(schedule.reader) if topic not in schedule.internal]
+    return json.dumps(
+        {
+            topic: {str(number): words[said.get(topic, reset)] for number in range(schedule.counts[topic])}
+            for topic in read
+        }
+    )
+
+
+def resets(plan: Plan) -> dict[str, str]:
+    """What sources say for themselves, by topic."""
+    return {
+        topic: node.reset
+        for node in plan.nodes
+        if isinstance(node, SourceNode) and node.reset is not None
+        for topic in node.topics
+    }
+
+
+def check_resets(plan: Plan) -> None:
+    """Of an application that has nothing to go on from: none of its sources may ask for that."""
+    for topic, said in resets(plan).items():
+        if said == "none":
+            raise TopologyError(
+                f"the topic {topic} is read with reset='none', and the application has not read it before: "
+                "say earliest or latest"
             )
