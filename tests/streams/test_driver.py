@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moldau.operators.durations import milliseconds
 from moldau.streams import Record, StreamsBuilder, TopologyTestDriver
-from moldau.streams.durations import milliseconds
 
 TEXTS = {"default.key.serde": "string", "default.value.serde": "string"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -256,3 +257,46 @@ def test_stores_have_ranges_and_prefixes_in_the_order_of_bytes() -> None:
         assert (plain.approximate_count(), timed.approximate_count()) == (4, 3)
         with pytest.raises(ValueError, match="the key of an entry of the store plain must not be None"):
             plain.put(None, "x")
+
+
+@pytest.mark.parametrize("kind", ["wall_clock", "wall_clock_time"])
+@pytest.mark.parametrize("interval", ["10s", 10_000, timedelta(seconds=10)])
+def test_the_interval_of_a_punctuator_is_a_duration(kind: Any, interval: Any) -> None:
+    told: list[int] = []
+
+    class Told:
+        def init(self, context: Context) -> None:
+            context.schedule(interval, kind, told.append)
+
+        def process(self, record: Record) -> None:
+            return
+
+    builder = StreamsBuilder("app", TEXTS)
+    builder.stream("in").process(Told)
+    with TopologyTestDriver(builder) as driver:
+        driver.advance_wall_clock_time("25s")
+        driver.advance_wall_clock_time("5s")
+    assert told == [25_000, 30_000]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ((0, "stream_time", print), "interval of a punctuator must be at least 1 ms, not 0"),
+        (("soon", "stream_time", print), "the interval of a punctuator is 'soon': write it as"),
+        (("1s", "sometimes", print), "goes by 'stream_time' or by 'wall_clock', not by 'sometimes'"),
+        (("1s", "stream_time", None), "a punctuator is a function of the time, not None"),
+    ],
+)
+def test_a_wrong_punctuator_is_told(wrong: tuple[Any, Any, Any], sentence: str) -> None:
+    class Wrong:
+        def init(self, context: Context) -> None:
+            context.schedule(*wrong)
+
+        def process(self, record: Record) -> None:
+            return
+
+    builder = StreamsBuilder("app", TEXTS)
+    builder.stream("in").process(Wrong, name="wrong")
+    with pytest.raises(ValueError, match=f"wrong: .*{sentence}"):
+        TopologyTestDriver(builder)

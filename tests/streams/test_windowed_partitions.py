@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from moldau.operators.context import Context, Shard
+from moldau.operators.record import Produced, Record
+from moldau.operators.topics import Sink
 from moldau.operators.windowed import Windowed
 from moldau.plan.hashing import murmur2
 from moldau.plan.nodes import SinkNode
-from moldau.streams import SessionWindows, StreamsBuilder, TimeWindows
+from moldau.streams import Json, SessionWindows, StreamsBuilder, String, TimeWindows
 from moldau.streams.windowed_partitions import ByInnerKey
 
 TEXTS = {"default.key.serde": "string", "default.value.serde": "string"}
@@ -45,3 +50,19 @@ def test_keys_without_windows_are_left_to_the_sink() -> None:
     builder = StreamsBuilder("app", TEXTS)
     builder.stream("in").to("out")
     assert sink(builder).partitioner is None
+
+
+@pytest.mark.parametrize("value", [String(), Json()])
+@pytest.mark.parametrize(
+    ("answer", "partitions"), [(1, [1]), (None, [None]), ({2, 0}, [0, 2]), ((), []), (range(3), [0, 1, 2])]
+)
+def test_a_partitioner_may_name_several_partitions_or_none(
+    value: Any, answer: Any, partitions: list[int | None]
+) -> None:
+    written: list[Produced] = []
+    shard = Shard()
+    out = Sink("out", String(), value, written.append, lambda *about: answer, lambda topic: 3)
+    out.init(Context("sink", shard, frozenset(), {}))
+    out.process(Record("k", "v", 5))
+    assert [record.partition for record in written] == partitions
+    assert shard.dropped == ({} if partitions else {("sink", "no partition"): 1})

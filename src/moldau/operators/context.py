@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from .durations import Duration, milliseconds
 from .errors import Failure, Stage
 from .punctuation import Cancellable, Punctuators
 from .record import Raw, Record
 
 UNKNOWN_TIME = -1
-Kind = Literal["stream_time", "wall_clock"]
+Kind = Literal["stream_time", "wall_clock", "wall_clock_time"]  # the last two are the same
 
 
 class TopologyError(ValueError):
@@ -116,16 +117,19 @@ class Context:
         return self._shard.id
 
     def schedule(
-        self, interval_ms: int, kind: Kind, callback: Callable[[int], None], start: int | None = None
+        self, interval: Duration, kind: Kind, callback: Callable[[int], None], start: int | None = None
     ) -> Cancellable:
-        """Calls back with the time, each interval. Stream time counts from 0, so the first call comes with the first
-        record; wall-clock time counts from now, or from `start`.
+        """Calls back with the time, each interval: "1 minute", milliseconds, a timedelta. Stream time counts from 0, so
+        the first call comes with the first record; wall-clock time counts from now, or from `start`.
         """
+        interval_ms = milliseconds(interval, f"{self.name}: the interval of a punctuator")
         if interval_ms <= 0:
-            raise ValueError(f"{self.name}: the interval of a punctuator must be at least 1 ms, not {interval_ms}")
+            raise ValueError(f"{self.name}: the interval of a punctuator must be at least 1 ms, not {interval}")
+        if not callable(callback):
+            raise ValueError(f"{self.name}: a punctuator is a function of the time, not {callback!r}")
         if kind == "stream_time":
             return self._shard.by_stream_time.add(start or 0, interval_ms, self.name, callback)
-        if kind == "wall_clock":
+        if kind in ("wall_clock", "wall_clock_time"):
             now = self._shard.system_time
             first = now + interval_ms if start is None else anchored(start, interval_ms, now)
             return self._shard.by_wall_clock.add(first, interval_ms, self.name, callback)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from moldau.serdes.context import Serde, SerdeError
@@ -16,7 +16,9 @@ from .timestamps import Extractor, fail_on_invalid_timestamp, wallclock_timestam
 
 Collect = Callable[[Produced], None]
 TopicOf = Callable[[Any, Any, Record], str]  # key, value, record
-Partitioner = Callable[[str, Any, Any, int], int | None]  # topic, key, value, how many partitions
+# Of topic, key, value, how many partitions: a partition, several (a record for each; with none it is dropped), or None
+# where the key decides.
+Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
 
 
 class TopicReader:
@@ -86,7 +88,8 @@ class Sink:
         written = self.written(topic, record)
         if written is not None:
             key, value, headers = written
-            self.collect(Produced(topic, self.partition(topic, record), key, value, record.timestamp, headers))
+            for partition in self.partitions_of(topic, record):
+                self.collect(Produced(topic, partition, key, value, record.timestamp, headers))
 
     def _short(self, topic: str, write_key: Write, write_value: Write) -> Callable[[Record], None]:
         """The common case, without detours: one topic, serdes without schemas. What fails goes the long way."""
@@ -101,6 +104,8 @@ class Sink:
             if timestamp < 0:
                 return long(record)
             partition = None if partition_of is None else partition_of(topic, record.key, record.value, count)
+            if partition is not None and type(partition) is not int:
+                return long(record)
             return collect(new_tuple(Produced, (topic, partition, key, value, timestamp, record.headers)))
 
         return process
@@ -132,7 +137,12 @@ class Sink:
         self.known[topic] = topic_writer(self.key, topic, "key"), topic_writer(self.value, topic, "value")
         return self.known[topic]
 
-    def partition(self, topic: str, record: Record) -> int | None:
+    def partitions_of(self, topic: str, record: Record) -> Collection[int | None]:
         if self.partitioner is None:
-            return None
-        return self.partitioner(topic, record.key, record.value, self.partitions(topic))
+            return (None,)
+        found = self.partitioner(topic, record.key, record.value, self.partitions(topic))
+        if not isinstance(found, Collection):
+            return (found,)
+        if not found:
+            self.context.dropped("no partition")
+        return sorted(found)

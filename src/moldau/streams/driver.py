@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from moldau.operators.context import UNKNOWN_TIME, Shard
+from moldau.operators.durations import Duration, milliseconds
 from moldau.operators.priority import PriorityQueue
 from moldau.operators.record import Produced, Raw, Record
 from moldau.operators.stores.ordered import MemoryBytes
@@ -25,7 +26,6 @@ from moldau.plan.task import Task, World
 
 from .builder import StreamsBuilder
 from .driver_topics import TestInputTopic, TestOutputTopic
-from .durations import Duration, milliseconds
 from .serdes import SerdeLike, settled
 from .settings import execution
 from .topology import Topology

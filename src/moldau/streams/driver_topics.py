@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moldau.operators.coders import topic_reader, topic_writer
+from moldau.operators.durations import Duration, milliseconds
 from moldau.operators.record import Headers, Produced, Record
 from moldau.serdes.context import Serde
-
-from .durations import Duration, milliseconds
 
 if TYPE_CHECKING:
     from .driver import TopologyTestDriver

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from moldau.operators.context import TopologyError
+from moldau.operators.durations import Duration, milliseconds
 from moldau.operators.grace_join import GraceJoin
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.stores.waiting import grace as waiting_store
@@ -16,7 +17,6 @@ from moldau.operators.views import View, store_view
 from moldau.serdes.context import Serde
 
 from . import functions
-from .durations import Duration, milliseconds
 from .materialized import Materialized, StoreOptions, optional
 from .recipes import Factory, Recipe, Uses
 from .repartitioning import repartitioned

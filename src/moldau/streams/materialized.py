@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict, cast
 
 from moldau.operators.context import TopologyError
+from moldau.operators.durations import Duration, milliseconds
 from moldau.operators.stores.key_value import timestamped_key_value
 from moldau.operators.stores.spec import StoreSpec
 from moldau.serdes.context import Serde
 
-from .durations import Duration, milliseconds
 from .graph import Graph
 from .names import checked_name
 from .serdes import SerdeLike

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 from moldau.operators.context import TopologyError
+from moldau.operators.durations import Duration, milliseconds
 from moldau.operators.stores import key_value, lru, session, versioned, window
 from moldau.operators.stores.spec import StoreSpec
 
-from .durations import Duration, milliseconds
 from .materialized import logging
 from .serdes import SerdeLike
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from moldau.operators.context import TopologyError
+from moldau.operators.durations import Duration
 from moldau.operators.stateless import PassThrough
 from moldau.operators.stores.outer import outer
 from moldau.operators.stores.spec import StoreSpec
@@ -14,7 +15,6 @@ from moldau.operators.stores.window import window
 from moldau.operators.stream_join import StreamJoin, StreamWindow
 
 from . import functions
-from .durations import Duration
 from .joins import keyed_stream
 from .materialized import logging, persistent
 from .names import checked_name

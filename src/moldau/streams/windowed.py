@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack
 
 from moldau.operators.context import Operator, TopologyError
+from moldau.operators.durations import milliseconds
 from moldau.operators.session_aggregate import SessionAggregate
 from moldau.operators.sliding_aggregate import SlidingAggregate
 from moldau.operators.stores.session import session
@@ -18,7 +19,6 @@ from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedS
 from moldau.serdes.primitive import LONG
 
 from . import functions
-from .durations import milliseconds
 from .grouped import AGGREGATE, REDUCE, KGroupedStream, one_more, zero
 from .materialized import Materialized, StoreOptions, materialized, persistent
 from .recipes import Aggregation

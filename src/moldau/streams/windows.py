@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Self
 
+from moldau.operators.durations import Duration, milliseconds
 from moldau.operators.suppress import Bounds
 from moldau.operators.windowed import LAST_TIME
-
-from .durations import Duration, milliseconds
 
 
 def grace_of(grace: Duration | None) -> int:
@@ -29,7 +27,7 @@ def signed(span: Duration) -> int:
     if isinstance(span, str):
         text = span.strip()
         return -milliseconds(text[1:]) if text.startswith("-") else milliseconds(text)
-    is_negative = span < timedelta(0) if isinstance(span, timedelta) else span < 0
+    is_negative = span < 0 if isinstance(span, int) else span.days < 0
     return -milliseconds(-span) if is_negative else milliseconds(span)
 
 

@@ -128,6 +128,18 @@ class TimestampedKeyValueStore:
         self._put(raw_key, None if raw is None else pack_stamp(timestamp) + raw)
         return LATEST
 
+    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> Stamped | None:
+        """The value that was there, and stays; None if there was none."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, value, timestamp)
+        return found
+
+    def put_all(self, entries: Iterable[tuple[Any, Any, int]]) -> None:
+        """Keys, values and their times."""
+        for key, value, timestamp in entries:
+            self.put(key, value, timestamp)
+
     def delete(self, key: Any) -> Stamped | None:
         found = self.get(key)
         self.put(key, None, 0)

@@ -184,6 +184,50 @@ final class Processors {
         }
     }
 
+    /** Asks for keys that begin alike, and for ranges from both ends, those that are empty too. */
+    static final class Scanner extends Texts {
+        @Override
+        public void process(Record<String, String> record) {
+            KeyValueStore<String, Long> store = context().getStateStore("counts");
+            String key = Functions.text(record.value());
+            store.putAll(List.of(KeyValue.pair(key, (long) key.length()), KeyValue.pair("b" + key, 0L)));
+            send(record, Counter.listed(store.prefixScan("b", Functions.STRING.serializer()))
+                + Counter.listed(store.prefixScan(key, Functions.STRING.serializer())));
+            send(record, Counter.listed(store.range("b", "a")) + Counter.listed(store.range("b", null))
+                + Counter.listed(store.reverseRange("a", "c")) + Counter.listed(store.reverseRange("b", null)));
+        }
+    }
+
+    /** Windows of many keys from the end. */
+    static final class WindowerBackwards extends Texts {
+        @Override
+        public void process(Record<String, String> record) {
+            WindowStore<String, String> store = context().getStateStore("windows");
+            if (record.key() == null) {
+                return;
+            }
+            long time = record.timestamp();
+            store.put(record.key(), record.value(), time);
+            send(record, Windower.keys(store.backwardFetch("a", "c", 0, time)));
+            send(record, Windower.keys(store.backwardFetch(null, "b", 0, time)) + Windower.keys(store.fetch("b", null, 0, time)));
+        }
+    }
+
+    /** Sessions of many keys from the end. */
+    static final class SessionerBackwards extends Texts {
+        @Override
+        public void process(Record<String, String> record) {
+            SessionStore<String, String> store = context().getStateStore("sessions");
+            if (record.key() == null) {
+                return;
+            }
+            long time = record.timestamp();
+            store.put(new Windowed<>(record.key(), new SessionWindow(Math.max(0, time - 1000), time)), record.value());
+            send(record, Windower.keys(store.backwardFetch("a", "c")) + Windower.keys(store.fetch("b", null)));
+            send(record, Windower.keys(store.backwardFindSessions("a", "b", Math.max(0, time - 2000), time + 2000)));
+        }
+    }
+
     /** Puts a session that ends at the record's time, and finds those around it. */
     static final class Sessioner extends Texts {
         private SessionStore<String, String> store;
@@ -352,6 +396,15 @@ final class Processors {
         all.dsl("process_sessions_in_memory", b -> Functions.in(b).process(with(Stores.sessionStoreBuilder(
             Stores.inMemorySessionStore("sessions", Duration.ofMinutes(3)),
             Functions.STRING, Functions.STRING), Sessioner::new)).to("out"));
+        all.dsl("process_windows_backwards", b -> Functions.in(b).process(with(Stores.windowStoreBuilder(
+            Stores.persistentWindowStore("windows", Duration.ofMinutes(3), Functions.SIZE, false),
+            Functions.STRING, Functions.STRING), WindowerBackwards::new)).to("out"));
+        all.dsl("process_sessions_backwards", b -> Functions.in(b).process(with(Stores.sessionStoreBuilder(
+            Stores.persistentSessionStore("sessions", Duration.ofMinutes(3)),
+            Functions.STRING, Functions.STRING), SessionerBackwards::new)).to("out"));
+        all.dsl("process_scans", b -> Functions.in(b).process(with(numbers("counts"), Scanner::new)).to("out"));
+        all.dsl("process_recent", b -> Functions.in(b).process(with(Stores.keyValueStoreBuilder(
+            Stores.lruMap("counts", 2), Functions.STRING, Functions.LONG), Counter::new)).to("out"));
         all.dsl("process_versions", b -> Functions.in(b).process(with(Stores.versionedKeyValueStoreBuilder(
             Stores.persistentVersionedKeyValueStore("versions", Tables.HISTORY),
             Functions.STRING, Functions.STRING), Versioner::new)).to("out"));
@@ -379,5 +432,12 @@ final class Processors {
             .addStateStore(numbers("counts"), "count")
             .addProcessor("label", Labels::new, "count")
             .addSink("sink", "out", "label"));
+        all.plain("topology_read_only", settings -> new Topology()
+            .addReadOnlyStateStore(numbers("lengths"), "filling", Functions.STRING.deserializer(),
+                Functions.STRING.deserializer(), "right", "fill", Global::new)
+            .addSource("asking", "left")
+            .addProcessor("ask", Asker::new, "asking")
+            .connectProcessorAndStateStores("ask", "lengths")
+            .addSink("sink", "out", "ask"));
     }
 }

@@ -110,6 +110,11 @@ final class Windowing {
             .windowedBy(SLIDING_GRACE)
             .aggregate(() -> "", Named.as("together"), Materialized.with(Functions.STRING, Functions.STRING))
             .toStream().to("out"));
+        all.dsl("cogroup_unlimited", b -> Aggregates.grouped(Functions.left(b))
+            .cogroup((String k, String v, String a) -> a + "l" + Functions.text(v))
+            .cogroup(Aggregates.grouped(Functions.right(b)), (k, v, a) -> a + "r" + Functions.text(v))
+            .windowedBy(UnlimitedWindows.of())
+            .aggregate(() -> "", Functions.windowTexts("cogrouped")).toStream().to("out"));
         all.dsl("windowed_key_mapped", b -> windowed(b, TUMBLING_GRACE).count()
             .toStream((k, n) -> k.key() + "@" + k.window().start() + "-" + k.window().end()).to("out"));
         all.dsl("windowed_filter", b -> windowed(b, TUMBLING_GRACE).count()

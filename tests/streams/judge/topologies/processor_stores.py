@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from moldau.operators.stores.lru import lru
 from moldau.operators.stores.session import session
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.stores.versioned import versioned as versions
@@ -12,8 +13,8 @@ from moldau.operators.stores.window import window
 from moldau.operators.windowed import Windowed
 from moldau.streams import Record, StreamsBuilder
 from tests.streams.judge.functions import text
-from tests.streams.judge.topologies.processors import Texts, bringing, process_with
-from tests.streams.judge.topologies.sources import TEXT, Build, stream
+from tests.streams.judge.topologies.processors import COUNTS, Counter, Texts, bringing, process_with, rows
+from tests.streams.judge.topologies.sources import NUMBER, TEXT, Build, stream
 from tests.streams.judge.topologies.versions import HISTORY_MS
 
 MINUTES_3, SIZE_MS = 180_000, 10_000
@@ -63,6 +64,42 @@ class Sessioner(Texts):
             self.send(record, keys(store.fetch_keys("a", "c")))
 
 
+class Scanner(Texts):
+    """Asks for keys that begin alike, and for ranges from both ends, those that are empty too."""
+
+    def process(self, record: Record) -> None:
+        store, key = self.context.store("counts"), text(record.value)
+        store.put_all([(key, len(key)), (f"b{key}", 0)])
+        self.send(record, rows(store.prefix_scan("b")) + rows(store.prefix_scan(key)))
+        ends = rows(store.range("a", "c", reverse=True)) + rows(store.range("b", None, reverse=True))
+        self.send(record, rows(store.range("b", "a")) + rows(store.range("b")) + ends)
+
+
+class WindowerBackwards(Texts):
+    """Windows of many keys from the end."""
+
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            return
+        store, time = self.context.store("windows"), record.timestamp
+        store.put(record.key, record.value, time)
+        self.send(record, keys(store.fetch_keys("a", "c", 0, time, reverse=True)))
+        low = keys(store.fetch_keys(None, "b", 0, time, reverse=True))
+        self.send(record, low + keys(store.fetch_keys("b", None, 0, time)))
+
+
+class SessionerBackwards(Texts):
+    """Sessions of many keys from the end."""
+
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            return
+        store, time = self.context.store("sessions"), record.timestamp
+        store.put(Windowed(record.key, max(0, time - 1000), time), record.value)
+        self.send(record, keys(store.fetch_keys("a", "c", reverse=True)) + keys(store.fetch_keys("b", None)))
+        self.send(record, keys(store.find_sessions_of_keys("a", "b", max(0, time - 2000), time + 2000, reverse=True)))
+
+
 class Versioner(Texts):
     """Puts a version, then asks for it as of times around."""
 
@@ -100,5 +137,11 @@ TOPOLOGIES: dict[str, Build] = {
     "process_sessions_in_memory": lambda b: process_with(
         b, session("sessions", MINUTES_3, TEXT, TEXT, persistent=False), Sessioner
     ),
+    "process_windows_backwards": lambda b: process_with(b, windows(), WindowerBackwards),
+    "process_sessions_backwards": lambda b: process_with(
+        b, session("sessions", MINUTES_3, TEXT, TEXT), SessionerBackwards
+    ),
+    "process_scans": lambda b: process_with(b, COUNTS, Scanner),
+    "process_recent": lambda b: process_with(b, lru("counts", 2, key=TEXT, value=NUMBER, persistent=False), Counter),
     "process_versions": lambda b: process_with(b, versions("versions", HISTORY_MS, TEXT, TEXT), Versioner),
 }

@@ -171,6 +171,18 @@ def topology_store(b: StreamsBuilder) -> Topology:
     )
 
 
+def topology_read_only(b: StreamsBuilder) -> Topology:
+    lengths = key_value("lengths", TEXT, NUMBER)
+    return (
+        Topology()
+        .add_read_only_state_store(lengths, "filling", "right", "fill", Lengths, key=TEXT, value=TEXT)
+        .add_source("asking", "left")
+        .add_processor("ask", Asker, "asking")
+        .connect_processor_and_state_stores("ask", "lengths")
+        .add_sink("sink", "out", "ask")
+    )
+
+
 TOPOLOGIES: dict[str, Build] = {
     "process_store": process_store,
     "process_connected": lambda b: stream(b).process(bringing(COUNTS, Counter), name="counter").to("out"),
@@ -182,5 +194,6 @@ TOPOLOGIES: dict[str, Build] = {
     "punctuate_wall_clock": lambda b: process_with(b, COUNTS, WallPunctual),
     "topology_forks": topology_forks,
     "topology_store": topology_store,
+    "topology_read_only": topology_read_only,
     "global_store": global_store,
 }

@@ -118,6 +118,13 @@ CHAINS: dict[str, Build] = {
     "cogroup_sliding": lambda b: (
         cogrouped(b).windowed_by(SLIDING_GRACE).aggregate(lambda: "", name="together", value=TEXT).to_stream().to("out")
     ),
+    "cogroup_unlimited": lambda b: (
+        cogrouped(b)
+        .windowed_by(UnlimitedWindows.of())
+        .aggregate(lambda: "", value=TEXT, store="cogrouped")
+        .to_stream()
+        .to("out")
+    ),
     "windowed_key_mapped": lambda b: windowed(b, TUMBLING_GRACE).count().to_stream(lambda k, n: spelled(k)).to("out"),
     "windowed_filter": lambda b: (
         windowed(b, TUMBLING_GRACE)

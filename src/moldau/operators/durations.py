@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from typing import Protocol, Self, runtime_checkable
 
-Duration = str | int | timedelta
+
+@runtime_checkable
+class Span(Protocol):
+    """What a timedelta is."""
+
+    @property
+    def days(self) -> int: ...
+    @property
+    def seconds(self) -> int: ...
+    @property
+    def microseconds(self) -> int: ...
+    def __neg__(self) -> Self: ...
+
+
+Duration = str | int | Span
 UNITS = {
     "ms": 1, "milli": 1, "millisecond": 1, "s": 1000, "sec": 1000, "second": 1000, "m": 60_000, "min": 60_000,
     "minute": 60_000, "h": 3_600_000, "hour": 3_600_000, "d": 86_400_000, "day": 86_400_000, "w": 604_800_000,
@@ -21,8 +35,8 @@ def milliseconds(duration: Duration, what: str = "the duration") -> int:
             raise ValueError(f"{what} must be a duration, not {duration}")
         case int():
             found = duration
-        case timedelta():
-            found = duration // timedelta(milliseconds=1)
+        case Span():
+            found = (duration.days * 86_400 + duration.seconds) * 1000 + duration.microseconds // 1000
         case str():
             found = parsed(duration, what)
         case _:
