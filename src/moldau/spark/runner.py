@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moldau.spark.failures import kind_of, sentence_of, text_of
+from moldau.spark.lost_daemons import forget_lost_daemons
 from moldau.spark.session import session
 from moldau.spark.status import ENDED, QueryStatus, State, line
 from moldau.spark.status_page import StatusPage
@@ -113,6 +114,8 @@ class Supervisor:
     def _start(self, one: Supervised, now: float) -> None:
         try:
             activate(self.spark)
+            if one.failures:
+                forget_lost_daemons(self.spark)
             writer = one.definition(self.spark).queryName(one.name)
             if self.state_dir is not None:
                 writer = writer.option("checkpointLocation", os.path.join(self.state_dir, one.name))
