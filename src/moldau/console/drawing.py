@@ -8,14 +8,16 @@ from typing import Any
 from nicegui import ui
 
 from moldau.console import paths
+from moldau.console.charts import SVG
 from moldau.console.desk import Desk
 from moldau.console.model.history import Flow
 from moldau.console.model.lineage import Graph, Kind, Node, placed
 
-COLUMN_PX, ROW_PX, HEAD_PX = 190, 64, 90
+COLUMN_PX, ROW_PX, HEAD_PX = 210, 60, 80
 COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f855a", Kind.PART: "#8e5bb5"}
 SHAPES = {Kind.TOPIC: "roundRect", Kind.APPLICATION: "diamond", Kind.GROUP: "circle", Kind.PART: "diamond"}
-INK = "#8795a1"  # readable on light and on dark
+GREY = "#8795a1"
+SIDE_PX = 210  # for the names beside the first and the last column
 LONGEST = 30  # characters of a label
 EVERY_S = 3.0
 Edge = tuple[Node, Node]
@@ -37,8 +39,8 @@ def path_of(node: Node) -> str | None:
 def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
     """The chart; a click leads on. What `labels` says of edges is looked at again every few seconds."""
     places = placed(of)
-    nodes = [_node(node, *place) for node, place in places.items()]
     widest = max((column for column, _ in places.values()), default=0) + 1
+    nodes = [_node(node, *place, widest) for node, place in places.items()]
     tallest = max((row for _, row in places.values()), default=1)
 
     def go(event: Any) -> None:
@@ -47,9 +49,9 @@ def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
             ui.navigate.to(path)
 
     with ui.element("div").classes("w-full overflow-x-auto"):
-        view = ui.echart(_options(of, nodes, widest, tallest, labels()), on_point_click=go)
-        view.style(f"height: {tallest * ROW_PX + HEAD_PX}px; min-width: {widest * COLUMN_PX}px")
-        view.classes("w-full").props('aria-label="What flows where; the table below says the same" role=img')
+        view = ui.echart(_options(of, nodes, widest, tallest, labels()), on_point_click=go, renderer=SVG)
+        view.style(f"height: {tallest * ROW_PX + HEAD_PX}px; min-width: {(widest - 1) * COLUMN_PX + 2 * SIDE_PX}px")
+        view.classes("w-full graph").props('aria-label="What flows where; the table below says the same" role=img')
 
     def renew() -> None:
         view.options["series"][0]["links"] = _links(of, labels())
@@ -68,7 +70,9 @@ def _key(node: Node) -> str:
     return f"{node.kind}/{node.name}"
 
 
-def _node(node: Node, x: int, y: int) -> dict[str, Any]:
+def _node(node: Node, x: int, y: int, columns: int) -> dict[str, Any]:
+    """Names stand outside of the first and the last column, and above those between: there no edge goes."""
+    side = "top" if 0 < x < columns - 1 else "left" if x == 0 < columns - 1 else "right"
     full = f"{node.kind} {node.name}" if node.kind is Kind.PART else node.name
     short = full if len(full) <= LONGEST else f"{full[: LONGEST - 1]}…"
     return {
@@ -78,7 +82,7 @@ def _node(node: Node, x: int, y: int) -> dict[str, Any]:
         "symbol": SHAPES[node.kind],
         "symbolSize": 22,
         "category": list(Kind).index(node.kind),
-        "label": {"show": True, "position": "bottom", "color": INK, "fontSize": 12},
+        "label": {"show": True, "position": side, "fontSize": 13},
         "cursor": "pointer",
     }
 
@@ -88,7 +92,7 @@ def _links(of: Graph, labels: Mapping[Edge, str]) -> list[dict[str, Any]]:
         {
             "source": _key(source),
             "target": _key(target),
-            "label": {"show": bool(text), "formatter": text, "color": INK, "fontSize": 11},
+            "label": {"show": bool(text), "formatter": text, "fontSize": 12},
         }
         for (source, target) in of.edges
         for text in (labels.get((source, target), ""),)
@@ -101,10 +105,10 @@ def _options(
     shown = {node.kind for node in of.nodes}
     return {
         "animation": False,
-        "legend": {"top": 0, "data": [str(kind) for kind in Kind if kind in shown], "textStyle": {"color": INK}},
+        "legend": {"top": 0, "left": 0, "data": [str(kind) for kind in Kind if kind in shown]},
         "color": [COLOURS[kind] for kind in Kind],
-        "grid": {"left": 0, "right": 0, "top": 30, "bottom": 10},
-        "xAxis": {"show": False, "min": -0.5, "max": widest - 0.5},
+        "grid": {"left": SIDE_PX, "right": SIDE_PX, "top": 30, "bottom": 10},
+        "xAxis": {"show": False, "min": 0, "max": max(1, widest - 1)},
         "yAxis": {"show": False, "min": 0.4, "max": tallest + 0.6, "inverse": True},
         "series": [
             {
@@ -114,7 +118,7 @@ def _options(
                 "categories": [{"name": str(kind)} for kind in Kind],
                 "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 8,
-                "lineStyle": {"color": INK, "width": 1.5, "opacity": 0.8, "curveness": 0.06},
+                "lineStyle": {"color": GREY, "width": 1.5, "opacity": 0.8, "curveness": 0.06},
                 "emphasis": {"focus": "adjacency"},
                 "data": nodes,
                 "links": _links(of, labels),

@@ -6,6 +6,8 @@ and what to do.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
 
 from moldau.admin import topics
 from moldau.console import paths
@@ -24,12 +27,13 @@ COLOURS = {"primary": "#0b6e8f", "secondary": "#5b6b7a", "accent": "#b5651d", "p
 COLOURS |= {"negative": "#c53030", "warning": "#b7791f", "info": "#2b6cb0", "dark": "#1b232b", "dark_page": "#11171d"}
 NARROW = 1024  # pixels; below, the navigation hides behind a button
 SUGGESTIONS = 8
+SEEN_S, LOOK_EVERY_S = 10.0, 0.1
 WIDE = "max-sm:hidden"
 CSS = """
 body { font-variant-numeric: tabular-nums; }
-.body--light { background: #f4f6f8; color: #16202b; }
+.body--light { background: #f4f6f8; color: #16202b; --ink: #16202b; --soft: #55636f; --paper: #fff; }
 .body--light .q-drawer { background: #ffffff; }
-.body--dark { color: #e6ebf0; }
+.body--dark { color: #e6ebf0; --ink: #e6ebf0; --soft: #a9b6c2; --paper: #1b232b; }
 .body--dark .q-drawer, .body--dark .q-header { background: #1b232b !important; }
 .body--light .q-header { background: #ffffff !important; color: #16202b; border-bottom: 1px solid #dde3e9; }
 .body--dark .q-header { border-bottom: 1px solid #2c3742; }
@@ -44,14 +48,32 @@ body { font-variant-numeric: tabular-nums; }
 .figure { font-size: 1.6rem; font-weight: 600; line-height: 1.2; }
 .wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
 a.plain { color: inherit; text-decoration: none; }
-a.link { color: #0b6e8f; text-decoration: none; }
-.body--dark a.link { color: #6cc6e2; }
-a.link:hover { text-decoration: underline; }
+.link { color: #0b6e8f; text-decoration: none; }
+.body--dark .link { color: #6cc6e2; }
+.link:hover { text-decoration: underline; }
+button.link { background: none; border: 0; padding: 3px 0; font: inherit; text-align: left; cursor: pointer; }
 :focus-visible { outline: 2px solid #0b6e8f; outline-offset: 2px; }
 .body--dark :focus-visible { outline-color: #6cc6e2; }
-.body--dark { --q-primary: #2b93b7 !important; }
+.body--dark { --q-primary: #1d7a9c !important; }
+.body--dark .text-primary { --q-primary: #6cc6e2; }
+.body--dark .text-negative { --q-negative: #ff8f85; }
 .q-table th { font-weight: 600; }
 .q-table td, .q-table th { padding: 6px 10px; }
+.q-table td.apart, .q-table th.apart { padding-left: 32px; }
+.q-table__container:not(.q-table--no-wrap) td { overflow-wrap: anywhere; }
+.q-table td.text-right, .q-table th { white-space: nowrap; overflow-wrap: normal; }
+.halves table { table-layout: fixed; }
+.halves th:first-child { width: 48%; }
+@media (max-width: 639px) {
+  .q-table td, .q-table th { padding: 6px 7px; }
+  .q-tab { padding: 0 7px; }
+  .q-tab__label { font-size: 13px; }
+}
+@media (max-width: 767px) { .figures > :last-child:nth-child(odd) { grid-column: span 2; } }
+.nicegui-echart text { fill: var(--soft); }
+.graph text { fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round; }
+code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .92em; padding: 1px 5px;
+  border-radius: 4px; background: rgba(128, 140, 152, .18); }
 """
 
 
@@ -75,9 +97,15 @@ def around(desk: Desk, page: Page, known: Sequence[Page]) -> Iterator[None]:
     with ui.header().classes("items-center no-wrap q-px-md q-py-sm gap-2"):
         menu = ui.button(icon="menu", on_click=drawer.toggle).props("flat round color=primary aria-label=Navigation")
         menu.classes("lg:hidden")
-        with ui.link(target="/").classes("plain row items-center no-wrap gap-2").props('aria-label="Moldau, overview"'):
+        with (
+            ui.link(target="/")
+            .classes("plain row items-center no-wrap gap-2")
+            .props('aria-label="Moldau, overview"') as home
+        ):
             ui.image("/favicon.ico").classes("w-7 h-7").props("no-spinner no-transition")
             ui.label("Moldau").classes("text-lg font-semibold max-sm:hidden")
+        if not desk.may_act or desk.account:
+            home.classes("gt-xs")  # on a telephone there is no room for all
         ui.space()
         _search(desk)
         _switch(mode)
@@ -147,7 +175,7 @@ def _switch(mode: ui.dark_mode) -> None:
 
 def _person(desk: Desk) -> None:
     if not desk.may_act:
-        ui.badge("read-only", color="warning").tooltip("Nothing can be changed here.").classes("max-sm:hidden")
+        ui.badge("read-only", color="warning").tooltip("Nothing can be changed here.")
     if desk.account is not None:
         with ui.button(icon="account_circle").props('flat round color=primary aria-label="You"'), ui.menu():
             ui.menu_item(f"{desk.account.name}").props("disable")
@@ -167,6 +195,12 @@ def heading(title: str, note: str = "") -> ui.row:
         return ui.row().classes("items-center gap-2")
 
 
+def lineage_button(name: str) -> None:
+    """The way to all that something comes from and leads to."""
+    to = f"/lineage?of={quote(name)}"
+    ui.button("Lineage", icon="account_tree", on_click=lambda: ui.navigate.to(to)).props("no-caps outline")
+
+
 def panel(title: str = "") -> ui.card:
     """A card with a title, for use in a `with`."""
     card = ui.card().classes("panel q-pa-md gap-2")
@@ -176,30 +210,48 @@ def panel(title: str = "") -> ui.card:
     return card
 
 
-def table(*columns: str, key: str | None = None, numbers: Sequence[str] = (), if_wide: Sequence[str] = ()) -> ui.table:
+def table(
+    *columns: str,
+    key: str | None = None,
+    numbers: Sequence[str] = (),
+    if_wide: Sequence[str] = (),
+    none: str = "There is nothing here yet.",
+) -> ui.table:
     """A table without rows yet; `numbers` are columns that stand at the right, `if_wide` those that a telephone does
-    not show.
+    not show. `none` is told where there are no rows.
     """
-    rows = [
-        {
-            "name": name,
-            "label": name[:1].upper() + name[1:],
-            "field": name,
-            "align": "right" if name in numbers else "left",
-            "classes": WIDE if name in if_wide else "",
-            "headerClasses": WIDE if name in if_wide else "",
-        }
-        for name in columns
-    ]
+    rows = []
+    for before, name in zip((None, *columns), columns, strict=False):
+        apart = "apart" if before in numbers and name not in numbers else ""
+        classes = " ".join(filter(None, (apart, WIDE if name in if_wide else "")))
+        rows.append(
+            {
+                "name": name,
+                "label": name[:1].upper() + name[1:],
+                "field": name,
+                "align": "right" if name in numbers else "left",
+                "classes": classes,
+                "headerClasses": classes,
+            }
+        )
     made = ui.table(columns=rows, rows=[], row_key=key or columns[0])
+    with made.add_slot("no-data"):
+        ui.label(none).classes("quiet q-py-sm wrap")
     return made.props('flat dense hide-pagination :rows-per-page-options="[0]"').classes("w-full bg-transparent")
 
 
-def link_cell(of: ui.table, column: str) -> None:
-    """Let the cells of a column lead to the `link` of their rows."""
+def paged(of: ui.table) -> None:
+    """Show a long table in pages."""
+    of.props(remove="hide-pagination").props(':rows-per-page-options="[50, 200]" rows-per-page-label="Rows"')
+    of.pagination = {"rowsPerPage": 50}
+
+
+def link_cell(of: ui.table, column: str, to: str = "link") -> None:
+    """Let the cells of a column lead to the `link` of their rows, or to what `to` names there."""
     of.add_slot(
         f"body-cell-{column}",
-        '<q-td :props="props"><a class="link" :href="props.row.link">{{ props.value }}</a></q-td>',
+        f'<q-td :props="props"><a v-if="props.row.{to}" class="link" :href="props.row.{to}">{{{{ props.value }}}}</a>'
+        "<span v-else>{{ props.value }}</span></q-td>",
     )
 
 
@@ -209,7 +261,21 @@ def empty(sentence: str, remedy: str = "", icon: str = "inbox") -> None:
         ui.icon(icon, size="40px").classes("quiet")
         ui.label(sentence).classes("text-base")
         if remedy:
-            ui.label(remedy).classes("quiet wrap")
+            prose(remedy, "quiet")
+
+
+def prose(text: str, classes: str = "") -> None:
+    """A sentence; what stands between backticks is shown as code."""
+    with ui.element("div").classes(f"wrap {classes}"):
+        for number, piece in enumerate(text.split("`")):
+            Words("code" if number % 2 else "span", piece)
+
+
+class Words(TextElement):
+    """A piece of a sentence, always as text."""
+
+    def __init__(self, tag: str, text: str) -> None:
+        super().__init__(tag=tag, text=text)
 
 
 def tell(problem: Problem) -> None:
@@ -217,15 +283,16 @@ def tell(problem: Problem) -> None:
     with ui.row().classes("w-full items-start no-wrap gap-3 q-pa-sm").props("role=alert"):
         ui.icon("error_outline", color="negative", size="28px")
         with ui.column().classes("gap-1"):
-            ui.label(problem.sentence).classes("wrap")
+            prose(problem.sentence)
             if problem.remedy:
-                ui.label(problem.remedy).classes("quiet wrap")
+                prose(problem.remedy, "quiet")
 
 
 class Section(Generic[T]):
     """A part of a page that is loaded by itself: `load` waits in a thread, `show` makes what is seen of its answer.
 
-    What fails is told in its place, with a way to try again; other parts go on. `reload` does it once more.
+    What fails is told in its place, with a way to try again; other parts go on. `reload` does it once more. The first
+    answer is asked for while the page is still on its way to the browser.
     """
 
     def __init__(self, desk: Desk, load: Callable[[], T], show: Callable[[T], None]) -> None:
@@ -233,12 +300,17 @@ class Section(Generic[T]):
         self.place = ui.column().classes("w-full gap-2")
         with self.place:
             ui.spinner(size="28px").props('aria-label="Loading"')
-        ui.timer(0, self.reload, once=True)
+        first = asyncio.ensure_future(desk.ask(load))
+        first.add_done_callback(_looked_at)
+        ui.timer(0, lambda: self._fill(first), once=True)
 
     async def reload(self) -> None:
+        await self._fill(self._desk.ask(self._load))
+
+    async def _fill(self, answer: Awaitable[T]) -> None:
         problem, found = None, None
         try:
-            found = await self._desk.ask(self._load)
+            found = await answer
         except EXPECTED as error:
             problem = self._desk.problem(error)
         self.place.clear()
@@ -250,16 +322,33 @@ class Section(Generic[T]):
                 self._show(found)  # type: ignore[arg-type]
 
 
-async def attempt(desk: Desk, done: str, function: Callable[..., Any], *arguments: Any) -> bool:
-    """Change something, and say so; what is refused is told. Whether it was done."""
+def _looked_at(answer: asyncio.Future[Any]) -> None:
+    """A browser that never came back has asked for nothing: its answer is not missed in the log."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+async def attempt(
+    desk: Desk, done: str, function: Callable[..., Any], *arguments: Any, seen: Callable[[], bool] | None = None
+) -> bool:
+    """Change something, and say so once it is `seen`; what is refused is told. Whether it was done."""
     try:
         await desk.act(function, *arguments)
+        if seen is not None:
+            await desk.ask(await_seen, seen)
     except EXPECTED as error:
         problem = desk.problem(error)
         ui.notify(" ".join(filter(None, (problem.sentence, problem.remedy))), type="negative", multi_line=True)
         return False
     ui.notify(done, type="positive")
     return True
+
+
+def await_seen(seen: Callable[[], bool]) -> None:
+    """Brokers learn a moment later what the controller has done: until they tell it, for a while."""
+    until = time.monotonic() + SEEN_S
+    while not seen() and time.monotonic() < until:
+        time.sleep(LOOK_EVERY_S)
 
 
 def confirm(title: str, warning: str, name: str, act: Callable[[], Awaitable[Any]]) -> ui.dialog:

@@ -11,8 +11,8 @@ from moldau.console import frame
 from moldau.console.desk import Desk
 
 CELL = """
-<q-td :props="props" class="mono"><q-btn v-if="props.row.free" flat dense no-caps color="primary" align="left"
-  :label="props.value" @click="$parent.$emit('edit', props.value)"></q-btn><span v-else>{{ props.value }}</span>
+<q-td :props="props" class="mono"><button v-if="props.row.free" type="button" class="link"
+  @click="$parent.$emit('edit', props.value)">{{ props.value }}</button><span v-else>{{ props.value }}</span>
   <q-tooltip max-width="24rem">{{ props.row.about }}</q-tooltip></q-td>
 """
 SOURCES = {
@@ -33,7 +33,7 @@ def settings_table(desk: Desk, resource: configs.Resource) -> None:
 
     def shown(found: list[configs.Entry]) -> None:
         box = ui.input("Search").props("dense outlined clearable debounce=150").classes("w-full")
-        table = frame.table("setting", "value", "set by").props("wrap-cells")
+        table = frame.table("setting", "value", "set by", if_wide=("set by",)).props("wrap-cells").classes("halves")
         table.rows = [row(one, desk.may_act) for one in sorted(found, key=lambda one: (one.is_default, one.name))]
         table.add_slot("body-cell-setting", CELL)
         table.bind_filter_from(box, "value", lambda text: text or "")
@@ -58,9 +58,21 @@ def row(entry: configs.Entry, may_act: bool) -> dict[str, Any]:
     }
 
 
+def is_so(found: list[configs.Entry], change: configs.Change) -> bool:
+    """Whether a setting is as the change wanted it; what is secret is not compared."""
+    if change.operation is configs.Operation.DELETE:
+        return not any(one.is_own for one in found)
+    return all(one.is_own and (one.sensitive or (one.value or "") == (change.value or "").strip()) for one in found)
+
+
 def _edit(desk: Desk, resource: configs.Resource, setting: str, section: frame.Section[Any]) -> ui.dialog:
+    def now() -> list[configs.Entry]:
+        return configs.described(desk.client, resource, [setting])
+
     async def alter(change: configs.Change, done: str) -> None:
-        if await frame.attempt(desk, done, configs.alter, desk.client, resource, [change]):
+        if await frame.attempt(
+            desk, done, configs.alter, desk.client, resource, [change], seen=lambda: is_so(now(), change)
+        ):
             dialog.close()
             await section.reload()
 

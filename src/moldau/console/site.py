@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from fastapi import FastAPI, Request
+from nicegui import Client, ui
 from nicegui import app as niceapp
-from nicegui import ui
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from moldau.console import frame
@@ -16,6 +18,7 @@ from moldau.console.guard import ACCOUNT, TOKEN
 from moldau.console.pages import PAGES
 
 RECONNECT_S = 10.0
+NOWHERE = frame.Page("", "Not found", None, lambda desk: None)
 FAVICON = Path(__file__).parent / "favicon.svg"
 DARK = "moldau_dark"  # the cookie that remembers the switch
 
@@ -36,19 +39,40 @@ def application(console: Console) -> ASGIApp:
         show_welcome_message=False,
     )
     niceapp.on_exception(lambda error: log.error("a page failed", exc_info=error))
+    niceapp.add_exception_handler(404, _missing(console))
     return around
 
 
 def _route(console: Console, page: frame.Page) -> None:
     @ui.page(page.path, title=f"{page.title} · Moldau")
     def show(request: Request) -> None:
-        desk = Desk(
-            console,
-            dict(request.path_params),
-            dict(request.query_params),
-            request.scope.get(ACCOUNT),
-            request.scope.get(TOKEN),
-            {"1": True, "0": False}.get(request.cookies.get(DARK, "")),
-        )
+        desk = _desk(console, request)
         with frame.around(desk, page, PAGES):
             page.show(desk)
+
+
+def _desk(console: Console, request: Request) -> Desk:
+    return Desk(
+        console,
+        dict(request.path_params),
+        dict(request.query_params),
+        request.scope.get(ACCOUNT),
+        request.scope.get(TOKEN),
+        {"1": True, "0": False}.get(request.cookies.get(DARK, "")),
+    )
+
+
+def _missing(console: Console) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """The answer to an address that no page has: with the navigation around it."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse("Nothing is at this address.\n", 404)
+        client = Client(ui.page("", title="Not found · Moldau"), request=request)
+        with client, frame.around(_desk(console, request), NOWHERE, PAGES):
+            frame.heading("There is no such page")
+            with frame.panel():
+                frame.empty("Nothing is at this address.", "Choose one of the pages at the side.", "search_off")
+        return client.build_response(request, 404)
+
+    return answer

@@ -45,6 +45,11 @@ def entity(user: str, client: str) -> Entity:
     return found
 
 
+def limit_of(found: Mapping[Entity, Mapping[str, float]], whose: Entity, key: str) -> float | None:
+    """The limit that an entity has; brokers name its parts in an order of their own."""
+    return next((limits.get(key) for one, limits in found.items() if set(one) == set(whose)), None)
+
+
 def words(of: Entity) -> str:
     """An entity for people."""
     return ", ".join(f"{kind} {name or DEFAULT}" for kind, name in of)

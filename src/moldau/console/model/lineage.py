@@ -210,6 +210,17 @@ def chosen(whole: Graph, search: str) -> Graph:
     return _only(found, set(found.nodes[:MOST_NODES]))
 
 
+def without_own(whole: Graph) -> Graph:
+    """The same without the topics that applications keep for themselves."""
+    names = [node.name for node in whole.nodes if node.kind is Kind.APPLICATION]
+    own = {
+        node
+        for node in whole.nodes
+        if node.kind is Kind.TOPIC and node.name.endswith(INTERNAL) and any(is_own(node.name, name) for name in names)
+    }
+    return _only(whole, set(whole.nodes) - own)
+
+
 def _only(whole: Graph, kept: set[Node]) -> Graph:
     edges = {edge: lag for edge, lag in whole.edges.items() if kept.issuperset(edge)}
     return Graph(tuple(node for node in whole.nodes if node in kept), edges)

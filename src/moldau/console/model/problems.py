@@ -47,5 +47,7 @@ def problem(error: Exception, bootstrap_servers: str, registry_url: str) -> Prob
             )
         case ClientError() if error.error in DENIED:
             return Problem(str(error), "The console's user needs an ACL for that: `moldau acl add` gives one.")
+        case ClientError() if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+            return Problem(str(error), "The page Topics has those that there are.")
         case _:
             return Problem(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nicegui import ui
@@ -53,8 +54,15 @@ def _acls(desk: Desk) -> None:
     known: list[acls.Acl] = []
 
     async def delete(number: int) -> None:
-        gone = [access.only(known[number])]
-        if await frame.attempt(desk, "The rule is gone.", acls.delete, desk.client, gone):
+        gone = access.only(known[number])
+        if await frame.attempt(
+            desk,
+            "The rule is gone.",
+            acls.delete,
+            desk.client,
+            [gone],
+            seen=lambda: not acls.described(desk.client, gone),
+        ):
             await section.reload()
 
     def shown(found: list[acls.Acl] | None) -> None:
@@ -76,7 +84,8 @@ def _acls(desk: Desk) -> None:
             ]
             _deletions(table, desk, delete)
         if desk.may_act:
-            ui.button("New rule", icon="add", on_click=_new_rule(desk, section).open).props("no-caps outline")
+            with ui.row().classes("w-full justify-end"):
+                ui.button("New rule", icon="add", on_click=_new_rule(desk, section).open).props("no-caps outline")
 
     section: frame.Section[list[acls.Acl] | None] = frame.Section(desk, lambda: rules(desk), shown)
 
@@ -88,7 +97,8 @@ def _new_rule(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
         except EXPECTED as error:
             ui.notify(str(error), type="negative", multi_line=True)
             return
-        if await frame.attempt(desk, "The rule holds.", acls.create, desk.client, [made]):
+        seen: Callable[[], bool] = lambda: bool(acls.described(desk.client, access.only(made)))  # noqa: E731
+        if await frame.attempt(desk, "The rule holds.", acls.create, desk.client, [made], seen=seen):
             dialog.close()
             await section.reload()
 
@@ -115,11 +125,12 @@ def _quotas(desk: Desk) -> None:
 
     async def delete(number: int) -> None:
         entity, key, _ = known[number]
-        if await frame.attempt(desk, "The limit is gone.", quotas.alter, desk.client, entity, {}, [key]):
+        seen: Callable[[], bool] = lambda: access.limit_of(limits(desk), entity, key) is None  # noqa: E731
+        if await frame.attempt(desk, "The limit is gone.", quotas.alter, desk.client, entity, {}, [key], seen=seen):
             await section.reload()
 
     def shown(found: Limits) -> None:
-        known[:] = [(entity, key, value) for entity, limits in found.items() for key, value in limits.items()]
+        known[:] = [(entity, key, value) for entity, mine in found.items() for key, value in mine.items()]
         if not known:
             frame.empty("There is no limit.", "Everybody may use as much as there is.", "speed")
         else:
@@ -130,9 +141,15 @@ def _quotas(desk: Desk) -> None:
             ]
             _deletions(table, desk, delete)
         if desk.may_act:
-            ui.button("New limit", icon="add", on_click=_new_limit(desk, section).open).props("no-caps outline")
+            with ui.row().classes("w-full justify-end"):
+                ui.button("New limit", icon="add", on_click=_new_limit(desk, section).open).props("no-caps outline")
 
-    section: frame.Section[Limits] = frame.Section(desk, lambda: quotas.described(desk.client, [], strict=False), shown)
+    section: frame.Section[Limits] = frame.Section(desk, lambda: limits(desk), shown)
+
+
+def limits(desk: Desk) -> Limits:
+    """All limits of everybody."""
+    return quotas.described(desk.client, [], strict=False)
 
 
 def _new_limit(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
@@ -142,8 +159,9 @@ def _new_limit(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
         except EXPECTED as error:
             ui.notify(str(error), type="negative", multi_line=True)
             return
-        new = {limit.value: float(value.value or 0)}
-        if await frame.attempt(desk, "The limit holds.", quotas.alter, desk.client, whose, new):
+        key, most = str(limit.value), float(value.value or 0)
+        seen: Callable[[], bool] = lambda: access.limit_of(limits(desk), whose, key) == most  # noqa: E731
+        if await frame.attempt(desk, "The limit holds.", quotas.alter, desk.client, whose, {key: most}, seen=seen):
             dialog.close()
             await section.reload()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 from nicegui import ui
 
@@ -58,7 +57,8 @@ def _listed(found: Found) -> None:
         remedy = "`moldau streams run FILE` starts one, `moldau demo` two; those of Kafka Streams are shown too."
         frame.empty("No streams application has run here.", remedy, "bolt")
         return
-    table = frame.table("application", "group", "reads", "writes", "lag", numbers=("lag",)).props("wrap-cells")
+    columns = ("application", "group", "reads", "writes", "lag")
+    table = frame.table(*columns, numbers=("lag",), if_wide=("group",)).props("wrap-cells")
     frame.link_cell(table, "application")
     table.rows = [
         {
@@ -80,6 +80,7 @@ def show_one(desk: Desk) -> None:
         ui.button("Its group", icon="groups", on_click=lambda: ui.navigate.to(paths.group(name))).props(
             "no-caps outline"
         )
+        frame.lineage_button(name)
     with frame.panel():
         frame.Section(
             desk, lambda: load(desk.client, name), lambda found: _one(desk, found, Node(Kind.APPLICATION, name))
@@ -117,7 +118,6 @@ def _one(desk: Desk, found: Found, node: Node) -> None:
         _topology(desk, node.name, found.topology)
     if stores := [name for topic in own if (name := store_of(topic.name, node.name))]:
         store_box(desk, node.name, stores)
-    ui.link("All that it comes from and leads to", f"/lineage?of={quote(node.name)}").classes("link")
 
 
 def _topology(desk: Desk, application: str, parts: list[groups.SubTopology]) -> None:

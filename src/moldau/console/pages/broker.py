@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.admin import configs, log_dirs
+from moldau.admin import clusters, configs, log_dirs
+from moldau.client import Client
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
+from moldau.console.model.problems import Refused
 from moldau.console.settings_table import settings_table
 
 LARGEST = 10  # partitions that are shown
@@ -22,14 +24,26 @@ def show(desk: Desk) -> None:
         with frame.panel():
             frame.empty("A broker has a number.", "The page Brokers has them all.", "dns")
         return
+    client, id = desk.client, int(number)
+    frame.Section(desk, lambda: known(client, id), lambda _: _parts(desk, id))
+
+
+def known(client: Client, id: int) -> None:
+    """Refused where there is no such broker: it would be waited for."""
+    if all(one.id != id for one in clusters.described(client).brokers):
+        raise Refused(f"There is no broker {id} now. The page Brokers has those that there are.")
+
+
+def _parts(desk: Desk, id: int) -> None:
     with frame.panel("Log directories"):
-        frame.Section(desk, lambda: log_dirs.described(desk.client, [int(number)])[int(number)], _directories)
+        frame.Section(desk, lambda: log_dirs.described(desk.client, [id])[id], _directories)
     with frame.panel("Settings"):
-        settings_table(desk, configs.Resource(configs.Kind.BROKER, number))
+        settings_table(desk, configs.Resource(configs.Kind.BROKER, str(id)))
 
 
 def _directories(found: list[log_dirs.LogDir]) -> None:
-    table = frame.table("directory", "partitions", "used", "free", "state", numbers=("partitions", "used", "free"))
+    numbers = ("partitions", "used", "free")
+    table = frame.table("directory", *numbers, "state", numbers=numbers, if_wide=("partitions",)).props("wrap-cells")
     table.rows = [
         {
             "directory": one.path,
@@ -42,7 +56,7 @@ def _directories(found: list[log_dirs.LogDir]) -> None:
     ]
     rows = largest(replica for one in found for replica in one.replicas)
     if rows:
-        most = frame.table("topic", "partition", "size", numbers=("partition", "size"), key="place")
+        most = frame.table("topic", "partition", "size", numbers=("partition", "size"), key="place").props("wrap-cells")
         frame.link_cell(most, "topic")
         most.rows = rows
 

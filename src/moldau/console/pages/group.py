@@ -10,14 +10,14 @@ from nicegui import ui
 from moldau.admin import TopicPartition, groups, resets, shares
 from moldau.client import Client, ClientError
 from moldau.console import frame, paths
+from moldau.console.charts import Lines
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.groups import ALL_TOPICS, PLACES, chosen, total, wanted
 from moldau.console.model.problems import EXPECTED, Refused
-from moldau.console.pages.overview import chart
 
 EVERY_S = 2.0
-HEIGHT = "height: 240px"
+HEIGHT_PX = 240
 SHARE = "share"
 
 
@@ -71,8 +71,9 @@ def _shown(desk: Desk, state: State, acts: ui.row, section: frame.Section[State]
     _partitions(state)
     _members(group)
     acts.clear()
-    if desk.may_act:
-        with acts:
+    with acts:
+        frame.lineage_button(group.id)
+        if desk.may_act:
             _acts(desk, state, section)
 
 
@@ -105,7 +106,9 @@ def _members(group: groups.DescribedGroup) -> None:
     if not group.members:
         ui.label("Nobody is there now.").classes("quiet")
         return
-    table = frame.table("member", "client", "host", "partitions", numbers=("partitions",)).props("wrap-cells")
+    table = frame.table("member", "client", "host", "partitions", numbers=("partitions",), if_wide=("host",)).props(
+        "wrap-cells"
+    )
     table.rows = [
         {"member": one.id, "client": one.client_id, "host": one.host, "partitions": len(one.partitions)}
         for one in group.members
@@ -119,10 +122,9 @@ def _history(desk: Desk, name: str) -> None:
     def update() -> None:
         sampler.watch()
         line = [(point.at_s, point.lags[name]) for point in list(sampler.history.points) if name in point.lags]
-        view.options.update(chart([("lag", line)]))
-        view.update()
+        view.fill([("lag", line)])
 
-    view = ui.echart(chart([])).style(HEIGHT).classes("w-full")
+    view = Lines(HEIGHT_PX, f"Lag of {name} over time")
     ui.timer(EVERY_S, update, immediate=True)
 
 

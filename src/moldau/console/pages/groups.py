@@ -31,12 +31,11 @@ def _shown(found: list[GroupRow]) -> None:
         frame.empty("No group reads anything.", "`moldau consume TOPIC --group NAME` makes one.", "groups")
         return
     box = ui.input("Search").props("dense outlined clearable debounce=150").classes("w-full")
-    table = frame.table("group", "type", "state", "lag", numbers=("lag",))
+    table = frame.table("group", "type", "state", "lag", numbers=("lag",), if_wide=("type",)).props("wrap-cells")
     frame.link_cell(table, "group")
     table.rows = [_cells(row) for row in found]
     table.bind_filter_from(box, "value", lambda text: text or "")
-    table.props(remove="hide-pagination").props(':rows-per-page-options="[50, 200]"')
-    table.pagination = {"rowsPerPage": 50}
+    frame.paged(table)
 
 
 def _cells(row: GroupRow) -> dict[str, Any]:

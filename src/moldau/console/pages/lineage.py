@@ -7,7 +7,7 @@ from nicegui import ui
 from moldau.console import drawing, flows, frame
 from moldau.console.desk import Desk
 from moldau.console.model import figures
-from moldau.console.model.lineage import Graph, chosen, labels
+from moldau.console.model.lineage import INTERNAL, Graph, chosen, labels, without_own
 
 HINT = "Who reads is known by what groups commit, who writes by the names of transactional producers."
 
@@ -27,10 +27,13 @@ def _shown(desk: Desk, whole: Graph) -> None:
     def again() -> None:
         place.clear()
         with place:
-            _drawn(desk, whole, chosen(whole, box.value or ""))
+            _drawn(desk, whole, chosen(whole if internal.value else without_own(whole), box.value or ""))
 
-    box = ui.input("Search", value=desk.query.get("of", ""), on_change=again)
-    box.props("dense outlined clearable debounce=300").classes("w-full")
+    asked = desk.query.get("of", "")
+    with ui.row().classes("w-full items-center gap-3"):
+        box = ui.input("Search", value=asked, on_change=again).props("dense outlined clearable debounce=300")
+        box.classes("grow")
+        internal = ui.checkbox("Internal", value=asked.endswith(INTERNAL), on_change=again)
     place = ui.column().classes("w-full gap-2")
     again()
 
@@ -43,12 +46,9 @@ def _drawn(desk: Desk, whole: Graph, part: Graph) -> None:
         frame.empty("Nothing has such a name.", icon="search_off")
         return
     drawing.draw(part, lambda: labels(part, drawing.flow(desk)))
-    table = frame.table("from", "to", "lag", numbers=("lag",), key="id")
+    table = frame.table("from", "to", "lag", numbers=("lag",), key="id").props("wrap-cells")
     for column in ("from", "to"):
-        table.add_slot(
-            f"body-cell-{column}",
-            f'<q-td :props="props"><a class="link" :href="props.row.{column}_link">{{{{ props.value }}}}</a></q-td>',
-        )
+        frame.link_cell(table, column, f"{column}_link")
     table.rows = [
         {
             "id": number,

@@ -40,7 +40,7 @@ OPEN_CELL = """
     let at = $parent; while (at.$options.name !== 'QTable') at = at.$parent; at.$emit('look', props.row.id) }" /></q-td>
 """
 TEXT_CELL = """
-<q-td :props="props" class="mono" style="max-width: min(32rem, 60vw); overflow: hidden; text-overflow: ellipsis">
+<q-td :props="props" class="mono" style="max-width: min(32rem, 42vw); overflow: hidden; text-overflow: ellipsis">
 {{ props.value }}</q-td>
 """
 
@@ -100,9 +100,9 @@ class Browser:
                 box.props("dense outlined options-dense").classes("w-32")
             self._position.classes(remove="w-32", add="w-52")
             self._position.on("keydown.enter", self.go)
-        with ui.row().classes("w-full items-start no-wrap gap-3"):
+        with ui.row().classes("w-full items-start sm:flex-nowrap gap-3"):
             box = ui.input("Search key, value and headers", placeholder=HINT, value=asked.get("search", ""))
-            self._text = box.props("dense outlined clearable").classes("grow mono")
+            self._text = box.props("dense outlined clearable").classes("grow max-sm:w-full mono")
             self._text.on("keydown.enter", self.go)
             self._read = ui.button("Read", icon="refresh", on_click=self.go).props("no-caps")
             self._cancel = ui.button("Stop", icon="stop", on_click=self._stop).props("no-caps color=negative outline")

@@ -7,6 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from moldau.console import frame, paths
+from moldau.console.charts import Lines
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.history import Health, History, Sample, health
@@ -14,7 +15,7 @@ from moldau.console.model.history import Health, History, Sample, health
 EVERY_S = 2.0
 OF_TOPICS = ("records a second", "records")
 BUSIEST = 8
-HEIGHT = "height: 260px"
+HEIGHT_PX = 260
 FIGURES = ("Records a second", "Brokers", "Topics", "Partitions", "Lag of all groups")
 
 
@@ -30,20 +31,22 @@ class Overview:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._told = ui.column().classes("w-full gap-0")
-        with ui.grid().classes("w-full gap-3 grid-cols-2 md:grid-cols-5"):
+        with ui.grid().classes("w-full gap-3 grid-cols-2 md:grid-cols-5 figures"):
             self._figures = [_figure(title) for title in FIGURES]
         with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
             with frame.panel("Throughput"):
                 ui.label("records written a second, all topics").classes("quiet text-sm")
-                self._throughput = ui.echart(chart([])).style(HEIGHT).classes("w-full")
+                self._throughput = Lines(HEIGHT_PX, "Records written a second over time")
             with frame.panel("Lag"):
                 ui.label("records that groups have still to read").classes("quiet text-sm")
-                self._lag = ui.echart(chart([])).style(HEIGHT).classes("w-full")
+                self._lag = Lines(HEIGHT_PX, "Lag of groups over time")
         with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
             with frame.panel("Brokers"):
                 self._brokers = frame.table(
-                    "id", "address", "rack", "state", "leaders", "replicas", numbers=("leaders", "replicas")
-                )
+                    "id", "address", "rack", "state", "leaders", "replicas",
+                    numbers=("leaders", "replicas"), if_wide=("rack", "state"),
+                )  # fmt: skip
+                frame.link_cell(self._brokers, "id")
             with frame.panel("Busiest topics"):
                 self._topics = frame.table("topic", *OF_TOPICS, numbers=OF_TOPICS)
                 frame.link_cell(self._topics, "topic")
@@ -72,10 +75,8 @@ class Overview:
         shown = (now, state.brokers, state.topics, state.partitions, sum(last.lags.values()) if last.lags else None)
         for label, number in zip(self._figures, shown, strict=True):
             label.set_text(figures.count(number))
-        self._throughput.options.update(chart([("records/s", flow)]))
-        self._throughput.update()
-        self._lag.options.update(chart(list(history.lag_lines().items())))
-        self._lag.update()
+        self._throughput.fill([("records/s", flow)])
+        self._lag.fill(list(history.lag_lines().items()))
         self._brokers.rows = broker_rows(last)
         self._topics.rows = busiest(history, last)
 
@@ -100,6 +101,7 @@ def broker_rows(last: Sample) -> list[dict[str, Any]]:
     return [
         {
             "id": one.id,
+            "link": paths.broker(one.id),
             "address": f"{one.host}:{one.port}",
             "rack": one.rack or "–",
             "state": "fenced" if one.is_fenced else "controller" if one.is_controller else "serves",
@@ -111,9 +113,11 @@ def broker_rows(last: Sample) -> list[dict[str, Any]]:
 
 
 def busiest(history: History, last: Sample) -> list[dict[str, Any]]:
-    """The topics that most is written to."""
+    """The topics that most is written to, without those that Kafka and Moldau keep for themselves."""
     rates = history.rates()
-    names = sorted(last.ends, key=lambda name: (-rates.get(name, 0.0), -last.ends[name], name))[:BUSIEST]
+    theirs = {topic.name for topic in last.topics if topic.internal or topic.name.startswith("_")}
+    known = [name for name in last.ends if name not in theirs]
+    names = sorted(known, key=lambda name: (-rates.get(name, 0.0), -last.ends[name], name))[:BUSIEST]
     return [
         {
             "topic": name,
@@ -123,32 +127,3 @@ def busiest(history: History, last: Sample) -> list[dict[str, Any]]:
         }
         for name in names
     ]
-
-
-def chart(lines: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Lines over time, of (seconds, number)."""
-    return {
-        "animation": False,
-        "grid": {"left": 8, "right": 16, "top": 36, "bottom": 8, "containLabel": True},
-        "legend": {"top": 0, "type": "scroll", "textStyle": {"color": "#8795a1"}},
-        "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", "axisLabel": {"color": "#8795a1", "hideOverlap": True}},
-        "yAxis": {
-            "type": "value",
-            "min": 0,
-            "minInterval": 1,
-            "axisLabel": {"color": "#8795a1"},
-            "splitLine": {"lineStyle": {"color": "rgba(128,140,152,.25)"}},
-        },
-        "color": ["#1f8fb3", "#b5651d", "#2f855a", "#8e5bb5", "#c05a7a"],
-        "series": [
-            {
-                "name": name,
-                "type": "line",
-                "showSymbol": False,
-                "areaStyle": {"opacity": 0.15} if len(lines) == 1 else None,
-                "data": [[round(at * 1000), round(number, 1)] for at, number in points],
-            }
-            for name, points in lines
-        ],
-    }

@@ -86,9 +86,9 @@ def _half(desk: Desk, topic: str, field: str, kind: str) -> Half:
             ui.notify(desk.problem(error).sentence, type="warning")
 
     place = ui.column().classes("w-full gap-2")
-    with ui.row().classes("w-full items-center no-wrap gap-2"):
-        box = ui.textarea(field.capitalize()).props("dense outlined autogrow").classes("grow mono")
-        with ui.column().classes("gap-1"):
+    with ui.row().classes("w-full items-start sm:flex-nowrap gap-2"):
+        box = ui.textarea(field.capitalize()).props("dense outlined autogrow").classes("grow max-sm:w-full mono")
+        with ui.row().classes("gap-1 items-center sm:flex-col sm:items-start"):
             chosen = ui.select(list(FORMATS), value=kind, label="Format").props("dense outlined")
             chosen.classes("w-36").props(f'aria-label="Format of the {field}"')
             button = ui.button("From schema", icon="edit_note", on_click=fill).props("flat dense no-caps")

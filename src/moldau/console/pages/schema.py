@@ -24,6 +24,7 @@ CSS = """
 .diff-changed { background: rgba(183, 121, 31, .18); }
 .diff { display: grid; grid-template-columns: 1fr 1fr; width: 100%; }
 .diff > div { white-space: pre-wrap; overflow-wrap: anywhere; min-height: 1.3em; padding: 0 6px; }
+@media (max-width: 639px) { .diff { font-size: .66rem; } .diff > div { padding: 0 2px; } }
 """
 
 

@@ -48,12 +48,20 @@ def _shown(found: list[str]) -> None:
         frame.empty("There is no schema yet.", remedy, "schema")
         return
     box = ui.input("Search").props("dense outlined clearable debounce=150").classes("w-full")
-    table = frame.table("subject", "topic", "of")
+    table = frame.table("subject", "topic", "of", if_wide=("topic", "of")).props("wrap-cells")
     frame.link_cell(table, "subject")
-    rows = [(name, topic_of(name) or ("–", "–")) for name in found]
-    table.rows = [
-        {"subject": name, "link": paths.subject(name), "topic": topic, "of": field} for name, (topic, field) in rows
-    ]
+    frame.link_cell(table, "topic", "topic_link")
+    table.rows = [_cells(name) for name in found]
     table.bind_filter_from(box, "value", lambda text: text or "")
-    table.props(remove="hide-pagination").props(':rows-per-page-options="[50, 200]"')
-    table.pagination = {"rowsPerPage": 50}
+    frame.paged(table)
+
+
+def _cells(subject: str) -> dict[str, str | None]:
+    topic, field = topic_of(subject) or (None, "–")
+    return {
+        "subject": subject,
+        "link": paths.subject(subject),
+        "topic": topic or "–",
+        "topic_link": paths.topic(topic) if topic else None,
+        "of": field,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nicegui import ui
@@ -13,6 +14,7 @@ from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.topics import Reading, readings
+from moldau.console.pages.topics import partitions_of
 from moldau.console.settings_table import settings_table
 from moldau.serdes.registry import Registered, RegistryError
 
@@ -28,6 +30,7 @@ def show(desk: Desk) -> None:
         ui.button("Messages", icon="mail", on_click=lambda: ui.navigate.to(paths.topic(name, "messages"))).props(
             "no-caps"
         )
+        frame.lineage_button(name)
         if desk.may_act:
             _acts(desk, name)
     with frame.panel():
@@ -42,7 +45,8 @@ def show(desk: Desk) -> None:
 
 def _acts(desk: Desk, name: str) -> None:
     async def delete() -> None:
-        if await frame.attempt(desk, f"Deleted {name}.", topics.delete, desk.client, [name]):
+        gone: Callable[[], bool] = lambda: not partitions_of(desk.client, name)  # noqa: E731
+        if await frame.attempt(desk, f"Deleted {name}.", topics.delete, desk.client, [name], seen=gone):
             ui.navigate.to("/topics")
 
     more = _growth(desk, name)
@@ -53,10 +57,9 @@ def _acts(desk: Desk, name: str) -> None:
 
 def _growth(desk: Desk, name: str) -> ui.dialog:
     async def go() -> None:
-        total = int(box.value or 0)
-        if await frame.attempt(
-            desk, f"{name} has {total} partitions.", topics.add_partitions, desk.client, {name: total}
-        ):
+        total, client = int(box.value or 0), desk.client
+        done, seen = f"{name} has {total} partitions.", lambda: partitions_of(client, name) >= total
+        if await frame.attempt(desk, done, topics.add_partitions, client, {name: total}, seen=seen):
             dialog.close()
             ui.navigate.reload()
 
@@ -79,9 +82,16 @@ def _partitions(desk: Desk, name: str) -> None:
     def shown(found: tuple[topics.TopicState, dict[Any, tuple[int, int]], dict[Any, dict[int, int]]]) -> None:
         state, ends, sizes = found
         numbers = ("partition", "first offset", "next offset", "records", "size")
-        table = frame.table(*numbers, "leader", "replicas", "in sync", numbers=numbers)
+        wide = ("first offset", "replicas", "in sync")
+        table = frame.table(*numbers, "leader", "replicas", "in sync", numbers=numbers, if_wide=wide)
         frame.link_cell(table, "partition")
         table.rows = [_partition(state.name, part, ends, sizes) for part in state.partitions]
+        records, size = (
+            sum(last - first for first, last in ends.values()),
+            sum(sum(of.values()) for of in sizes.values()),
+        )
+        words = f"{figures.count(records)} records and {figures.size(size)} in {len(state.partitions)} partitions"
+        ui.label(f"{words}; replication factor {state.replication_factor}").classes("quiet text-sm")
 
     frame.Section(desk, load, shown)
 

@@ -7,6 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from moldau.admin import offsets, topics
+from moldau.client import Client, ClientError, Error
 from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures
@@ -15,6 +16,7 @@ from moldau.console.model.topics import SORTS, Chosen, TopicRow, choose, new_top
 
 AT_ONCE = 50
 COLUMNS = ("name", "partitions", "replicas", "records", "records/s", "size", "state")
+NONE = "There is no such topic. New topic makes one; Internal shows those that the platform keeps for itself."
 NUMBERS = ("partitions", "replicas", "records", "records/s", "size")
 
 
@@ -69,7 +71,8 @@ class Listing:
             frame.empty("There is no topic yet.", "Make one with New topic, or `moldau topic create NAME`.")
             return
         self._count = ui.label().classes("quiet text-sm").props("role=status")
-        self._table = frame.table(*COLUMNS, numbers=NUMBERS, if_wide=("partitions", "replicas", "records/s", "state"))
+        wide = ("partitions", "replicas", "records/s", "state")
+        self._table = frame.table(*COLUMNS, numbers=NUMBERS, if_wide=wide, none=NONE)
         self._table.props("wrap-cells")
         frame.link_cell(self._table, "name")
         with ui.row().classes("w-full justify-center items-center"):
@@ -106,7 +109,7 @@ class Listing:
         self._table.rows = [_cells(row, counts.get(row.name)) for row in chosen.rows]
 
 
-def records(client: Any, chosen: Chosen) -> dict[str, int]:
+def records(client: Client, chosen: Chosen) -> dict[str, int]:
     """How many records lie between the ends of each topic of a page."""
     places = [(row.name, part) for row in chosen.rows for part in range(row.partitions)]
     first = offsets.at(client, dict.fromkeys(places, offsets.EARLIEST))
@@ -116,6 +119,16 @@ def records(client: Any, chosen: Chosen) -> dict[str, int]:
         if not first[place].error and not last[place].error:
             found[place[0]] = found.get(place[0], 0) + last[place].offset - first[place].offset
     return found
+
+
+def partitions_of(client: Client, name: str) -> int:
+    """How many partitions a topic has, as brokers know it; 0 if there is no such topic."""
+    try:
+        return len(topics.partitions(client, [name]))
+    except ClientError as error:
+        if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return 0
 
 
 def _cells(row: TopicRow, count: int | None) -> dict[str, Any]:
@@ -140,7 +153,8 @@ def creation(desk: Desk, listing: Listing) -> ui.dialog:
                 desk.client, [new_topic(name.value or "", partitions.value, replication.value, more.value or "")]
             )
 
-        if await frame.attempt(desk, f"Made {name.value}.", act):
+        wanted = (name.value or "").strip()
+        if await frame.attempt(desk, f"Made {wanted}.", act, seen=lambda: partitions_of(desk.client, wanted) > 0):
             dialog.close()
             if listing.section:
                 await listing.section.reload()
