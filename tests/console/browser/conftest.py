@@ -18,6 +18,7 @@ from tests.console.browser.shop import Shop, opened
 from tests.services import unique
 
 PATIENCE_MS = 120_000  # whatever else the machine does
+FIRST_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 800}
 
 
@@ -37,18 +38,19 @@ class Site:
         page.goto(self.url + path)
         return page
 
-    def topic(self, *values: bytes, partitions: int = 1, key: bytes | None = None) -> str:
+    def topic(
+        self, *values: bytes, partitions: int = 1, key: bytes | None = None, configs: dict[str, str] | None = None
+    ) -> str:
         name = unique("orders")
-        topics.create(self.client, [topics.NewTopic(name, partitions)])
+        topics.create(self.client, [topics.NewTopic(name, partitions, configs=configs)])
         self.put(name, *values, key=key)
         return name
 
-    def put(self, name: str, *values: bytes, key: bytes | None = None) -> None:
-        records = [
-            Record(0, 1_700_000_000_000 + at, key, value, (("trace", b"abc"),)) for at, value in enumerate(values)
-        ]
+    def put(self, name: str, *values: bytes, key: bytes | None = None, partition: int = 0) -> None:
+        """Records a second from each other."""
+        records = [Record(0, FIRST_MS + 1000 * at, key, value, (("trace", b"abc"),)) for at, value in enumerate(values)]
         if records:
-            produce(self.client, name, 0, build(records))
+            produce(self.client, name, partition, build(records))
 
 
 @pytest.fixture(scope="package")

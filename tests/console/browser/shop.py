@@ -46,7 +46,8 @@ def opened() -> Iterator[Shop]:
     with cluster(AUTHORIZER) as kafka:
         registry = Service("registry", "--bootstrap-servers", kafka.bootstrap_servers, "--listen", "127.0.0.1:0")
         places = ("--bootstrap-servers", kafka.bootstrap_servers, "--schema-registry", registry.url)
-        console = Service("console", *places, "--listen", "127.0.0.1:0")
+        patient = ("-X", "schema.registry.timeout=600")  # a test lets the registry stand still
+        console = Service("console", *places, "--listen", "127.0.0.1:0", *patient)
         visitors = Service("console", *places, "--listen", "127.0.0.1:0", "--read-only")
         try:
             fill(kafka, registry)

@@ -109,7 +109,10 @@ def test_a_record_is_produced_by_the_fields_of_its_schema_and_opened_as_a_tree(s
 
 
 def test_hostile_values_are_text(site: Site) -> None:
-    name = site.topic(HOSTILE, b"\xff\xfe\0binary", b"[" * 50_000, b"x" * 900_000, key=HOSTILE)
+    name = site.topic(
+        HOSTILE, b"\xff\xfe\0binary", b"[" * 50_000, key=HOSTILE, configs={"max.message.bytes": "11000000"}
+    )
+    site.put(name, b"x" * 10_000_000, key=HOSTILE)
     page = site.open(f"/topics/{name}/messages")
     for offset in range(4):
         page.get_by_role("button", name=f"Open offset {offset}").click()
@@ -119,7 +122,7 @@ def test_hostile_values_are_text(site: Site) -> None:
             expect(dialog.get_by_text("<script>")).to_be_visible()
             expect(dialog.get_by_text("{{ 7 * 7 }}")).to_be_visible()
         if offset == 3:
-            expect(dialog.get_by_text("900.0 KB, of which the first")).to_be_visible()
+            expect(dialog.get_by_text("10.0 MB, of which the first")).to_be_visible()
         page.get_by_role("tab", name="Key").click()
         expect(dialog.get_by_text("<script>").last).to_be_visible()
         dialog.get_by_role("button", name="Close").click()

@@ -24,6 +24,7 @@ from moldau.console.model.lineage import (
     placed,
     store_of,
     topology,
+    without_own,
 )
 
 ORDERS, BILLS = Node(Kind.TOPIC, "orders"), Node(Kind.TOPIC, "bills")
@@ -72,6 +73,13 @@ def test_applications_are_listed_with_what_they_read_and_write() -> None:
     assert found == Application("biller", "Stable", ("orders",), ("bills",), 3)
     assert store_of("biller-counts-changelog", "biller") == "counts" and store_of("bills", "biller") is None
     assert store_of("biller-moldau.shards-changelog", "biller") is None
+
+
+def test_topics_that_an_application_keeps_for_itself_are_left_out() -> None:
+    shown = without_own(graph(SEEN))
+    assert Node(Kind.TOPIC, "biller-counts-changelog") not in shown.nodes and shown.out_of(BILLER) == [BILLS]
+    alone = Seen(("x-changelog",), {}, {}, {}, {})
+    assert without_own(graph(alone)).nodes == (Node(Kind.TOPIC, "x-changelog"),), "it belongs to nobody"
 
 
 def test_a_search_finds_what_it_comes_from_and_leads_to() -> None:
