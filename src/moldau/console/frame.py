@@ -197,8 +197,8 @@ def heading(title: str, note: str = "") -> ui.row:
 
 def lineage_button(name: str) -> None:
     """The way to all that something comes from and leads to."""
-    to = f"/lineage?of={quote(name)}"
-    ui.button("Lineage", icon="account_tree", on_click=lambda: ui.navigate.to(to)).props("no-caps outline")
+    go = partial(ui.navigate.to, paths.lineage(name))
+    ui.button("Lineage", icon="account_tree", on_click=go).props("no-caps outline")
 
 
 def panel(title: str = "") -> ui.card:

@@ -30,6 +30,9 @@ def test_offsets_are_set_after_a_look_and_a_group_is_deleted_by_its_name(shop: S
     page.get_by_role("link", name="billing", exact=True).click()
     row(page, "orders", str(READ), str(RECORDS), str(RECORDS - READ))
     expect(page.get_by_label(f"Lag of billing over time. Now: lag {RECORDS - READ}.")).to_be_visible()
+    page.get_by_role("link", name=str(READ), exact=True).click()
+    expect(page.get_by_text(f"{RECORDS - READ} records")).to_be_visible()  # what it has still to read
+    page.go_back()
     page.get_by_role("button", name="Reset offsets").click()
     expect(page.get_by_role("button", name="Execute")).to_be_disabled()
     page.get_by_role("button", name="Preview").click()
@@ -80,6 +83,7 @@ def test_rules_and_limits_come_and_go(shop: Shop, page: Page) -> None:
     page.get_by_label("Name").fill("orders")
     page.get_by_role("button", name="Add").click()
     row(page, "User:ada", "ALLOW", "READ", "TOPIC", "orders", "LITERAL")
+    expect(page.get_by_role("link", name="orders", exact=True)).to_have_attribute("href", "/topics/orders")
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("There is no rule.")).to_be_visible()
     page.get_by_role("button", name="New limit").click()

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from moldau.admin import acls, quotas, users
 from moldau.client import ClientError, Error
-from moldau.console import frame
+from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import access
 from moldau.console.model.problems import EXPECTED
@@ -79,8 +79,10 @@ def _acls(desk: Desk) -> None:
         else:
             names = ("principal", "permission", "operation", "resource", "name", "pattern", "host")
             table = frame.table(*names, key="id").props("wrap-cells")
+            frame.link_cell(table, "name")
             table.rows = [
-                {"id": number, **{name: getattr(one, name) for name in names}} for number, one in enumerate(found)
+                {"id": number, "link": _path(one), **{name: getattr(one, name) for name in names}}
+                for number, one in enumerate(found)
             ]
             _deletions(table, desk, delete)
         if desk.may_act:
@@ -88,6 +90,12 @@ def _acls(desk: Desk) -> None:
                 ui.button("New rule", icon="add", on_click=_new_rule(desk, section).open).props("no-caps outline")
 
     section: frame.Section[list[acls.Acl] | None] = frame.Section(desk, lambda: rules(desk), shown)
+
+
+def _path(rule: acls.Acl) -> str | None:
+    """Where that has its page which a rule names."""
+    path = {"TOPIC": paths.topic, "GROUP": paths.group}.get(rule.resource)
+    return path(rule.name) if path and rule.pattern == "LITERAL" and rule.name != "*" else None
 
 
 def _new_rule(desk: Desk, section: frame.Section[Any]) -> ui.dialog:

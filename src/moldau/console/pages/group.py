@@ -85,11 +85,13 @@ def _partitions(state: State) -> None:
     numbers = ("partition", "offset", "end", "lag")
     table = frame.table("topic", *numbers, "client", "host", numbers=numbers, key="place", if_wide=("client", "host"))
     frame.link_cell(table, "topic")
+    frame.link_cell(table, "offset", "at")
     table.rows = [
         {
             "place": f"{row.topic}-{row.partition}",
             "topic": row.topic,
             "link": paths.topic(row.topic),
+            "at": paths.record(row.topic, row.partition, row.offset),
             "partition": row.partition,
             "offset": figures.count(row.offset),
             "end": figures.count(row.end),

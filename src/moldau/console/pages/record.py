@@ -6,7 +6,7 @@ import json
 
 from nicegui import ui
 
-from moldau.console import frame
+from moldau.console import frame, paths
 from moldau.console.desk import Desk
 from moldau.console.model import figures, snippets
 from moldau.console.model.problems import Refused
@@ -23,7 +23,9 @@ def opened(desk: Desk, topic: str, row: Row) -> None:
             ui.label(f"{topic}-{row.partition} @ {row.offset}").classes("text-lg font-semibold wrap")
             ui.space()
             ui.button(icon="close", on_click=dialog.close).props('flat round aria-label="Close"')
-        ui.label(f"{figures.moment(row.timestamp)} UTC").classes("quiet")
+        with ui.row().classes("w-full justify-between gap-2"):
+            ui.label(f"{figures.moment(row.timestamp)} UTC").classes("quiet")
+            ui.link("Schemas of the topic", paths.topic(topic) + "?tab=Schema").classes("link")
         with ui.tabs().props("no-caps dense align=left") as tabs:
             for title in ("Value", "Key", f"Headers ({len(row.headers)})"):
                 ui.tab(title)
