@@ -5,7 +5,7 @@ SEED ?=
 # Without compiled modules every start of a broker would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup up test bench conformance judge simulate fuzz crash chaos-spark chaos-streams lint docs clean
+.PHONY: help setup up test bench conformance judge simulate fuzz crash chaos-spark chaos-streams lint docs pictures clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ docs: setup     ## the pages that are made from tables, then the site in build/s
 	$(PY) -m tests.conformance.differential.page
 	$(PY) -m moldau.spark.page > docs/spark-options.md
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
+pictures: setup  ## pictures of the console for the docs, taken of the demo in Chromium
+	$(PY) -m tests.console.browser.pictures
 
 clean:
 	rm -rf .venv .pytest_cache .hypothesis .ruff_cache build dist
