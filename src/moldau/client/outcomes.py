@@ -52,11 +52,12 @@ def check(answer: Any) -> Any:
 
 def all_among(answer: Any, errors: Collection[Error]) -> bool:
     """Whether nothing succeeded, and each refusal is one of these. Then the request may go out again as it is."""
-    found = 0
-    for found, outcome in enumerate(_outcomes(answer, ""), 1):
+    is_refusal = False
+    for outcome in _outcomes(answer, ""):
         if outcome.error not in errors:
             return False  # mostly the very first: the rest, 10,000 topics say, is not looked at
-    return found > 0
+        is_refusal = True
+    return is_refusal
 
 
 def _outcomes(value: Any, path: str) -> Iterator[Outcome]:
