@@ -40,6 +40,16 @@ def test_a_file_that_is_missing_is_told(moldau: Moldau, tmp_path: Path) -> None:
     assert "There is no file" in done.err
 
 
+def test_topics_that_are_missing_are_created_and_a_wrong_setting_is_told(moldau: Moldau, tmp_path: Path) -> None:
+    names = [f"{name}-{uuid.uuid4().hex[:8]}" for name in ("read", "written")]
+    path = tmp_path / "app.py"
+    path.write_text(FILE.replace('"in"', repr(names[0])).replace('"out"', repr(names[1])))
+    done = moldau.run("streams", "run", str(path), "--create-topics", "-X", "processing.guarantee=never")
+    assert done.code != 0
+    assert "it must be exactly_once_v2 or at_least_once" in done.err
+    assert set(names) <= {row["name"] for row in json.loads(moldau("topic", "list", "-o", "json"))}
+
+
 def test_a_file_without_a_builder_is_refused(moldau: Moldau, tmp_path: Path) -> None:
     path = tmp_path / "empty.py"
     path.write_text("answer = 42\n")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
+from moldau.plan.conveyor.topics import missing
 from moldau.streams import TopologyTestDriver
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams"
@@ -87,3 +89,20 @@ def test_views_of_a_region_fall_into_sessions() -> None:
             ("Asia", 1_200_000, 1_200_000, 1),
             ("unknown", 1_200_000, 1_200_000, 1),
         ]
+
+
+def test_every_example_is_in_the_readme_with_its_command() -> None:
+    readme = (FOLDER.parent / "README.md").read_text()
+    commands = re.findall(r"^\| `(.+?)` \|", readme, re.MULTILINE)
+    files = [f"examples/{path.relative_to(FOLDER.parent)}" for path in sorted(FOLDER.parent.glob("*/*.py"))]
+    assert len(commands) == len(files) + 1
+    assert [file for file in [*files, "examples/streams/orders"] if not any(file in one for one in commands)] == []
+
+
+def test_the_readme_names_the_topics_of_each_example() -> None:
+    readme = (FOLDER.parent / "README.md").read_text()
+    for path in sorted(FOLDER.glob("*.py")):
+        with started(path.stem) as driver:
+            told = next(line for line in readme.splitlines() if f"/{path.name} " in line)
+            wanted = missing(driver.plan, ())
+        assert [topic for topic in wanted if f"`{topic}`" not in told] == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.streams import Json, KStream, Record, StreamsBuilder, String, TopologyError, TopologyTestDriver
+from moldau.streams import Json, KStream, Long, Record, StreamsBuilder, String, TopologyError, TopologyTestDriver
 
 
 def run(define: Any, *pairs: tuple[Any, Any], settings: dict[str, Any] | None = None) -> list[tuple[Any, Any]]:
@@ -136,3 +136,15 @@ def test_an_expression_of_a_table() -> None:
     with TopologyTestDriver(builder) as driver:
         driver.create_input_topic("in").pipe_key_value_list([("a", 4), ("a", 2)])
         assert driver.create_output_topic("out").read_values_to_list() == [5, None]
+
+
+def test_streams_that_are_merged_keep_the_serdes_that_both_have() -> None:
+    builder = StreamsBuilder("app")
+    one, two = (builder.stream(topic, key=String(), value=value) for topic, value in (("a", Long()), ("b", Long())))
+    one.merge(two).to("out")
+    with TopologyTestDriver(builder) as driver:
+        driver.create_input_topic("b").pipe_input("k", 5)
+        assert driver.create_output_topic("out").read_key_value() == ("k", 5)
+    one.merge(builder.stream("c", key=String(), value=String())).to("mixed")
+    with pytest.raises(TopologyError, match=r"the value serde of KSTREAM-SINK-.*, which writes mixed is not known"):
+        TopologyTestDriver(builder)

@@ -15,6 +15,7 @@ from moldau.cli.output import Column
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
 from moldau.cli.verbs import Sure, noun, verb
+from moldau.client import Client
 from moldau.plan.home import FROZEN, STATE_DIR, home, local
 
 if TYPE_CHECKING:
@@ -25,18 +26,50 @@ cli = noun()
 OWN = ("-changelog", "-repartition")  # how the names of an application's own topics end
 File = Annotated[str, typer.Argument(help="A Python file that makes a StreamsBuilder.")]
 LIMIT = 1000
+BROKERS_DEFAULT = -1  # in place of a number of partitions
 State = Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is (the setting state.dir).")]
 
 
-@verb(cli, "run", ("moldau streams run app.py", "moldau streams run app.py -X commit.interval.ms=1000"))
-def run(session: Session, file: File) -> None:
+@verb(
+    cli,
+    "run",
+    (
+        "moldau streams run app.py",
+        "moldau streams run app.py --create-topics",
+        "moldau streams run app.py -X commit.interval.ms=1000",
+    ),
+)
+def run(
+    session: Session,
+    file: File,
+    create: Annotated[
+        bool, typer.Option("--create-topics", help="Create the topics that it reads or writes and that are missing.")
+    ] = False,
+) -> None:
     """Run an application until Ctrl-C. Settings given here go before those of the file."""
     from moldau.operators.context import TopologyError
 
     try:
-        builder_of(file).run(_settings(session))
+        builder = builder_of(file)
+        if create:
+            create_missing(session, builder)
+        builder.run(_settings(session))
     except TopologyError as error:
         raise Mistake(f"{file}: {error}.") from None
+
+
+def create_missing(session: Session, builder: StreamsBuilder) -> None:
+    """With the broker's default number of partitions, so that all have the same."""
+    from moldau.plan.conveyor.topics import missing
+    from moldau.spark.admin import create_topics, partition_counts_of
+    from moldau.streams.settings import client_settings
+
+    topology = builder.build()
+    with Client(client_settings({**topology.settings, **_settings(session)})) as client:
+        wanted = missing(topology.freeze(), partition_counts_of(client))
+        create_topics(client, {topic: (BROKERS_DEFAULT, {}) for topic in wanted})
+    for topic in wanted:
+        session.tell(f"Created the topic {topic}.")
 
 
 @verb(cli, "list", ("moldau streams list", "moldau streams list -o json"))

@@ -142,14 +142,17 @@ class KStream(Generic[K, V]):
         self.graph.processor(node, [self.name], lambda: stateless.Foreach(Printer(title, chosen, file)), kind="print")
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
-        """The records of both, in the order in which they come."""
+        """The records of both, in the order in which they come. Serdes are known where both have the same."""
         together(self, other)
         if not isinstance(other, KStream):
             raise TopologyError(f"the stream {self.name} is merged with a stream, not with a {type(other).__name__}")
         node = self.graph.named(name, "KSTREAM-MERGE-")
         self.graph.processor(node, [self.name, other.name], stateless.PassThrough, kind="merge")
         repartition = self.repartition_required or other.repartition_required
-        return KStream(self.graph, node, self.sources | other.sources, None, None, repartition)
+        key, value = (
+            mine if mine == others else None for mine, others in ((self.key, other.key), (self.value, other.value))
+        )
+        return KStream(self.graph, node, self.sources | other.sources, key, value, repartition)
 
     def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
         """Branches: `stream.split(name="by-").branch(is_small, name="small").default_branch(name="rest")`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from moldau.operators.context import TopologyError
@@ -13,7 +13,7 @@ from moldau.spark.admin import REPLICATION
 from moldau.spark.source_options import EARLIEST, LATEST
 
 from ..levels import Schedule, stores_of
-from ..nodes import SourceNode
+from ..nodes import SinkNode, SourceNode
 from ..plan import Plan
 from ..restoring import log_of
 
@@ -53,6 +53,14 @@ def outside(plan: Plan, there: Mapping[str, int]) -> dict[str, int]:
         if topic not in there:
             raise TopologyError(f"{node.name} reads the topic {topic}, which does not exist: create it first")
     return {topic: there[topic] for _, topic in wanted}
+
+
+def missing(plan: Plan, there: Collection[str]) -> list[str]:
+    """The topics of others that a plan reads or writes by name, and that do not exist."""
+    internal = {topic.name for topic in plan.internal_topics}
+    read = [topic for node in plan.nodes if isinstance(node, SourceNode) for topic in node.topics]
+    written = [node.topic for node in plan.nodes if isinstance(node, SinkNode) and isinstance(node.topic, str)]
+    return [topic for topic in dict.fromkeys((*read, *written)) if topic not in internal and topic not in there]
 
 
 def global_topics(plan: Plan) -> tuple[str, ...]:
