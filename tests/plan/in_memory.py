@@ -3,16 +3,18 @@ What a worker keeps of their pages is dropped, unless there is a `hot`.
 """
 
 import random
+import uuid
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from moldau.operators.columns import InRows
 from moldau.operators.record import Produced, Raw
-from moldau.plan import blobs
+from moldau.plan import blobs, shards
 from moldau.plan.blobs import KEY_DECIDES, OUTSIDE, Blob
 from moldau.plan.global_tables import GlobalTables
 from moldau.plan.hot import HotPages
 from moldau.plan.levels import Schedule, ShardId, partition_counts
-from moldau.plan.shards import Conveyed, ShardBatch
+from moldau.plan.shards import Conveyed, run
 from moldau.plan.unrolling import mirrored, unrolled
 from moldau.streams import StreamsBuilder, Topology
 from moldau.streams.settings import execution
@@ -30,13 +32,17 @@ class Conveyor:
         seed: int = 0,
         hot: HotPages | None = None,
         logged: bool = False,
+        in_rows: bool = False,
     ) -> None:
+        """`in_rows`: records are taken one by one."""
         self.hot = hot
         topology = builder.build() if isinstance(builder, StreamsBuilder) else builder
         chosen = {**topology.settings, **settings, "application.id": "app"}
         plan = unrolled(topology.plan(chosen))
         schedule = Schedule(plan, partition_counts(plan, partitions), mirrored(plan))
-        self.conveyed = Conveyed(schedule, execution(chosen), logged=logged)
+        self.conveyed = Conveyed(schedule, execution(chosen), logged=logged, start=uuid.uuid4().hex)
+        if in_rows:
+            shards.IN_ROWS.update({(self.conveyed.start, group): InRows() for group in schedule.groups})
         self.tables = GlobalTables(plan, self.conveyed.execution)
         self.pages: dict[tuple[ShardId, str], Kept] = {}
         self.shuffle = random.Random(seed).shuffle
@@ -56,10 +62,14 @@ class Conveyor:
                 (rows.setdefault(schedule.shard_of(blob.topic, blob.partition), []) if mine else later).append(blob)
             for shard, arrived in rows.items():
                 pages = partial(self.kept, shard)
-                later += ShardBatch(self.conveyed, shard, pages, self.tables.stores, self.hot).run(arrived, now)
+                later += run(self.conveyed, shard, pages, arrived, now, self.tables.stores, self.hot)
             waiting = later
         for blob in sorted(waiting, key=lambda blob: blob.origin):
             self.deliver(blob)
+        wrong = [why for (start, _), why in shards.IN_ROWS.items() if start == self.conveyed.start]
+        for why in wrong:
+            if not isinstance(why, InRows):
+                raise why  # record by record it went well
 
     def written(self) -> dict[tuple[ShardId, str], dict[int, bytes]]:
         """All pages."""

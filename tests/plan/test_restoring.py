@@ -89,13 +89,19 @@ def outputs(found: Conveyor) -> dict[str, list[Produced]]:
     return {topic: written for topic, written in found.outputs.items() if written and not topic.endswith(LOG)}
 
 
+NOT_RESTORED = {
+    "foreign_self_join",
+    "topology_read_only",  # it puts something else than the topic has, which Kafka does not restore either
+}
+
+
 def by_kinds() -> list[str]:
     """For each set of kinds of stores that can be restored, one topology."""
     found: dict[tuple[str, ...], str] = {}
     for name in sorted(TOPOLOGIES):
         plan = built(name, {}).plan(SETTINGS)
         stores = [spec for spec in plan.stores if spec.name not in plan.global_stores]
-        if stores and name != "foreign_self_join" and all(spec.logged or spec.changelog for spec in stores):
+        if stores and name not in NOT_RESTORED and all(spec.logged or spec.changelog for spec in stores):
             parts = [f"{spec.kind} {dict(spec.parts).get('order')} {spec.changelog}" for spec in stores]
             found.setdefault(tuple(sorted(set(parts))), name)
     return sorted(found.values())

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from .at_once import Begin, Go, take_all
-from .context import Context, Shard
+from .columns import Columns, InRows
+from .context import Context
 from .forwarding import teller, value_of
-from .record import Raw, Record
+from .record import Record
+from .stores.latest import Latest
 from .stores.spec import LATEST, NOT_PUT
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]  # key, value, aggregate
 Reducer = Callable[[Any, Any], Any]  # aggregate, value
+Begin = Callable[[Any, Any], Any]  # key, value: the first aggregate
+Go = Callable[[Any, Any, Any], Any]  # key, value, aggregate: the next one
 
 
 class StreamAggregate:
+    keeps = True
+
     def __init__(self, store: str, initializer: Initializer, adder: Aggregator, send_old: bool) -> None:
         self.store_name, self.initializer, self.adder, self.send_old = store, initializer, adder, send_old
 
@@ -24,6 +29,7 @@ class StreamAggregate:
         self.context = context
         self.store = context.store(self.store_name)
         self.tell = teller(context, self.store, self.send_old)
+        self.in_columns = can_take_columns(self.store, self.send_old)
 
     def process(self, record: Record) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
@@ -42,13 +48,14 @@ class StreamAggregate:
         if put != NOT_PUT:
             self.tell(record, new, old, timestamp, put == LATEST)
 
-    def process_all(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
+    def process_all(self, columns: Columns) -> Columns:
         adder, initializer = self.adder, self.initializer
-        begin: Begin = lambda key, value: adder(key, value, initializer())  # noqa: E731
-        take_all(records, shard, self.context, self.store, begin, adder)
+        return aggregated(columns, self, lambda key, value: adder(key, value, initializer()), adder)
 
 
 class StreamReduce:
+    keeps = True
+
     def __init__(self, store: str, reducer: Reducer, send_old: bool) -> None:
         self.store_name, self.reducer, self.send_old = store, reducer, send_old
 
@@ -56,6 +63,7 @@ class StreamReduce:
         self.context = context
         self.store = context.store(self.store_name)
         self.tell = teller(context, self.store, self.send_old)
+        self.in_columns = can_take_columns(self.store, self.send_old)
 
     def process(self, record: Record) -> None:
         key, new, timestamp = record.key, record.value, record.timestamp
@@ -71,10 +79,43 @@ class StreamReduce:
         if put != NOT_PUT:
             self.tell(record, new, old, timestamp, put == LATEST)
 
-    def process_all(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
+    def process_all(self, columns: Columns) -> Columns:
         reducer = self.reducer
-        go: Go = lambda key, value, old: reducer(old, value)  # noqa: E731
-        take_all(records, shard, self.context, self.store, lambda key, value: value, go)
+        return aggregated(columns, self, lambda key, value: value, lambda key, value, old: reducer(old, value))
+
+
+def can_take_columns(store: Any, send_old: bool) -> bool:
+    return getattr(store, "in_columns", False) and not send_old
+
+
+def aggregated(columns: Columns, operator: StreamAggregate | StreamReduce, begin: Begin, go: Go) -> Columns:
+    """What one record after the other would do."""
+    columns = complete(columns, operator.context)
+    latest: Latest = operator.store.latest
+    now, get = latest.now, latest.get
+    news, times = [], []
+    for key, value, timestamp in zip(columns.keys, columns.values, columns.timestamps, strict=True):
+        old, before = now.get(key) or get(key)
+        new = begin(key, value) if old is None else go(key, value, old)
+        if before > timestamp:
+            timestamp = before
+        now[key] = new, timestamp
+        news.append(new)
+        times.append(timestamp)
+    if None in news:
+        raise InRows  # what is deleted has other times
+    return latest.change(Columns(columns.keys, news, times, columns.headers))
+
+
+def complete(columns: Columns, context: Context) -> Columns:
+    """Those that have a key and a value."""
+    if None not in columns.keys and None not in columns.values:
+        return columns
+    pairs = enumerate(zip(columns.keys, columns.values, strict=True))
+    chosen = [at for at, (key, value) in pairs if key is not None and value is not None]
+    for _ in range(len(columns) - len(chosen)):
+        context.dropped("null key or value")
+    return columns.where(chosen)
 
 
 class TableAggregate:

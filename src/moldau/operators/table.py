@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .columns import Columns
 from .context import Context
 from .forwarding import teller, value_of
 from .record import Change, Record
@@ -154,9 +155,19 @@ class TableRegroup:
         return None if group is None or counted is None else (group, counted)
 
 
-def newest(key: Any, change: Change) -> Any:
-    """From a table to a stream: MapValues(newest)."""
-    return change.new
+class ToStream:
+    """From a table to a stream: the new values."""
+
+    in_columns = True
+
+    def init(self, context: Context) -> None:
+        self.emit = context.emit
+
+    def process(self, record: Record) -> None:
+        self.emit(Record(record.key, record.value.new, record.timestamp, record.headers))
+
+    def process_all(self, columns: Columns) -> Columns:
+        return columns
 
 
 class TableTransformValues:

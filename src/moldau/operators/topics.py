@@ -26,6 +26,7 @@ class TopicReader:
 
     def __init__(self, node: str, topic: str, key: Serde, value: Serde, extract: Extractor, shard: Shard) -> None:
         self.node, self.extract, self.shard = node, extract, shard
+        self.topic, self.key, self.value = topic, key, value
         self.read_key = topic_reader(key, topic, "key")
         self.read_value = topic_reader(value, topic, "value")
         self.read: Callable[[Raw, int], Record | None] = self._read

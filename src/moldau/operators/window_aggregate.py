@@ -106,7 +106,7 @@ class TimeWindowAggregate:
         if self.final is not None:
             self.emit_final(record, close)
 
-    def process_all(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
+    def take_rows(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
         """With a cache: `at_once.py` says why that makes no difference."""
         store, aggregator, initializer = self.store, self.aggregator, self.initializer
         see, windows_for, grace = self.observed.see, self.windows.windows_for, self.windows.grace_ms

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice, repeat
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moldau.operators.record import Headers, Produced, Raw, new_tuple
 
@@ -25,6 +26,7 @@ KEY_DECIDES = -1  # the partition of a blob whose records say themselves where t
 MAX_RECORDS = 10_000
 MAX_BYTES = 1 << 20
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+NUMBER = 4  # the place of the column
 SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -109,6 +111,13 @@ def of_columns(
     return pa.RecordBatch.from_arrays([*columns, carried, pa.array(numbers, pa.int64())], schema=SCHEMA)
 
 
+class Several(NamedTuple):
+    """Records for a topic, as one batch."""
+
+    topic: str
+    batch: pa.RecordBatch
+
+
 EMPTY = packed(pa.RecordBatch.from_pylist([], schema=SCHEMA))
 
 
@@ -118,24 +127,36 @@ def of_raw(records: Sequence[Raw]) -> Iterator[bytes]:
         yield packed(of_columns(keys, values, timestamps, headers, offsets))
 
 
-def of_produced(records: Sequence[Produced]) -> Iterator[bytes]:
-    for some in cut(records):
-        _, partitions, keys, values, timestamps, headers = zip(*some, strict=True)
-        yield packed(of_columns(keys, values, timestamps, headers, partitions))
+def of_produced(records: Sequence[Produced]) -> pa.RecordBatch:
+    _, partitions, keys, values, timestamps, headers = zip(*records, strict=True)
+    return of_columns(keys, values, timestamps, headers, partitions)
+
+
+def of_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
+    """One after the other, cut where they become too many or too large."""
+    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    for at in range(0, whole.num_rows, MAX_RECORDS):
+        some = whole.slice(at, MAX_RECORDS)
+        keys, values = (pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in some.columns[:2])  # pyright: ignore[reportAttributeAccessIssue]
+        for first, end in parts((keys + values).tolist()):
+            yield packed(some.slice(first, end - first))
 
 
 def cut(records: Sequence[R]) -> Iterator[Sequence[R]]:
     """Where they become too many or too large."""
     for at in range(0, len(records), MAX_RECORDS):
         some = records[at : at + MAX_RECORDS]
-        sizes = [len(one.key or b"") + len(one.value or b"") for one in some]
-        if sum(sizes) <= MAX_BYTES:
-            yield some
-            continue
-        first = size = 0
+        for first, end in parts([len(one.key or b"") + len(one.value or b"") for one in some]):
+            yield some[first:end]
+
+
+def parts(sizes: list[int]) -> Iterator[tuple[int, int]]:
+    """From where to where, so that each has at most so many bytes, or one record."""
+    first = size = 0
+    if sum(sizes) > MAX_BYTES:
         for number, more in enumerate(sizes):
             if size and size + more > MAX_BYTES:
-                yield some[first:number]
+                yield first, number
                 first, size = number, 0
             size += more
-        yield some[first:]
+    yield first, len(sizes)

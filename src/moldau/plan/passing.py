@@ -15,7 +15,8 @@ from moldau.operators.record import Produced
 from moldau.operators.stores.ordered import MemoryBytes
 
 from . import blobs
-from .blobs import Blob
+from .blobs import Blob, Several
+from .columns import InColumns, Lane, lanes_of
 from .feeding import Inbox
 from .global_tables import GlobalTables
 from .levels import Schedule, ShardId
@@ -46,7 +47,7 @@ def wall_clock_interval(conveyed: Conveyed) -> int | None:
     return min((one.interval for queue in queues for one in queue.queue.items), default=None)
 
 
-def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced], shared: Mapping[str, Any]) -> Task:
+def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced | Several], shared: Mapping[str, Any]) -> Task:
     """A task in memory."""
     plan = conveyed.schedule.plan
     names = set(plan.groups[shard.group])
@@ -61,7 +62,8 @@ class Passing:
 
     def __init__(self, conveyed: Conveyed, shared: Mapping[str, Any]) -> None:
         self.conveyed, self.shared = conveyed, shared
-        self.tasks: dict[ShardId, tuple[Task, list[Produced]]] = {}
+        self.tasks: dict[ShardId, tuple[Task, list[Produced | Several]]] = {}
+        self.lanes: dict[int, dict[str, Lane] | None] = {}  # of each task that has some
 
     @property
     def schedule(self) -> Schedule:
@@ -70,13 +72,28 @@ class Passing:
     def through(self, blob: Blob) -> Iterator[Blob]:
         shard = self.schedule.shard_of(blob.topic, blob.partition)
         if shard not in self.tasks:
-            written: list[Produced] = []
-            self.tasks[shard] = task_of(self.conveyed, shard, written, self.shared), written
+            written: list[Produced | Several] = []
+            task = task_of(self.conveyed, shard, written, self.shared)
+            self.tasks[shard], self.lanes[id(task)] = (task, written), lanes_of(task)
         task, written = self.tasks[shard]
-        inbox = Inbox(task.read, UNKNOWN_TIME)
-        inbox.waiting.extend(blobs.raw_records(blob))
-        while inbox.advance():
-            task.feed(*inbox.take())
+        if not self.in_columns(task, written, blob):
+            written.clear()
+            inbox = Inbox(task.read, UNKNOWN_TIME)
+            inbox.waiting.extend(blobs.raw_records(blob))
+            while inbox.advance():
+                task.feed(*inbox.take())
         for out in routed(self.schedule, shard, written, blob.more):
             yield replace(out, sequence=blob.sequence)
         written.clear()
+
+    def in_columns(self, task: Task, written: list[Produced | Several], blob: Blob) -> bool:
+        """Whether the blob was done so; if anything went wrong, it is to be done record by record."""
+        lanes = self.lanes.get(id(task))
+        if not lanes:
+            return False
+        try:
+            InColumns(task, lanes, written.append).take(blob.topic, [blob])
+        except Exception:  # whatever it was: it comes again, and says which record it was
+            self.lanes[id(task)] = None
+            return False
+        return True

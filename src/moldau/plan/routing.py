@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from moldau.operators.errors import StreamsError
 from moldau.operators.record import Produced
@@ -18,63 +19,76 @@ from moldau.serdes.arrow.kernel import memory
 from moldau.spark.sink_kernel import place
 
 from . import blobs
-from .blobs import EMPTY, KEY_DECIDES, MAX_RECORDS, Blob
+from .blobs import EMPTY, KEY_DECIDES, MAX_RECORDS, NUMBER, SCHEMA, Blob, Several
 from .levels import Schedule, ShardId
 
 BY_KEY = -1  # in place of a partition that a record names
 
 
-def routed(schedule: Schedule, shard: ShardId, written: Iterable[Produced], incomplete: bool) -> Iterator[Blob]:
+def routed(
+    schedule: Schedule, shard: ShardId, written: Iterable[Produced | Several], incomplete: bool
+) -> Iterator[Blob]:
     """What was written, by topic; what goes to another shard by its partition, and to the topic itself where that is
     shown. Who reads from a shard that has more to come is told so.
     """
-    groups: dict[tuple[str, int], list[Produced]] = {}
+    groups: dict[tuple[str, int], list[pa.RecordBatch]] = {}
     if incomplete:
         for topic in schedule.writes(shard.group):
             groups |= {(topic, partition): [] for partition in range(schedule.counts[topic])}
-    for topic, records in by_topic(written).items():
+    for topic, batches in by_topic(written).items():
         if topic not in schedule.internal:
-            groups[topic, KEY_DECIDES] = records
+            groups[topic, KEY_DECIDES] = batches
             continue
-        partitions = targets(schedule.counts[topic], shard, records)
-        for partition in np.unique(partitions).tolist():
-            groups[topic, partition] = [records[at] for at in np.flatnonzero(partitions == partition).tolist()]
-        if topic in schedule.shown:
-            placed = zip(records, partitions.tolist(), strict=True)
-            groups[topic, KEY_DECIDES] = [record._replace(partition=partition) for record, partition in placed]
+        for batch in batches:
+            partitions = targets(schedule.counts[topic], shard, topic, batch)
+            for partition in np.unique(partitions).tolist():
+                mine = batch.take(pa.array(np.flatnonzero(partitions == partition)))
+                groups.setdefault((topic, partition), []).append(mine)
+            if topic in schedule.shown:
+                placed = batch.set_column(NUMBER, SCHEMA.field(NUMBER), pa.array(partitions, pa.int64()))
+                groups.setdefault((topic, KEY_DECIDES), []).append(placed)
     number = schedule.numbers[shard]
-    for (topic, partition), records in groups.items():
-        for part, data in enumerate(list(blobs.of_produced(records)) or [EMPTY]):
+    for (topic, partition), batches in groups.items():
+        for part, data in enumerate(list(blobs.of_batches(batches)) if batches else [EMPTY]):
             yield Blob(topic, partition, number, 0, data, incomplete, part)
 
 
-def by_topic(written: Iterable[Produced]) -> dict[str, list[Produced]]:
-    found: dict[str, list[Produced]] = {}
+def by_topic(written: Iterable[Produced | Several]) -> dict[str, list[pa.RecordBatch]]:
+    """Of each topic in the order in which it was written."""
+    rows: dict[str, list[Produced]] = {}
+    found: dict[str, list[pa.RecordBatch]] = {}
     for record in written:
         topic = record[0]
-        if topic in found:
-            found[topic].append(record)
+        if isinstance(record, Several):
+            settle(found, topic, rows.pop(topic, []))
+            found.setdefault(topic, []).append(record.batch)
+        elif topic in rows:
+            rows[topic].append(record)
         else:
-            found[topic] = [record]
+            rows[topic] = [record]
+    for topic, records in rows.items():
+        settle(found, topic, records)
     return found
 
 
-def targets(count: int, shard: ShardId, records: list[Produced]) -> np.ndarray:
+def settle(found: dict[str, list[pa.RecordBatch]], topic: str, records: list[Produced]) -> None:
+    batches = found.setdefault(topic, [])
+    for at in range(0, len(records), MAX_RECORDS):
+        batches.append(blobs.of_produced(records[at : at + MAX_RECORDS]))
+
+
+def targets(count: int, shard: ShardId, topic: str, batch: pa.RecordBatch) -> np.ndarray:
     """The partition of an internal topic for each record: the one that it names, else that of its key. Records without
     a key stay where they are.
     """
-    found = np.empty(len(records), np.int32)
-    for at in range(0, len(records), MAX_RECORDS):
-        some = records[at : at + MAX_RECORDS]
-        keys = Slices.of(pa.array([record.key for record in some], pa.binary()))
-        named = np.array([BY_KEY if record.partition is None else record.partition for record in some], np.int32)
-        column = memory(keys.data), memory(keys.starts), memory(keys.ends), memory(keys.present)
-        out = found[at : at + MAX_RECORDS]
-        wrong = place(*column, memory(named), count, shard.partition % count, memory(out))
-        if wrong >= 0:
-            one = some[wrong]
-            raise StreamsError(
-                f"a partitioner has chosen partition {one.partition} of {one.topic}, which has {count}: it must "
-                f"return a number from 0 to {count - 1}, or None"
-            )
+    found = np.empty(batch.num_rows, np.int32)
+    keys = Slices.of(batch.column(0))
+    named = pc.fill_null(batch.column(NUMBER), BY_KEY).to_numpy().astype(np.int32)
+    column = memory(keys.data), memory(keys.starts), memory(keys.ends), memory(keys.present)
+    wrong = place(*column, memory(named), count, shard.partition % count, memory(found))
+    if wrong >= 0:
+        raise StreamsError(
+            f"a partitioner has chosen partition {named[wrong]} of {topic}, which has {count}: it must "
+            f"return a number from 0 to {count - 1}, or None"
+        )
     return found

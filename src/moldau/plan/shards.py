@@ -8,21 +8,23 @@ read again; operators are made anew for each batch, so what one of them kept to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from moldau.operators.columns import Columns
 from moldau.operators.context import UNKNOWN_TIME, Shard, TopologyError
 from moldau.operators.punctuation import Cancellable, Punctuators
 from moldau.operators.record import Produced, Raw, new_tuple
 from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.pages import PagedBytes
 from moldau.operators.stores.restoring import restorer
-from moldau.operators.stores.spec import OnChange, StoreSpec
+from moldau.operators.stores.spec import OnChange, OnChanges, StoreSpec
 
 from . import blobs
-from .blobs import Blob
+from .blobs import Blob, Several
 from .book import BOOK, GOING_ON, Book, PagesOf
+from .columns import InColumns, lanes_of
 from .feeding import Inbox, in_order
 from .hot import HotPages, Version, VersionedPages
 from .levels import Schedule, ShardId
@@ -31,6 +33,7 @@ from .routing import routed
 from .task import Execution, Task, World
 
 BEFORE_ALL = -1  # in place of the number of a blob
+IN_ROWS: dict[tuple[str, int], Exception] = {}  # sub-topologies of a start that could not take columns here, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,13 @@ class Conveyed:
 
     def partitions(self, topic: str) -> int:
         return self.schedule.counts.get(topic) or self.sinks.get(topic, 1)
+
+
+class Worked(NamedTuple):
+    """What a batch leaves: records that wait, and whether there is more to come."""
+
+    inboxes: dict[str, Inbox]
+    unread: bool
 
 
 class ShardBatch:
@@ -65,34 +75,57 @@ class ShardBatch:
         self.version = Version(self.book.version)
         self.warm = self.hot.take(self._hot_key, self.book.version)
         self.stores: dict[str, PagedBytes] = {}
-        self.written: list[Produced] = []
+        self.written: list[Produced | Several] = []
+        self.columns: InColumns | None = None
         plan = self.schedule.plan
         names = set(plan.groups[shard_id.group])
         state = Shard(plan.application_id or "", str(shard_id), self.book.system_time, self.book.stream_time)
-        world = World(self._bytes, self.written.append, self._log, conveyed.partitions)
+        world = World(self._bytes, self.written.append, self._log, conveyed.partitions, self._log_all)
         nodes = [node for node in plan.nodes if node.name in names]
         self.task = Task(plan, nodes, state, world, conveyed.execution, shared)
         self.scheduled = [
             scheduled_again(queue, at) for queue, at in zip(self._queues(), self._remembered(), strict=True)
         ]
 
-    def run(self, arrived: Iterable[Blob], now: int = 0) -> list[Blob]:
-        """Everything that may be taken is; what is to be written comes back. `now` is the time of the tick."""
+    def work(self, arrived: Iterable[Blob], now: int = 0, in_columns: bool = False) -> Worked:
+        """Everything that may be taken is; no page is written yet. `now` is the time of the tick."""
         arrived = sorted(arrived, key=lambda blob: blob.origin)
         arrived = self._mirrored(arrived)
         unread = frozenset(blob.topic for blob in arrived if blob.more)
-        inboxes = self._inboxes(arrived)
         task = self.task
         if now > task.shard.system_time:
             task.tick(now)
-        task.feed_all(in_order(inboxes, unread))
+        inboxes = self._in_columns(arrived) if in_columns else None
+        if inboxes is None:
+            inboxes = self._inboxes(arrived)
+            task.feed_all(in_order(inboxes, unread))
         task.commit()
         task.close()
-        held = {topic: left for topic, inbox in inboxes.items() if (left := inbox.left())}
-        self._remember(inboxes, held)
-        out = list(self._out(incomplete=bool(held or unread)))
+        return Worked(inboxes, bool(unread))
+
+    def end(self, worked: Worked) -> list[Blob]:
+        """Writes the pages; what is to be written to topics comes back."""
+        held = {topic: left for topic, inbox in worked.inboxes.items() if (left := inbox.left())}
+        self._remember(worked.inboxes, held)
+        out = list(self._out(incomplete=bool(held or worked.unread)))
         self.hot.keep(self._hot_key, self.book.version, self.stores)
         return out
+
+    def _in_columns(self, arrived: list[Blob]) -> dict[str, Inbox] | None:
+        """Takes all records of the only topic at once; None if that cannot be."""
+        task, book = self.task, self.book
+        lanes = lanes_of(task) if len(task.readers) == 1 and not book.held else None
+        if lanes is None:
+            return None
+        self.columns = columns = InColumns(task, lanes, self.written.append)
+        (topic,) = lanes
+        inbox = Inbox(task.read, book.times.get(topic, UNKNOWN_TIME))
+        count, latest = columns.take(topic, arrived)
+        inbox.partition_time = max(inbox.partition_time, latest)
+        if topic in self.schedule.internal and count:
+            book.offsets[topic] = book.offsets.get(topic, 0) + count
+        columns.commit()
+        return {topic: inbox}
 
     def _mirrored(self, arrived: list[Blob]) -> list[Blob]:
         """Takes changes into the stores that are mirrored here; what is left."""
@@ -169,14 +202,16 @@ class ShardBatch:
     def _hot_key(self) -> tuple[str, ShardId]:
         return self.conveyed.start, self.id
 
-    def _log(self, spec: StoreSpec) -> OnChange | None:
+    def _told(self, spec: StoreSpec) -> list[str]:
         """A store tells its changelog, and the topics by which it is mirrored; a mirror tells nobody."""
         mirrors = self.schedule.mirrors
         if any(store == spec.name and group == self.id.group for store, group in mirrors.values()):
-            return None
+            return []
         told = [topic for topic, (store, _) in mirrors.items() if store == spec.name]
-        if spec.has_changelog:
-            told.append(self.schedule.plan.changelog(spec))
+        return [*told, self.schedule.plan.changelog(spec)] if spec.has_changelog else told
+
+    def _log(self, spec: StoreSpec) -> OnChange | None:
+        told = self._told(spec)
         partition, write = self.id.partition, self.written.append
 
         def tell(key: bytes, value: bytes | None, timestamp: int) -> None:
@@ -185,11 +220,42 @@ class ShardBatch:
 
         return tell if told else None
 
+    def _log_all(self, spec: StoreSpec) -> OnChanges | None:
+        told = self._told(spec)
+
+        def tell(columns: Columns) -> None:
+            assert self.columns is not None
+            for topic in told:
+                self.columns.log(spec, topic, self.id.partition, columns)
+
+        return tell if told else None
+
     def _queues(self) -> tuple[Punctuators, Punctuators]:
         return self.task.shard.by_stream_time, self.task.shard.by_wall_clock
 
     def _remembered(self) -> list[list[list[int]]]:
         return self.book.punctuators or [[], []]
+
+
+def run(
+    conveyed: Conveyed,
+    shard: ShardId,
+    pages: PagesOf,
+    arrived: Sequence[Blob],
+    now: int = 0,
+    shared: Mapping[str, Any] | None = None,
+    hot: HotPages | None = None,
+) -> list[Blob]:
+    """A batch of a shard: in columns, or if something is wrong there, record by record from what is written."""
+    key, batch = (conveyed.start, shard.group), ShardBatch(conveyed, shard, pages, shared, hot)
+    if key in IN_ROWS:
+        return batch.end(batch.work(arrived, now))
+    try:
+        worked = batch.work(arrived, now, in_columns=True)
+    except Exception as error:  # whatever it was: it comes again, and says which record it was
+        IN_ROWS[key] = error
+        return run(conveyed, shard, pages, arrived, now, shared, hot)
+    return batch.end(worked)
 
 
 def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:

@@ -16,7 +16,7 @@ from moldau.operators.errors import Failure, Handler, Response, StreamsError, an
 from moldau.operators.punctuation import Cancellable
 from moldau.operators.record import Raw, Record
 from moldau.operators.stores.ordered import OrderedBytes
-from moldau.operators.stores.spec import OnChange, Opening, StoreSpec
+from moldau.operators.stores.spec import OnChange, OnChanges, Opening, StoreSpec
 from moldau.operators.timestamps import Extractor, fail_on_invalid_timestamp
 from moldau.operators.topics import Collect, Sink, TopicReader
 
@@ -50,6 +50,7 @@ class World:
     collect: Collect
     log: Callable[[StoreSpec], OnChange | None]  # None: the store's changes are not written to a changelog
     partitions: Callable[[str], int] = one_partition
+    log_all: Callable[[StoreSpec], OnChanges | None] = lambda spec: None  # of many changes in columns
 
 
 class Task:
@@ -125,9 +126,9 @@ class Task:
                 if shard.by_stream_time.count:
                     self.punctuate()
             return None
-        name, process_all = aggregate
+        name, take_rows = aggregate
         try:
-            process_all(records, shard)
+            take_rows(records, shard)
         except StreamsError:
             raise
         except Exception as error:
@@ -142,8 +143,8 @@ class Task:
         operator = self.operators[below[0]] if len(below) == 1 else None
         if not getattr(getattr(operator, "store", None), "at_once", 0):
             return None
-        process_all = getattr(operator, "process_all", None)
-        return None if process_all is None else (below[0], process_all)
+        take_rows = getattr(operator, "take_rows", None)
+        return None if take_rows is None else (below[0], take_rows)
 
     def punctuate(self) -> bool:
         """What is due by stream time. Whether anything was."""
@@ -175,7 +176,8 @@ class Task:
     def _open(self, spec: StoreSpec) -> Any:
         log = self.world.log(spec)
         cache_bytes = self.execution.cache_bytes if spec.cached else 0
-        return spec.open(spec, Opening(self.plan.changelog(spec), self.world.bytes(spec), log, self.shard, cache_bytes))
+        topic, told = self.plan.changelog(spec), self.world.log_all(spec)
+        return spec.open(spec, Opening(topic, self.world.bytes(spec), log, self.shard, cache_bytes, told))
 
     def _operator(self, node: ProcessorNode | SinkNode) -> Operator:
         if isinstance(node, ProcessorNode):

@@ -53,7 +53,12 @@ def of_value(function: Any, node: str) -> Function:
         return expression(function, node)
     if checked(function, node, {1: "value", 2: "key, value"}) == 2:
         return function
-    return lambda key, value: function(value)
+
+    def of_both(key: Any, value: Any) -> Any:
+        return function(value)
+
+    setattr(of_both, "of_value", function)  # noqa: B010 (functions have no such attribute, says pyright)
+    return of_both
 
 
 def expression(text: str, node: str) -> Function:

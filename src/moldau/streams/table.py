@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from moldau.operators.context import TopologyError
-from moldau.operators.stateless import MapValues
-from moldau.operators.table import newest
+from moldau.operators.table import ToStream
 
 from . import functions
 from .foreign_joins import ForeignOptions, Partitioners, join_on_foreign_key
@@ -86,7 +85,7 @@ class KTable(Generic[K, V]):
         from .stream import KStream
 
         node = self.graph.named(name, TOSTREAM)
-        self.graph.processor(node, [self.name], lambda: MapValues(newest), kind="to_stream")
+        self.graph.processor(node, [self.name], ToStream, kind="to_stream")
         stream: KStream[Any, V] = KStream(self.graph, node, self.sources, self.key, self.value)
         return stream if mapper is None else stream.select_key(mapper)
 

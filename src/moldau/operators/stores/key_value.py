@@ -7,9 +7,11 @@ from typing import Any
 
 from moldau.serdes.context import Serde
 
-from ..at_once import most_at_once
+from ..at_once import is_itself_again
 from ..coders import Read, Write, reader, writer
+from ..columns import Columns
 from ..record import Record, Stamped, new_tuple
+from .latest import Latest
 from .layers import STAMP, STAMP_SIZE, layered
 from .ordered import OrderedBytes
 from .spec import LATEST, Opening, StoreSpec
@@ -106,7 +108,9 @@ class TimestampedKeyValueStore:
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self._get, self._put = self.bytes.get, self.bytes.put
         self.cached = self._cache is not None
-        self.at_once = most_at_once(spec, opening)
+        self.in_columns = is_itself_again(spec) and (opening.on_change is None or opening.on_changes is not None)
+        self._write_bytes, self._tell_all = opening.bytes.put, opening.on_changes
+        self.latest = Latest(self)
         self._key: str | None = None  # that was last looked for: most often the next to be put
         self._raw: bytes | None = None
 
@@ -139,6 +143,15 @@ class TimestampedKeyValueStore:
         """Keys, values and their times."""
         for key, value, timestamp in entries:
             self.put(key, value, timestamp)
+
+    def write(self, key: Any, value: Any, timestamp: int) -> None:
+        """Past cache and changelog."""
+        raw = self._write(value)
+        self._write_bytes(self.write_key(key) or b"", None if raw is None else pack_stamp(timestamp) + raw)
+
+    def tell_all(self, columns: Columns) -> None:
+        if self._tell_all is not None:
+            self._tell_all(columns)
 
     def delete(self, key: Any) -> Stamped | None:
         found = self.get(key)

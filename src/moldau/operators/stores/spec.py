@@ -8,9 +8,11 @@ from typing import Any
 
 from moldau.serdes.context import Serde
 
+from ..columns import Columns
 from ..context import Shard
 from .ordered import OrderedBytes
 
+OnChanges = Callable[[Columns], None]
 OnChange = Callable[[bytes, bytes | None, int], None]  # key, value (None: deleted), timestamp
 LATEST = -1  # what `put` of a table's store returns: the value is the latest of its key,
 NOT_PUT = -(2**63)  # or was too old to be kept; anything else is the time until which it holds
@@ -26,6 +28,7 @@ class Opening:
     on_change: OnChange | None  # None: no changelog
     shard: Shard
     cache_bytes: int = 0  # 0: every change is forwarded; else the last one of each key before a flush
+    on_changes: OnChanges | None = None  # the changelog, of a store that takes records in columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ..book import BOOK
 from ..hot import HotPages
 from ..levels import ShardId
 from ..passing import Passing
-from ..shards import Conveyed, ShardBatch, restored
+from ..shards import Conveyed, restored, run
 from .rows import ARROW, Places, blob_of, blobs_of
 from .views import global_stores
 
@@ -88,7 +88,7 @@ class Level(StatefulProcessor):
         mirrored = restored(self.conveyed.schedule, shard, pages, lost) if lost else []
         fed = [blob for blob in arrived if blob.source != RESTORED]
         with collecting_later():
-            return [*mirrored, *ShardBatch(self.conveyed, shard, pages, shared, HOT).run(fed, now)]
+            return [*mirrored, *run(self.conveyed, shard, pages, fed, now, shared, HOT)]
 
     def close(self) -> None:
         """Nothing is open."""

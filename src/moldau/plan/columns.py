@@ -1,0 +1,212 @@
+# pyright: basic
+"""Records from Arrow into columns of a task, and from there into Arrow again: what `operators/columns.py` is for.
+
+A lane is the way of a topic's records through a task that never forks, from the topic to its end. A task whose topics
+all have one takes a batch in columns. What goes wrong there is no error yet: the batch is done again record by record,
+from what is written, and what goes wrong then is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from moldau.operators.coders import Field, plain_reader, short_writer, topic_reader, topic_writer
+from moldau.operators.columns import Columns, InRows, KeepsTable, TakesColumns
+from moldau.operators.context import UNKNOWN_TIME
+from moldau.operators.record import Headers
+from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.timestamps import fail_on_invalid_timestamp
+from moldau.operators.topics import Sink, TopicReader
+from moldau.serdes.context import Serde
+from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
+
+from .blobs import HEADERS, SCHEMA, Blob, Several, read_headers, unpacked, written_headers
+from .task import Task
+
+NOTHING = type(None)
+
+
+@dataclass(slots=True)
+class Lane:
+    reader: TopicReader
+    operators: Sequence[TakesColumns]
+    sink: Sink | None  # None: the last operator is the end
+
+
+def lanes_of(task: Task) -> dict[str, Lane] | None:
+    """By topic; None if a topic has none."""
+    if task.execution.guarded or task.shard.by_stream_time.count:
+        return None
+    found = {topic: lane_of(task, reader) for topic, reader in task.readers.items()}
+    lanes = {topic: lane for topic, lane in found.items() if lane is not None}
+    return lanes if len(lanes) == len(found) else None
+
+
+def lane_of(task: Task, reader: TopicReader) -> Lane | None:
+    if reader.extract is not fail_on_invalid_timestamp:
+        return None
+    operators: list[TakesColumns] = []
+    name = reader.node
+    while True:
+        below = [node.name for node in task.nodes if name in node.parents]
+        if not below:
+            return Lane(reader, operators, None) if operators else None
+        operator: Any = task.operators[below[0]]
+        if len(below) > 1:
+            return None
+        if isinstance(operator, Sink):
+            is_plain = isinstance(operator.topic, str) and operator.partitioner is None
+            return Lane(reader, operators, operator) if is_plain else None
+        if not getattr(operator, "in_columns", False):
+            return None
+        operators.append(operator)
+        name = below[0]
+
+
+@dataclass(slots=True)
+class Writer:
+    """Columns into arrays of bytes. What was written or read once is not written again while it is the same list."""
+
+    known: list[tuple[list[Any], Serde, pa.Array]] = field(default_factory=list)
+
+    def remember(self, items: list[Any], serde: Serde, array: pa.Array) -> None:
+        self.known.append((items, serde, array))
+
+    def array(self, items: list[Any], serde: Serde, write: Callable[[list[Any]], pa.Array]) -> pa.Array:
+        for one, by, array in self.known:
+            if one is items and by is serde:
+                return array
+        made = write(items)
+        self.remember(items, serde, made)
+        return made
+
+    def batch(
+        self, columns: Columns, topic: str, key: Serde, value: Serde, partition: int | None = None
+    ) -> pa.RecordBatch:
+        """As a topic has them. Serdes that know a schema may add headers."""
+        headers, count = columns.headers, len(columns)
+        if count and min(columns.timestamps) < 0:
+            raise InRows
+        arrays: list[pa.Array] = []
+        sides: tuple[tuple[list[Any], Serde, Field], ...] = (
+            (columns.keys, key, "key"),
+            (columns.values, value, "value"),
+        )
+        for items, serde, side in sides:
+            short = short_writer(serde)
+            if short is not None:
+                arrays.append(self.array(items, serde, lambda items, s=serde, w=short: written(items, s, w)))
+                continue
+            write = topic_writer(serde, topic, side)
+            made = [write(item, carried) for item, carried in zip(items, headers or [()] * count, strict=True)]
+            arrays.append(pa.array([data for data, _ in made], pa.binary()))
+            headers = [carried for _, carried in made]
+        carried = pa.nulls(count, HEADERS)
+        if headers is not None and any(headers):
+            carried = pa.array(map(written_headers, headers), HEADERS)
+        times = pa.array(np.array(columns.timestamps, np.int64))
+        numbers = pa.nulls(count, pa.int64()) if partition is None else pa.array(np.full(count, partition, np.int64))
+        return pa.RecordBatch.from_arrays([*arrays, times, carried, numbers], schema=SCHEMA)
+
+
+def written(items: list[Any], serde: Serde, write: Callable[[Any], bytes | None]) -> pa.Array:
+    kinds = set(map(type, items))
+    if serde is STRING and kinds <= {str, NOTHING}:
+        return pa.array(items, pa.string()).cast(pa.binary())
+    if serde is BYTES and kinds <= {bytes, NOTHING}:
+        return pa.array(items, pa.binary())
+    if serde is LONG and kinds == {int}:
+        numbers = np.array(items, ">i8")
+        ends = np.arange(0, 8 * len(items) + 1, 8, dtype=np.int32)
+        return pa.Array.from_buffers(pa.binary(), len(items), [None, pa.py_buffer(ends), pa.py_buffer(numbers)])
+    return pa.array([write(item) for item in items], pa.binary())
+
+
+def read(lane: Lane, batch: pa.RecordBatch, writer: Writer) -> Columns:
+    """The records of a topic; those that cannot be read are for those who take them one by one."""
+    reader = lane.reader
+    key, value, times, headers, _ = batch.columns
+    carried = None
+    if headers.null_count < len(headers):
+        carried = [read_headers(some) for some in headers.to_pylist()]
+    timestamps: list[int] = times.to_numpy().tolist()
+    if timestamps and min(timestamps) < 0:
+        raise InRows
+    keys = items_of(key, reader.key, reader.topic, "key", carried)
+    values = items_of(value, reader.value, reader.topic, "value", carried)
+    writer.remember(keys, reader.key, key)
+    writer.remember(values, reader.value, value)
+    return Columns(keys, values, timestamps, carried)
+
+
+def items_of(array: pa.Array, serde: Serde, topic: str, side: Field, headers: list[Headers] | None) -> list[Any]:
+    if serde is STRING:
+        return objects(array.cast(pa.string()))
+    found = objects(array)
+    if serde is BYTES:
+        return found
+    if isinstance(serde, Plain):
+        return list(map(plain_reader(serde), found))
+    read_one = topic_reader(serde, topic, side)
+    return [read_one(data, carried) for data, carried in zip(found, headers or [()] * len(found), strict=True)]
+
+
+def objects(array: pa.Array) -> list[Any]:
+    return array.to_numpy(zero_copy_only=False).tolist()
+
+
+class InColumns:
+    """A task for a batch in columns. `tell` gets what is written."""
+
+    def __init__(self, task: Task, lanes: dict[str, Lane], tell: Callable[[Several], None]) -> None:
+        self.task, self.lanes, self.tell, self.writer = task, lanes, tell, Writer()
+        self.owners = {
+            id(operator.store): (lane, place)
+            for lane in lanes.values()
+            for place, operator in enumerate(lane.operators, 1)
+            if isinstance(operator, KeepsTable)
+        }
+
+    def take(self, topic: str, found: Iterable[Blob]) -> tuple[int, int]:
+        """All records of a topic: how many they are, and the latest of their times."""
+        batches = [batch for blob in found for batch in unpacked(blob.data) if batch.num_rows]
+        if not batches:
+            return 0, UNKNOWN_TIME
+        whole = pa.concat_batches(batches)
+        return whole.num_rows, self.feed(topic, whole)
+
+    def feed(self, topic: str, batch: pa.RecordBatch) -> int:
+        """Records of a topic; the latest of their times."""
+        lane, shard = self.lanes[topic], self.task.shard
+        columns = read(lane, batch, self.writer)
+        latest = max(columns.timestamps, default=UNKNOWN_TIME)
+        shard.stream_time = max(shard.stream_time, latest)
+        self.go_on(lane, 0, columns)
+        return latest
+
+    def commit(self) -> None:
+        """What stores have held back goes on, in the order in which caches are flushed."""
+        for store in self.task.stores.values():
+            lane, place = self.owners[id(store)]
+            self.go_on(lane, place, store.latest.end())
+
+    def go_on(self, lane: Lane, place: int, columns: Columns) -> None:
+        for operator in lane.operators[place:]:
+            if not columns:
+                return
+            columns = operator.process_all(columns)
+        sink = lane.sink
+        if sink is not None and columns:
+            assert isinstance(sink.topic, str)
+            self.tell(Several(sink.topic, self.writer.batch(columns, sink.topic, sink.key, sink.value)))
+
+    def log(self, spec: StoreSpec, topic: str, partition: int, columns: Columns) -> None:
+        """Changes of a store, to the partition of its shard. What is logged has no headers."""
+        assert spec.key is not None and spec.value is not None
+        bare = Columns(columns.keys, columns.values, columns.timestamps)
+        self.tell(Several(topic, self.writer.batch(bare, topic, spec.key, spec.value, partition)))
