@@ -48,13 +48,14 @@ def run(
 ) -> None:
     """Run an application until Ctrl-C. Settings given here go before those of the file."""
     from moldau.operators.context import TopologyError
+    from moldau.spark.runner import QueryFailed
 
     try:
         builder = builder_of(file)
         if create:
             create_missing(session, builder)
         builder.run(_settings(session))
-    except TopologyError as error:
+    except (TopologyError, QueryFailed) as error:
         raise Mistake(f"{file}: {error}.") from None
 
 

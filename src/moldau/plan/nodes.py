@@ -34,16 +34,13 @@ class SourceNode:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode:
-    """`operator` makes one operator for each shard. `kind` says what it is, for those who look at plans; `expression`
-    is the SQL that it evaluates, if that is all it does.
-    """
+    """`operator` makes one operator for each shard. `kind` says what it is, for those who look at plans."""
 
     name: str
     parents: tuple[str, ...]
     operator: Callable[[], Operator]
     stores: tuple[str, ...] = ()
     kind: str = "process"
-    expression: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,9 @@ class Graph:
         operator: Callable[[], Any],
         stores: Iterable[str | StoreSpec] = (),
         kind: str = "process",
-        expression: str | None = None,
     ) -> None:
         above, uses = tuple(parents), tuple(stores)
-        self.add(lambda topology: void(topology.add_node(name, operator, self.real(above), uses, kind, expression)))
+        self.add(lambda topology: void(topology.add_node(name, operator, self.real(above), uses, kind)))
 
     def table(self, name: str, parents: Iterable[str], recipe: Making, kind: str) -> None:
         """A table's node: its operator and its stores are known only when all that asks of it has been said."""

@@ -307,7 +307,7 @@ class KStream(Generic[K, V]):
     def _expression(
         self, kind: str, node: str, text: str, serdes: tuple[SerdeLike, SerdeLike], rekeyed: bool = False
     ) -> KStream[Any, Any]:
-        """A SQL expression in place of a function: checked now, evaluated here or by Spark itself."""
+        """A SQL expression in place of a function, checked now."""
         from moldau.operators import expressions  # brings a library along
 
         operators: dict[str, Callable[[str, str], Operator]] = {
@@ -316,7 +316,7 @@ class KStream(Generic[K, V]):
             "map_values": expressions.ExpressionValue,
         }
         expressions.parsed(text, node)
-        self.graph.processor(node, [self.name], lambda: operators[kind](text, node), kind=kind, expression=text)
+        self.graph.processor(node, [self.name], lambda: operators[kind](text, node), kind=kind)
         return KStream(self.graph, node, self.sources, *serdes, rekeyed or self.repartition_required)
 
     def then(

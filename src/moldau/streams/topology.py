@@ -85,7 +85,6 @@ class Topology:
         parents: str | Iterable[str],
         stores: Iterable[str | StoreSpec] = (),
         kind: str = "process",
-        expression: str | None = None,
     ) -> Topology:
         """As add_processor, with an operator of the platform."""
         names: list[str] = []
@@ -94,7 +93,7 @@ class Topology:
                 self.add_store(store)
             names.append(self._known_store(store if isinstance(store, str) else store.name, name))
         uses = tuple(dict.fromkeys(names))
-        self._add(ProcessorNode(name, self._known(parents, name), operator, uses, kind, expression))
+        self._add(ProcessorNode(name, self._known(parents, name), operator, uses, kind))
         return self
 
     def add_sink(
