@@ -155,3 +155,33 @@ def test_times_that_are_not_valid_go_by_the_extractor() -> None:
     assert run(lambda record, partition_time: int(record.value), 3) == [7]
     with pytest.raises(StreamsError, match="negative timestamp -1: set another timestamp extractor"):
         run(None, -1)
+
+
+@pytest.mark.parametrize(
+    ("define", "sentence"),
+    [
+        (
+            lambda b: b.stream("in", timestamp=lambda record, time: 5.5).to("out"),
+            "KSTREAM-SOURCE-0000000000 at in-0 offset 0: the timestamp extractor gave 5.5, which is no number",
+        ),
+        (
+            lambda b: b.stream("in", timestamp=lambda record, time: record.value["at"]).to("out"),
+            "KSTREAM-SOURCE-0000000000 at in-0 offset 0: the timestamp extractor failed: TypeError",
+        ),
+        (
+            lambda b: b.stream("in").to(lambda key, value: None),
+            "KSTREAM-SINK-0000000001: the function that names topics gave None, which names none",
+        ),
+        (
+            lambda b: b.stream("in").to("out", partitioner=lambda topic, key, value, count: "first"),
+            "KSTREAM-SINK-0000000001: the partitioner gave 'first': it must give a partition, several, or None",
+        ),
+    ],
+)
+def test_functions_that_answer_wrongly_end_the_application_with_a_sentence(define: Any, sentence: str) -> None:
+    """Whatever the handlers say, as in Kafka."""
+    settings = {f"{stage}.exception.handler": "continue" for stage in ("deserialization", "production")}
+    builder = StreamsBuilder("app", {"default.key.serde": "string", "default.value.serde": "string", **settings})
+    define(builder)
+    with TopologyTestDriver(builder) as driver, pytest.raises(StreamsError, match=sentence):
+        driver.create_input_topic("in").pipe_input("k", "v")

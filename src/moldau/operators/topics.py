@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 from moldau.serdes.context import Serde, SerdeError
 from moldau.serdes.primitive import Plain
@@ -40,20 +41,31 @@ class TopicReader:
         if self.extract is wallclock_timestamp:
             record.timestamp = self.shard.system_time
         else:
-            record.timestamp = self.extract(record, partition_time)
+            record.timestamp = self._time_of(record, partition_time, raw)
         if record.timestamp < 0:
             return None
         return record
+
+    def _time_of(self, record: Record, partition_time: int, raw: Raw) -> int:
+        """What the extractor says. One that fails ends the application, as in Kafka: no handler is asked."""
+        where = f"{self.node} at {raw.topic}-{raw.partition} offset {raw.offset}"
+        try:
+            found = self.extract(record, partition_time)
+        except Exception as error:
+            told = error if isinstance(error, StreamsError) else f"the timestamp extractor failed: {error!r}"
+            raise StreamsError(f"{where}: {told}") from error
+        if not isinstance(found, int):
+            raise StreamsError(f"{where}: the timestamp extractor gave {found!r}, which is no number of milliseconds")
+        return found
 
     def _short(self, read_key: Read, read_value: Read) -> Callable[[Raw, int], Record | None]:
         """The common case, without detours."""
 
         def read(raw: Raw, partition_time: int) -> Record | None:
             timestamp = raw.timestamp
-            record = Record(read_key(raw.key), read_value(raw.value), timestamp, raw.headers)
             if timestamp < 0:
-                fail_on_invalid_timestamp(record, partition_time)
-            return record
+                return self._read(raw, partition_time)
+            return Record(read_key(raw.key), read_value(raw.value), timestamp, raw.headers)
 
         return read
 
@@ -85,12 +97,18 @@ class Sink:
     def _process(self, record: Record) -> None:
         if record.timestamp < 0:
             raise StreamsError(f"{self.context.name}: a record with the timestamp {record.timestamp} cannot be written")
-        topic = self.topic if isinstance(self.topic, str) else self.topic(record.key, record.value, record)
+        topic = self.topic if isinstance(self.topic, str) else self._named(self.topic, record)
         written = self.written(topic, record)
         if written is not None:
             key, value, headers = written
             for partition in self.partitions_of(topic, record):
                 self.collect(Produced(topic, partition, key, value, record.timestamp, headers))
+
+    def _named(self, name: TopicOf, record: Record) -> str:
+        found = name(record.key, record.value, record)
+        if not isinstance(found, str) or not found:
+            raise StreamsError(f"{self.context.name}: the function that names topics gave {found!r}, which names none")
+        return found
 
     def _short(self, topic: str, write_key: Write, write_value: Write) -> Callable[[Record], None]:
         """The common case, without detours: one topic, serdes without schemas. What fails goes the long way."""
@@ -142,8 +160,14 @@ class Sink:
         if self.partitioner is None:
             return (None,)
         found = self.partitioner(topic, record.key, record.value, self.partitions(topic))
-        if not isinstance(found, Collection):
-            return (found,)
-        if not found:
+        if found is None or isinstance(found, SupportsIndex):
+            return (None if found is None else index(found),)
+        try:
+            several = sorted(map(index, found))
+        except TypeError:
+            raise StreamsError(
+                f"{self.context.name}: the partitioner gave {found!r}: it must give a partition, several, or None"
+            ) from None
+        if not several:
             self.context.dropped("no partition")
-        return sorted(found)
+        return several
