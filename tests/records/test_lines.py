@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
@@ -14,9 +14,9 @@ from moldau.admin.mistakes import Mistake
 from moldau.client import Record, build
 from moldau.records import envelope
 from moldau.records.formats import Raw
-from moldau.records.lines import Item, Rules, split, whole
+from moldau.records.lines import Item, Rules, latin1, split, whole
 from moldau.records.partitioners import murmur2
-from moldau.records.writing import body, paired_body
+from moldau.records.writing import body, keyed_body
 from moldau.wire.records import HEADER_SIZE
 from tests.cli.running import QUICK
 
@@ -38,6 +38,9 @@ def test_text_is_cut_at_the_delimiter_however_it_arrives(
     found = [line for lines in split(lambda: source.read(at_once), delimiter, "it") for line in lines]
     expected = text.split(delimiter)
     assert found == expected[:-1] + ([expected[-1]] if expected[-1] else [])
+    source.seek(0)
+    characters = split(lambda: latin1(source.read(at_once)), latin1(delimiter), "it")
+    assert [line.encode("latin-1") for lines in characters for line in lines] == found
 
 
 def test_a_record_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,11 +59,6 @@ def test_keys_headers_and_nulls() -> None:
     assert nulls.item(b":v", 1) == Item(None, b"v")
     assert Rules("t", Raw(), Raw(), key="k", partition=2, timestamp=5).item(b"v", 1) == Item(b"k", b"v", (), 2, 5)
     assert RULES.plain and not keyed.plain
-    assert Rules("t", Raw(), Raw(), between=b":").pairs([b"a:b:c", b"x", b":y"]) == [
-        (b"a", b"b:c"),
-        (None, b"x"),
-        (b"", b"y"),
-    ]
 
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
@@ -113,11 +111,17 @@ def test_the_quick_way_encodes_as_the_long_one(values: list[bytes]) -> None:
     assert body(values) == bytes(made[HEADER_SIZE:])
 
 
+LINES = st.binary(max_size=180) | st.sampled_from([b"k::" + b"x" * 5000, b"k" * 100 + b"::v", b"k::" + b"x" * 70_000])
+
+
 @QUICK
-@given(st.lists(st.tuples(st.none() | st.binary(max_size=80), st.binary(max_size=100)), min_size=1, max_size=100))
-def test_so_do_pairs(pairs: list[tuple[bytes | None, bytes]]) -> None:
-    made = build([Record(0, 1234, key, value) for key, value in pairs])
-    assert paired_body(pairs) == bytes(made[HEADER_SIZE:])
+@given(st.lists(LINES, min_size=1, max_size=100), st.sampled_from([b"::", b":", b"\xc3"]))
+@example([b"a::b::c", b"x", b"::y", b"z::", b"", b"\xff::\0\n\x85"], b"::")
+def test_so_do_lines_with_keys(lines: list[bytes], mark: bytes) -> None:
+    rules = Rules("t", Raw(), Raw(), between=mark)
+    items = [rules.item(line, 1) for line in lines]
+    made = build([Record(0, 1234, item.key, item.value) for item in items])
+    assert keyed_body([latin1(line) for line in lines], latin1(mark)) == bytes(made[HEADER_SIZE:])
 
 
 def test_many_records_have_long_offsets() -> None:

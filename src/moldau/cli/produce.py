@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, AnyStr
 
 import typer
 
@@ -121,8 +121,14 @@ def produce(
     writer = Writer(client, topic, _partitions(client, topic), chosen, codec, level, transactional_id, acks)
     writer.batch_bytes = _batch_bytes(client, topic)
     files = [Path(name) for name in file or ()]
-    source = lines.whole(files) if whole else lines.pieces(files, delimiter_of(delimiter, "--delimiter"))
-    _run(writer, rules, limited(source, count), quiet)
+    end = delimiter_of(delimiter, "--delimiter")
+    mark = rules.between if rules.plain and not whole else None
+    if mark is not None:
+        texts = limited(lines.pieces(files, lines.latin1(end), lines.latin1), count)
+        _run(writer, lambda: _write_keyed(writer, lines.latin1(mark), texts), quiet)
+    else:
+        source = limited(lines.whole(files) if whole else lines.pieces(files, end, bytes), count)
+        _run(writer, lambda: _write(writer, rules, source), quiet)
 
 
 cli = command(produce, without=("output",))
@@ -132,9 +138,9 @@ def _codec(session: Session, wanted: Wanted) -> Any:
     return codec(wanted, session.connection.connect_registry, writing=True)
 
 
-def _run(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]], quiet: bool) -> None:
+def _run(writer: Writer, write: Callable[[], None], quiet: bool) -> None:
     try:
-        _write(writer, rules, source)
+        write()
         writer.close()
     except KeyboardInterrupt:
         undone = writer.transactional_id is not None
@@ -156,15 +162,18 @@ def _write(writer: Writer, rules: lines.Rules, source: Iterator[list[bytes]]) ->
     for piece in source:
         if rules.plain and rules.between is None:
             writer.values(piece)
-        elif rules.plain:
-            writer.keyed(rules.pairs(piece))
         else:
             writer.put(rules.item(line, number + at) for at, line in enumerate(piece, 1))
             number += len(piece)
             writer.flush()
 
 
-def limited(source: Iterator[list[bytes]], count: int | None) -> Iterator[list[bytes]]:
+def _write_keyed(writer: Writer, mark: str, source: Iterator[list[str]]) -> None:
+    for piece in source:
+        writer.keyed(piece, mark)
+
+
+def limited(source: Iterator[list[AnyStr]], count: int | None) -> Iterator[list[AnyStr]]:
     """At most so many lines."""
     left = count
     while left is None or left > 0:

@@ -8,6 +8,7 @@ MOST = 1 << 16  # numbers that are kept
 FIRST = 1 << 12
 
 _known: list[bytes] = []
+_as_text: list[str] = []
 
 
 def table(least: int) -> list[bytes]:
@@ -17,3 +18,10 @@ def table(least: int) -> list[bytes]:
         end = min(MOST, max(FIRST, 2 * least))
         _known.extend(map(zigzag, range(len(_known), end)))
     return _known
+
+
+def text_table(least: int) -> list[str]:
+    """The same as characters of Latin-1."""
+    known = table(least)
+    _as_text.extend([varint.decode("latin-1") for varint in known[len(_as_text) :]])
+    return _as_text
