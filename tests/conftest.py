@@ -1,8 +1,12 @@
-"""The tests' own plugins, and how hypothesis runs in them.
+"""The tests' own plugins, and how hypothesis and Ctrl-C work in them.
 
 `make test` draws the same examples every time and on every machine, so that what is green stays green; `make fuzz`
 draws new ones. Neither has a deadline: a slow machine is no fault.
+
+A run in a shell's background is deaf to Ctrl-C, and so would be the commands that tests start and interrupt.
 """
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -12,3 +16,6 @@ UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("same", derandomize=True, database=None, **UNTIMED)
 settings.register_profile("new", print_blob=True, **UNTIMED)
 settings.load_profile("same")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
