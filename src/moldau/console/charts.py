@@ -33,7 +33,7 @@ def options(lines: Sequence[tuple[str, Points]], about: str) -> dict[str, Any]:
         "animation": False,
         "aria": {"enabled": True, "label": {"description": spoken(lines, about)}},
         "title": {"show": is_empty, "text": NOTHING, "left": "center", "top": "middle", "textStyle": {"fontSize": 14}},
-        "grid": {"left": 8, "right": 28, "top": 36, "bottom": 8, "containLabel": True},
+        "grid": {"left": 8, "right": 28, "top": 36 if len(lines) > 1 else 12, "bottom": 8, "containLabel": True},
         "legend": {"top": 0, "type": "scroll", "show": len(lines) > 1},
         "tooltip": {"trigger": "axis"},
         "xAxis": {

@@ -86,3 +86,11 @@ def test_a_limit_is_of_a_user_a_client_or_both() -> None:
     assert access.words(access.entity("default", "app")) == "user default, client-id app"
     with pytest.raises(Refused):
         access.entity(" ", "")
+
+
+def test_a_limit_is_found_in_whatever_order_brokers_name_its_owner() -> None:
+    whose = access.entity("ada", "app")
+    found = {tuple(reversed(whose)): {"producer_byte_rate": 5.0}}
+    assert access.limit_of(found, whose, "producer_byte_rate") == 5.0
+    assert access.limit_of(found, whose, "request_percentage") is None
+    assert access.limit_of(found, access.entity("bob", ""), "producer_byte_rate") is None

@@ -49,7 +49,7 @@ def _part(part: Part) -> None:
     if part.kind == "null":
         return
     ways = [TREE, TEXT, HEX] if part.kind == "json" else [TEXT, HEX]
-    way = ui.toggle(ways, value=HEX if part.kind == "bytes" else ways[0]).props("no-caps dense")
+    way = ui.toggle(ways, value=HEX if part.kind == "bytes" else ways[0]).props('no-caps padding="3px 14px"')
 
     @ui.refreshable
     def body() -> None:
