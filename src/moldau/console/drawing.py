@@ -17,7 +17,7 @@ COLUMN_PX, ROW_PX, HEAD_PX = 210, 60, 80
 COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f855a", Kind.PART: "#8e5bb5"}
 SHAPES = {Kind.TOPIC: "roundRect", Kind.APPLICATION: "diamond", Kind.GROUP: "circle", Kind.PART: "diamond"}
 GREY = "#8795a1"
-SIDE_PX = 210  # for the names beside the first and the last column
+LETTER_PX, SIDE_PX = 7.5, 30  # of a name; and beside it
 LONGEST = 30  # characters of a label
 EVERY_S = 3.0
 Edge = tuple[Node, Node]
@@ -50,7 +50,8 @@ def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
 
     with ui.element("div").classes("w-full overflow-x-auto"):
         view = ui.echart(_options(of, nodes, widest, tallest, labels()), on_point_click=go, renderer=SVG)
-        view.style(f"height: {tallest * ROW_PX + HEAD_PX}px; min-width: {(widest - 1) * COLUMN_PX + 2 * SIDE_PX}px")
+        least = (widest - 1) * COLUMN_PX + sum(_sides(nodes))
+        view.style(f"height: {tallest * ROW_PX + HEAD_PX}px; min-width: {least}px")
         view.classes("w-full graph").props('aria-label="What flows where; the table below says the same" role=img')
 
     def renew() -> None:
@@ -87,6 +88,16 @@ def _node(node: Node, x: int, y: int, columns: int) -> dict[str, Any]:
     }
 
 
+def _sides(nodes: list[dict[str, Any]]) -> tuple[int, int]:
+    """The room for names before the first and behind the last column."""
+
+    def widest(side: str) -> int:
+        names = [len(node["name"]) for node in nodes if node["label"]["position"] == side]
+        return SIDE_PX + round(LETTER_PX * max(names, default=0))
+
+    return widest("left"), widest("right")
+
+
 def _links(of: Graph, labels: Mapping[Edge, str]) -> list[dict[str, Any]]:
     return [
         {
@@ -103,11 +114,12 @@ def _options(
     of: Graph, nodes: list[dict[str, Any]], widest: int, tallest: int, labels: Mapping[Edge, str]
 ) -> dict[str, Any]:
     shown = {node.kind for node in of.nodes}
+    left, right = _sides(nodes)
     return {
         "animation": False,
         "legend": {"top": 0, "left": 0, "data": [str(kind) for kind in Kind if kind in shown]},
         "color": [COLOURS[kind] for kind in Kind],
-        "grid": {"left": SIDE_PX, "right": SIDE_PX, "top": 30, "bottom": 10},
+        "grid": {"left": left, "right": right, "top": 30, "bottom": 10},
         "xAxis": {"show": False, "min": 0, "max": max(1, widest - 1)},
         "yAxis": {"show": False, "min": 0.4, "max": tallest + 0.6, "inverse": True},
         "series": [

@@ -62,10 +62,12 @@ button.link { background: none; border: 0; padding: 3px 0; font: inherit; text-a
 .q-table td.apart, .q-table th.apart { padding-left: 32px; }
 .q-table__container:not(.q-table--no-wrap) td { overflow-wrap: anywhere; }
 .q-table td.text-right, .q-table th { white-space: nowrap; overflow-wrap: normal; }
+.q-tab-panel { padding-left: 0; padding-right: 0; }
 .halves table { table-layout: fixed; }
 .halves th:first-child { width: 48%; }
 @media (max-width: 639px) {
   .q-table td, .q-table th { padding: 6px 7px; }
+  .q-table td.mono, .q-table td .mono { font-size: .78rem; }
   .q-tab { padding: 0 7px; }
   .q-tab__label { font-size: 13px; }
 }

@@ -35,6 +35,8 @@ def test_the_overview_shows_brokers_flow_and_lag(site: Site) -> None:
     expect(page.get_by_text(re.compile(r"127\.0\.0\.1:\d+"))).to_be_visible()
     expect(page.get_by_role("link", name=name)).to_be_visible()
     expect(page.get_by_text("Lag of all groups").locator("..")).to_contain_text(re.compile(r"\d,\d{3}"))
+    for chart in ("Records written a second over time. Now: records/s", "Lag of groups over time. Now:"):
+        expect(page.get_by_label(chart)).to_be_visible()
 
 
 def test_a_topic_is_made_found_changed_and_deleted(site: Site) -> None:

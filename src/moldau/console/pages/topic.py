@@ -82,7 +82,7 @@ def _partitions(desk: Desk, name: str) -> None:
     def shown(found: tuple[topics.TopicState, dict[Any, tuple[int, int]], dict[Any, dict[int, int]]]) -> None:
         state, ends, sizes = found
         numbers = ("partition", "first offset", "next offset", "records", "size")
-        wide = ("first offset", "replicas", "in sync")
+        wide = ("first offset", "leader", "replicas", "in sync")
         table = frame.table(*numbers, "leader", "replicas", "in sync", numbers=numbers, if_wide=wide)
         frame.link_cell(table, "partition")
         table.rows = [_partition(state.name, part, ends, sizes) for part in state.partitions]
