@@ -15,6 +15,7 @@ from moldau.plan.conveyor.start import Application
 from moldau.plan.conveyor.topics import Own, changelog_settings, check_resets, starting
 from moldau.streams import StreamsBuilder, TopologyError, TopologyTestDriver
 from moldau.streams.application import application
+from moldau.streams.serving import server_of
 from moldau.streams.tuning import INERT, USED, check, warn
 from tests.plan.in_memory import Conveyor
 
@@ -170,3 +171,10 @@ def test_what_stores_are_unless_it_is_said(settings: dict[str, str], persistent:
         "plain": persistent,
         "said": True,
     }
+
+
+@pytest.mark.parametrize("server", ["nonsense", "127.0.0.1:99999", ":7070", "host:"])
+def test_where_stores_are_served_must_be_an_address(server: str) -> None:
+    builder = StreamsBuilder("app", {"application.server": server})
+    with pytest.raises(TopologyError, match=f"application.server is '{server}': it must be HOST:PORT"):
+        server_of(builder.build())

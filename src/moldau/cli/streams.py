@@ -56,7 +56,12 @@ def run(
             create_missing(session, builder)
         builder.run(_settings(session))
     except (TopologyError, QueryFailed) as error:
-        raise Mistake(f"{file}: {error}.") from None
+        raise Mistake(f"{file}: {sentence(error)}") from None
+
+
+def sentence(error: Exception) -> str:
+    text = str(error)
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def create_missing(session: Session, builder: StreamsBuilder) -> None:

@@ -20,7 +20,7 @@ from moldau.views.served import InputPosition, Served
 from moldau.views.view import LOADING_S, Position
 
 from .builder import StreamsBuilder
-from .serving import SERVER, served
+from .serving import served, server_of
 from .topology import Topology
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class KafkaStreams:
     def start(self) -> Self:
         if self._state != "CREATED":
             raise TopologyError(f"{self.application_id} was started before: make another KafkaStreams of it")
-        server = {**self.topology.settings, **self._settings}.get(SERVER)
-        if server:
+        server = server_of(self.topology, self._settings)
+        if server is not None:
             from moldau.views.service import serve
 
-            self._serving = serve(self._served, str(server))
+            self._serving = serve(self._served, server)
         self._run()
         return self
 

@@ -19,6 +19,7 @@ from .topology import Topology
 from .tuning import check
 
 SERVER = "application.server"
+LAST_PORT = 65535
 
 
 def served(topology: Topology, settings: Mapping[str, Any] | None = None) -> Served:
@@ -49,15 +50,26 @@ def topic_of(plan: Plan, store: StoreSpec) -> str | None:
 @contextmanager
 def serving(topology: Topology, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """While this lasts, stores are served over HTTP, if `application.server` says where."""
-    server = {**topology.settings, **(settings or {})}.get(SERVER)
-    if not server:
+    server = server_of(topology, settings)
+    if server is None:
         yield
         return
     from moldau.views.service import serve
 
     with served(topology, settings) as stores:
-        service = serve(stores, str(server))
+        service = serve(stores, server)
         try:
             yield
         finally:
             service.close()
+
+
+def server_of(topology: Topology, settings: Mapping[str, Any] | None = None) -> str | None:
+    """HOST:PORT, if stores are to be served."""
+    given = {**topology.settings, **(settings or {})}.get(SERVER)
+    if not given:
+        return None
+    host, _, port = str(given).rpartition(":")
+    if not host or not port.isdecimal() or int(port) > LAST_PORT:
+        raise TopologyError(f"{SERVER} is {given!r}: it must be HOST:PORT, for example 127.0.0.1:7070")
+    return str(given)
