@@ -31,11 +31,12 @@ lint: setup     ## ruff and pyright
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright
 
-conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; console and Spark on Kafka; Spark on a cluster
+conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; console and Spark on Kafka; Spark on a cluster; the order services
 	$(PY) -m tests.conformance
 	$(PY) -m tests.console.browser
 	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster
+	$(PY) -m tests.examples.orders_run
 
 judge: setup    ## Kafka Streams and ours on the same random input; writes docs/streams-judge.md
 	$(PY) -m tests.streams.judge --page

@@ -1,4 +1,6 @@
-"""The order microservices, service by service, with the test driver: each valid order ends validated, once."""
+"""The order microservices, service by service, with the test driver: each valid order ends validated, once. The orders
+service and the search index run on a broker. All of them on Spark: `python -m tests.examples.orders_run`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,18 @@ import importlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from moldau.client import Client, Fetcher, records
 from moldau.plan.hashing import murmur2
 from moldau.streams import TopologyTestDriver
-from moldau.testing import Broker
+from moldau.testing import Broker, eventually
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams" / "orders"
 NAMES = ("orders_topics", "details", "fraud", "inventory", "aggregator", "emails", "search", "service", "load")
@@ -131,6 +136,65 @@ def test_keys_lie_in_the_partitions_where_streams_look_for_them(shop: dict[str, 
 
 def rows_of(got: Any) -> list[Any]:
     return [row for batch in got.committed() for row in records(batch)]
+
+
+@pytest.fixture
+def site(shop: dict[str, Any], kafka: Broker) -> Iterator[tuple[httpx.Client, Any]]:
+    """The orders service over HTTP, and the service itself; the validating ones are not there."""
+    kafka.create_topic("orders", partitions=2)
+    kafka.create_topic("payments", partitions=2)
+    with (
+        closing(shop["search"].Index(kafka.bootstrap_servers)) as index,
+        closing(shop["service"].OrdersService(kafka.bootstrap_servers, "127.0.0.1:0", index)) as service,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
+    ):
+        yield client, service
+
+
+def test_who_asks_for_an_order_waits_until_it_is_there_and_until_it_is_decided_on(
+    site: tuple[httpx.Client, Any],
+) -> None:
+    client, service = site
+    posted = {name: value for name, value in order("o1").items() if name != "state"}
+    with ThreadPoolExecutor(2) as pool:
+        seen = pool.submit(client.get, "/v1/orders/o1", params={"timeout_ms": 25_000})
+        answer = client.post("/v1/orders", json=posted)
+        assert (answer.status_code, answer.headers["Location"]) == (201, "/v1/orders/o1")
+        assert seen.result().json() == order("o1")
+        early = client.get("/v1/orders/o1/validated", params={"timeout_ms": 200})
+        assert early.status_code == 504, early.text
+        decided = pool.submit(client.get, "/v1/orders/o1/validated", params={"timeout_ms": 25_000})
+        service.write("orders", "o1", order("o1", state="VALIDATED"))
+        assert decided.result().json() == order("o1", state="VALIDATED")
+
+
+def test_the_search_finds_validated_orders_once_and_no_others(site: tuple[httpx.Client, Any]) -> None:
+    client, service = site
+    for id, state in (("o1", "CREATED"), ("o1", "VALIDATED"), ("o1", "VALIDATED"), ("o2", "CREATED"), ("o3", "FAILED")):
+        service.write("orders", id, order(id, state=state))
+    service.write("orders", "o4", order("o4", state="VALIDATED", product="red ink"))
+
+    def found(words: str) -> list[str]:
+        return [one["id"] for one in client.get("/v1/search", params={"q": words}).json()]
+
+    eventually(lambda: found("ann") == ["o1", "o4"], what="orders of Ann")
+    assert found("ann ink") == ["o4"]
+    assert found("o2") == found("o3") == found("") == found('"') == []
+
+
+REFUSED = (
+    ("POST", "/v1/orders", b"{", 400),
+    ("POST", "/v1/orders", b'{"id": "o1"}', 422),
+    ("POST", "/v1/payments", b'{"order": "o1", "amount": "much"}', 422),
+    ("GET", "/v1/orders/o1?timeout_ms=soon", None, 422),
+    ("GET", "/v1/nothing", None, 404),
+)
+
+
+def test_what_is_asked_wrongly_is_refused(site: tuple[httpx.Client, Any]) -> None:
+    client, _ = site
+    found = [client.request(method, path, content=body).status_code for method, path, body, _ in REFUSED]
+    assert found == [status for *_, status in REFUSED]
 
 
 def test_the_load_has_orders_of_all_kinds(shop: dict[str, Any], wired: Wired) -> None:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -185,6 +185,8 @@ class Driver:
         finally:
             for pid in [*children(self.process.pid), self.process.pid]:
                 kill(pid)
+            with suppress(ProcessLookupError):  # a Java that outlives its driver is nobody's child, but of its group
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 @dataclass
