@@ -31,7 +31,7 @@ def keyed(b: StreamsBuilder) -> None:
     b.stream("events").group_by_key().reduce(lambda one, other: other, store="latest").to_stream().to("out")
 
 
-BATCHES = {"words": 20_000}  # lines, of ten words each
+BATCHES = {"words": 50_000}  # lines, of ten words each; of other workloads the default
 WORKLOADS: dict[str, Any] = {
     "words": words,
     "windows": windows,
@@ -45,8 +45,10 @@ def main(workload: str, identity: str, servers: str, folder: str, cache: str) ->
     settings = {**TEXTS, "statestore.cache.max.bytes": cache}
     builder = StreamsBuilder(identity, settings)
     WORKLOADS[workload](builder)
-    own = {"bootstrap.servers": servers, "state.dir": folder, "spark.master": "local[2]"}
-    with KafkaStreams(builder, {**own, "spark.maxOffsetsPerTrigger": BATCHES.get(workload, 200_000)}) as app:
+    own: dict[str, Any] = {"bootstrap.servers": servers, "state.dir": folder, "spark.master": "local[2]"}
+    if workload in BATCHES:
+        own["spark.maxOffsetsPerTrigger"] = BATCHES[workload]
+    with KafkaStreams(builder, own) as app:
         app.start()
         sys.stdin.read()
 

@@ -25,12 +25,13 @@ PARTITIONS = 3
 TIMES = AHEAD * 3 + BEHIND * 2 + FAR
 
 
-def conveyor(name: str, settings: Mapping[str, object], partitions: int = 1) -> Conveyor:
+def conveyor(name: str, settings: Mapping[str, object], partitions: int = 1, in_rows: bool = False) -> Conveyor:
     topology = built(name, {})
     plan = topology.plan({**topology.settings, **SETTINGS, **settings})
     topics = {topic for node in plan.nodes for topic in getattr(node, "topics", ())}
     internal = {topic.name for topic in plan.internal_topics}
-    return Conveyor(topology, dict.fromkeys(topics - internal, partitions), {**SETTINGS, **settings}, logged=True)
+    counts = dict.fromkeys(topics - internal, partitions)
+    return Conveyor(topology, counts, {**SETTINGS, **settings}, logged=True, in_rows=in_rows)
 
 
 def batches(topics: list[str], chance: random.Random, partitions: int = 1) -> list[list[Raw]]:

@@ -50,10 +50,12 @@ class Columns:
 
 @runtime_checkable
 class KeepsTable(Protocol):
-    """An operator that changes a store of a table, and tells the next node."""
+    """An operator that changes the store of a table, if it has one, and tells the next node."""
 
     store: Any
-    keeps: bool
+
+    @property
+    def keeps(self) -> bool: ...
 
 
 class TakesColumns(Protocol):

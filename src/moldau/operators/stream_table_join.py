@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .columns import Columns
 from .context import Context
 from .record import Record
-from .views import View
+from .views import View, latest_of
 
 Joiner = Callable[[Any, Any, Any], Any]  # key, the stream's value, the table's
 
@@ -25,6 +26,27 @@ class StreamTableJoin:
         self.emit = context.emit
         self.lookup = self.table.open(context)
         self.find = self.lookup.get
+        self.latest = None if self.key_of is not None else latest_of(self.lookup)
+        self.in_columns = self.latest is not None
+
+    def process_all(self, columns: Columns) -> Columns:
+        assert self.latest is not None
+        columns = self.complete(columns)
+        found = [value for value, _ in map(self.latest.get, columns.keys)]
+        if not self.left and None in found:
+            chosen = [at for at, value in enumerate(found) if value is not None]
+            columns, found = columns.where(chosen), [found[at] for at in chosen]
+        values = list(map(self.joiner, columns.keys, columns.values, found))
+        return Columns(columns.keys, values, columns.timestamps, columns.headers)
+
+    def complete(self, columns: Columns) -> Columns:
+        if None not in columns.keys and None not in columns.values:
+            return columns
+        pairs = enumerate(zip(columns.keys, columns.values, strict=True))
+        chosen = [at for at, (key, value) in pairs if value is not None and (key is not None or self.left)]
+        for _ in range(len(columns) - len(chosen)):
+            self.context.dropped("null key or value")
+        return columns.where(chosen)
 
     def process(self, record: Record) -> None:
         value = record.value

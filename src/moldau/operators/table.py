@@ -13,6 +13,7 @@ from .columns import Columns
 from .context import Context
 from .forwarding import teller, value_of
 from .record import Change, Record
+from .stores.latest import Latest
 from .stores.spec import LATEST, NOT_PUT
 
 KeyValueFunction = Callable[[Any, Any], Any]
@@ -20,6 +21,8 @@ KeyValueFunction = Callable[[Any, Any], Any]
 
 class TableSource:
     """A topic, or a stream, as a table. Without a store its changes are forwarded, and nothing is kept."""
+
+    keeps = True
 
     def __init__(self, store: str | None, send_old: bool) -> None:
         self.store_name, self.send_old = store, send_old
@@ -29,6 +32,10 @@ class TableSource:
         self.store = None if self.store_name is None else context.store(self.store_name)
         if self.store is not None:
             self.tell = teller(context, self.store, self.send_old)
+        self.in_columns = keeps_columns(self.store, self.send_old)
+
+    def process_all(self, columns: Columns) -> Columns:
+        return kept(self.store, with_keys(columns, self.context))
 
     def process(self, record: Record) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
@@ -44,6 +51,29 @@ class TableSource:
             self.tell(record, value, old, timestamp, put == LATEST)
 
 
+def keeps_columns(store: Any, send_old: bool) -> bool:
+    """Whether a table with this store, or without one, can take columns: where nobody asks for old values."""
+    return not send_old and (store is None or getattr(store, "in_columns", False))
+
+
+def kept(store: Any, columns: Columns) -> Columns:
+    """New values of a table are taken into its store, if it has one; what is told of them now."""
+    if store is None:
+        return columns
+    latest: Latest = store.latest
+    latest.now.update(zip(columns.keys, zip(columns.values, columns.timestamps, strict=True), strict=True))
+    return latest.change(columns)
+
+
+def with_keys(columns: Columns, context: Context) -> Columns:
+    if None not in columns.keys:
+        return columns
+    chosen = [at for at, key in enumerate(columns.keys) if key is not None]
+    for _ in range(len(columns) - len(chosen)):
+        context.dropped("null key")
+    return columns.where(chosen)
+
+
 class Stored:
     """What a derived table does with a new value: keep it if it has a store, and tell."""
 
@@ -53,6 +83,7 @@ class Stored:
     def init(self, context: Context) -> None:
         self.emit = context.emit
         self.store = None if self.store_name is None else context.store(self.store_name)
+        self.in_columns = keeps_columns(self.store, self.send_old)
         if self.store is not None:
             self.tell = teller(context, self.store, self.send_old)
 
@@ -76,6 +107,8 @@ class Stored:
 class TableFilter:
     """What does not pass is deleted. Of versioned tables every change goes on, even one from nothing to nothing."""
 
+    keeps = True
+
     def __init__(
         self, predicate: KeyValueFunction, negated: bool, store: str | None, send_old: bool, versioned: bool = False
     ) -> None:
@@ -85,6 +118,10 @@ class TableFilter:
 
     def init(self, context: Context) -> None:
         self.stored.init(context)
+        self.store, self.in_columns = self.stored.store, self.stored.in_columns
+
+    def process_all(self, columns: Columns) -> Columns:
+        return computed(self.compute, self.store, columns)
 
     def process(self, record: Record) -> None:
         new = self.compute(record.key, record.value.new)
@@ -92,6 +129,11 @@ class TableFilter:
         if self.silent and new is None and old is None:
             return
         self.stored.take(record, new, old)
+
+
+def computed(compute: KeyValueFunction, store: Any, columns: Columns) -> Columns:
+    values = list(map(compute, columns.keys, columns.values))
+    return kept(store, Columns(columns.keys, values, columns.timestamps, columns.headers))
 
 
 def filtered(predicate: KeyValueFunction, negated: bool) -> KeyValueFunction:
@@ -102,12 +144,18 @@ def filtered(predicate: KeyValueFunction, negated: bool) -> KeyValueFunction:
 
 
 class TableMapValues:
+    keeps = True
+
     def __init__(self, mapper: KeyValueFunction, store: str | None, send_old: bool) -> None:
         self.compute = mapped(mapper)
         self.stored = Stored(store, send_old)
 
     def init(self, context: Context) -> None:
         self.stored.init(context)
+        self.store, self.in_columns = self.stored.store, self.stored.in_columns
+
+    def process_all(self, columns: Columns) -> Columns:
+        return computed(self.compute, self.store, columns)
 
     def process(self, record: Record) -> None:
         new = self.compute(record.key, record.value.new)

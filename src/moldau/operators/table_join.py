@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from .columns import Columns
 from .context import UNKNOWN_TIME, Context
 from .record import Change, Record, Stamped
-from .table import Stored
-from .views import Lookup, View
+from .table import Stored, kept
+from .views import Lookup, View, latest_of
 
 Joiner = Callable[[Any, Any, Any], Any]  # key, this side's value, the other's
 Side = Literal["inner", "left", "right", "outer"]
@@ -27,6 +28,20 @@ class TableJoin:
     def init(self, context: Context) -> None:
         self.context = context
         self.lookup = self.other.open(context)
+        self.latest = None if self.send_old or self.versioned else latest_of(self.lookup)
+        self.in_columns = self.latest is not None
+
+    def process_all(self, columns: Columns) -> Columns:
+        """Nobody has asked for old values, so there are none."""
+        assert self.latest is not None
+        found = list(map(self.latest.get, columns.keys))
+        pairs = enumerate(zip(columns.values, found, strict=True))
+        chosen = [at for at, (mine, (other, _)) in pairs if other is not None or (self.alone and mine is not None)]
+        columns, found = columns.where(chosen), [found[at] for at in chosen]
+        values = list(map(self.joined, columns.keys, columns.values, [other for other, _ in found]))
+        both = zip(columns.timestamps, found, strict=True)
+        times = [when if other is not None and when > time else time for time, (other, when) in both]
+        return Columns(columns.keys, values, times, columns.headers)
 
     def process(self, record: Record) -> None:
         key, change = record.key, record.value
@@ -54,11 +69,17 @@ class TableJoin:
 class JoinedTable:
     """Where both sides of a join meet. It keeps the result if it has a store."""
 
+    keeps = True
+
     def __init__(self, store: str | None, send_old: bool) -> None:
         self.stored = Stored(store, send_old)
 
     def init(self, context: Context) -> None:
         self.stored.init(context)
+        self.store, self.in_columns = self.stored.store, self.stored.in_columns
+
+    def process_all(self, columns: Columns) -> Columns:
+        return kept(self.store, columns)
 
     def process(self, record: Record) -> None:
         change = record.value

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from .context import UNKNOWN_TIME, Context
 from .record import Stamped
+from .stores.latest import Latest
 
 
 class Lookup(Protocol):
@@ -37,6 +38,12 @@ class StoreLookup:
 
     def as_of(self, key: Any, timestamp: int) -> Stamped | None:
         return self.store.as_of(key, timestamp)
+
+
+def latest_of(lookup: Lookup) -> Latest | None:
+    """Where a table that takes columns is looked up; None for other tables."""
+    store: Any = lookup.store if isinstance(lookup, StoreLookup) else None
+    return store.latest if getattr(store, "in_columns", False) and not store.versioned else None
 
 
 def store_view(store: str) -> View:

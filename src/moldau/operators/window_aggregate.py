@@ -11,19 +11,19 @@ With `EmitFinal` nothing is forwarded until windows close; then each window that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import gcd
 from typing import Any, Protocol
 
-from .at_once import NOTHING, Held, at_hand
-from .context import Context, Shard
+from .columns import Columns, InRows
+from .context import Context
 from .emit_final import EmitFinal
 from .observed import Observed
-from .record import Change, Headers, Raw, Record, Stamped
+from .record import Change, Headers, Record, Stamped, new_tuple
 from .stores.window import WindowStore
 from .windowed import Windowed
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]  # key, value, aggregate
-Windows = dict[tuple[Any, int], Held]  # by key and start
 
 
 class FixedWindows(Protocol):
@@ -66,7 +66,24 @@ def hold_back(key: Windowed, new: Any, old: Any, timestamp: int, headers: Header
     """The cache will tell, or the close of the window."""
 
 
+class Spans:
+    """The windows of a time. They are the same for all times between two at which one begins or ends."""
+
+    def __init__(self, windows: FixedWindows) -> None:
+        self.windows_for = windows.windows_for
+        self.step = gcd(windows.size_ms, getattr(windows, "advance_ms", 1))
+        self.known: dict[int, list[tuple[int, int]]] = {}
+
+    def of(self, timestamp: int) -> list[tuple[int, int]]:
+        found = self.known.get(timestamp // self.step)
+        if found is None:
+            found = self.known[timestamp // self.step] = list(self.windows_for(timestamp))
+        return found
+
+
 class TimeWindowAggregate:
+    keeps = True
+
     def __init__(
         self,
         store: str,
@@ -91,6 +108,7 @@ class TimeWindowAggregate:
         if self.final is not None:
             self.final.init(self.store, context.name)
         self.tell = teller(context, self.store, self.final is not None, self.send_old)
+        self.in_columns = self.store.in_columns and self.final is None and not self.send_old
 
     def process(self, record: Record) -> None:
         if record.key is None:
@@ -106,35 +124,39 @@ class TimeWindowAggregate:
         if self.final is not None:
             self.emit_final(record, close)
 
-    def take_rows(self, records: Iterable[tuple[Raw, Record]], shard: Shard) -> None:
-        """With a cache: `at_once.py` says why that makes no difference."""
-        store, aggregator, initializer = self.store, self.aggregator, self.initializer
-        see, windows_for, grace = self.observed.see, self.windows.windows_for, self.windows.grace_ms
-        changed: Windows = {}
-        for raw, record in records:
-            at_hand(shard, raw, record)
-            key, value, timestamp = record.key, record.value, record.timestamp
+    def process_all(self, columns: Columns) -> Columns:
+        """What one record after the other would do."""
+        latest, aggregator, initializer = self.store.latest, self.aggregator, self.initializer
+        now, get, grace = latest.now, latest.get, self.windows.grace_ms
+        spans, observed, late = Spans(self.windows), self.observed.time, 0
+        at, keys, news, times = [], [], [], []
+        records = zip(columns.keys, columns.values, columns.timestamps, strict=True)
+        for place, (key, value, timestamp) in enumerate(records):
             if key is None:
                 self.context.dropped("null key")
                 continue
-            close = see(timestamp) - grace
-            for start, end in windows_for(timestamp):
-                if end <= close:
-                    self.context.dropped("late")
+            if timestamp > observed:
+                observed = timestamp
+            for start, end in spans.of(timestamp):
+                if end <= observed - grace:
+                    late += 1
                     continue
-                found = changed.pop((key, start), None) or store.fetch(key, start) or NOTHING
-                old = initializer() if found[0] is None else found[0]
-                latest = timestamp if found[0] is None or timestamp > found[1] else found[1]
-                changed[key, start] = aggregator(key, value, old), latest, record, raw
-            if len(changed) >= store.at_once:
-                changed = self.put_all(changed, shard)
-        self.put_all(changed, shard)
-
-    def put_all(self, changed: Windows, shard: Shard) -> Windows:
-        for (key, start), (value, timestamp, record, raw) in changed.items():
-            shard.record, shard.source = record, raw
-            self.store.put(key, None if value is None else Stamped(value, timestamp), start)
-        return {}
+                window = new_tuple(Windowed, (key, start, end))
+                old, before = now.get(window) or get(window)
+                new = aggregator(key, value, initializer() if old is None else old)
+                time = timestamp if timestamp > before else before
+                now[window] = new, time
+                at.append(place)
+                keys.append(window)
+                news.append(new)
+                times.append(time)
+        if None in news:
+            raise InRows  # what is deleted has other times
+        self.observed.see(observed)
+        for _ in range(late):
+            self.context.dropped("late")
+        headers = columns.headers
+        return latest.change(Columns(keys, news, times, None if headers is None else [headers[one] for one in at]))
 
     def update(self, record: Record, start: int, end: int) -> None:
         key, timestamp, store = record.key, record.timestamp, self.store

@@ -5,6 +5,7 @@ The end of a time window is not written: who reads it back must know the size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from struct import Struct
 
@@ -33,12 +34,16 @@ class TimeWindowedSerde:
         assert self.inner is not None
         if value is None:
             return None
-        return (self.inner.to_bytes(value.key, context) or b"") + START.pack(value.start)
+        return (self.inner.to_bytes(value.key, context) or b"") + self.suffix(value.start)
 
     def short(self, inner: Write) -> Write:
         """As `to_bytes`, where the context does not matter."""
-        pack = START.pack
-        return lambda value: None if value is None else (inner(value.key) or b"") + pack(value.start)
+        suffix = self.suffix
+        return lambda value: None if value is None else (inner(value.key) or b"") + suffix(value.start)
+
+    @property
+    def suffix(self) -> Callable[[int], bytes]:
+        return first_of_window if self.changelog else START.pack
 
     def from_bytes(self, data: bytes | None, context: Context) -> Windowed | None:
         assert self.inner is not None
@@ -75,6 +80,10 @@ class SessionWindowedSerde:
         split = split_at(data, END_AND_START)
         end, start = END_AND_START.unpack_from(data, split)
         return Windowed(self.inner.from_bytes(data[:split], context), start, end)
+
+
+def first_of_window(start: int) -> bytes:
+    return START_AND_SEQUENCE.pack(start, 0)
 
 
 def split_at(data: bytes, suffix: Struct) -> int:

@@ -26,7 +26,7 @@ KEY_DECIDES = -1  # the partition of a blob whose records say themselves where t
 MAX_RECORDS = 10_000
 MAX_BYTES = 1 << 20
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-NUMBER = 4  # the place of the column
+TIMES, NUMBER = 2, 4  # the places of columns
 SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -69,10 +69,14 @@ def raw_records(blob: Blob, first: int | None = None) -> Iterator[Raw]:
     """The records of a blob that was read from a topic. From `first` on their offsets are counted, if it is given."""
     counted = None if first is None else count(first)
     for batch in unpacked(blob.data):
-        keys, values, timestamps, headers, offsets = lists(batch)
-        numbers = offsets if counted is None else islice(counted, len(keys))
-        columns = repeat(blob.topic, len(keys)), repeat(blob.partition), numbers, keys, values, timestamps, headers
-        yield from map(as_raw, zip(*columns, strict=False))
+        yield from raws(batch, blob.topic, blob.partition, counted)
+
+
+def raws(batch: pa.RecordBatch, topic: str, partition: int, counted: Iterator[int] | None = None) -> Iterator[Raw]:
+    keys, values, timestamps, headers, offsets = lists(batch)
+    numbers = offsets if counted is None else islice(counted, len(keys))
+    columns = repeat(topic, len(keys)), repeat(partition), numbers, keys, values, timestamps, headers
+    return map(as_raw, zip(*columns, strict=False))
 
 
 as_raw = partial(new_tuple, Raw)

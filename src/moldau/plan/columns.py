@@ -8,9 +8,9 @@ from what is written, and what goes wrong then is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,22 @@ import pyarrow as pa
 from moldau.operators.coders import Field, plain_reader, short_writer, topic_reader, topic_writer
 from moldau.operators.columns import Columns, InRows, KeepsTable, TakesColumns
 from moldau.operators.context import UNKNOWN_TIME
-from moldau.operators.record import Headers
-from moldau.operators.stores.spec import StoreSpec
+from moldau.operators.record import Headers, Raw
 from moldau.operators.timestamps import fail_on_invalid_timestamp
 from moldau.operators.topics import Sink, TopicReader
+from moldau.operators.windowed import Windowed
 from moldau.serdes.context import Serde
 from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
 
-from .blobs import HEADERS, SCHEMA, Blob, Several, read_headers, unpacked, written_headers
+from .blobs import HEADERS, NUMBER, SCHEMA, TIMES, Blob, Several, raws, read_headers, unpacked, written_headers
+from .feeding import Run, runs
 from .task import Task
 
+Partitions = Sequence[int | None] | int | None  # of each record, of all, or by their keys
 NOTHING = type(None)
+NONE: Mapping[str, int] = {}
+MANY_TURNS = 100
+SHORT_TURN = 8  # records: with less a turn, columns do not pay
 
 
 @dataclass(slots=True)
@@ -60,8 +65,7 @@ def lane_of(task: Task, reader: TopicReader) -> Lane | None:
         if len(below) > 1:
             return None
         if isinstance(operator, Sink):
-            is_plain = isinstance(operator.topic, str) and operator.partitioner is None
-            return Lane(reader, operators, operator) if is_plain else None
+            return Lane(reader, operators, operator) if isinstance(operator.topic, str) else None
         if not getattr(operator, "in_columns", False):
             return None
         operators.append(operator)
@@ -86,7 +90,7 @@ class Writer:
         return made
 
     def batch(
-        self, columns: Columns, topic: str, key: Serde, value: Serde, partition: int | None = None
+        self, columns: Columns, topic: str, key: Serde, value: Serde, partitions: Partitions = None
     ) -> pa.RecordBatch:
         """As a topic has them. Serdes that know a schema may add headers."""
         headers, count = columns.headers, len(columns)
@@ -110,8 +114,27 @@ class Writer:
         if headers is not None and any(headers):
             carried = pa.array(map(written_headers, headers), HEADERS)
         times = pa.array(np.array(columns.timestamps, np.int64))
-        numbers = pa.nulls(count, pa.int64()) if partition is None else pa.array(np.full(count, partition, np.int64))
+        numbers = pa.nulls(count, pa.int64())
+        if partitions is not None:
+            numbers = pa.array(np.full(count, partitions) if isinstance(partitions, int) else partitions, pa.int64())
         return pa.RecordBatch.from_arrays([*arrays, times, carried, numbers], schema=SCHEMA)
+
+
+def partitions_of(sink: Sink, topic: str, columns: Columns) -> list[int | None] | None:
+    """What a partitioner says. One that looks at keys alone, and says so by `by_key`, is asked once for each."""
+    partitioner, count = sink.partitioner, sink.partitions(topic)
+    if partitioner is None:
+        return None
+    if getattr(partitioner, "by_key", False):
+        known = {key: partitioner(topic, key, None, count) for key in set(columns.keys)}
+        found = [known[key] for key in columns.keys]
+    else:
+        pairs = zip(columns.keys, columns.values, strict=True)
+        found = [partitioner(topic, key, value, count) for key, value in pairs]
+    single = [one for one in found if one is None or isinstance(one, int)]
+    if len(single) < len(found):
+        raise InRows  # several partitions for one record, or none
+    return single
 
 
 def written(items: list[Any], serde: Serde, write: Callable[[Any], bytes | None]) -> pa.Array:
@@ -124,6 +147,9 @@ def written(items: list[Any], serde: Serde, write: Callable[[Any], bytes | None]
         numbers = np.array(items, ">i8")
         ends = np.arange(0, 8 * len(items) + 1, 8, dtype=np.int32)
         return pa.Array.from_buffers(pa.binary(), len(items), [None, pa.py_buffer(ends), pa.py_buffer(numbers)])
+    if kinds == {Windowed}:  # few of them, most often
+        made = {item: write(item) for item in set(items)}
+        return pa.array([made[item] for item in items], pa.binary())
     return pa.array([write(item) for item in items], pa.binary())
 
 
@@ -160,34 +186,105 @@ def objects(array: pa.Array) -> list[Any]:
     return array.to_numpy(zero_copy_only=False).tolist()
 
 
+class Taken(NamedTuple):
+    """What a batch leaves, by topic: times of partitions, what is held back, and the next offsets of internal ones."""
+
+    times: dict[str, int]
+    left: dict[str, list[Raw]]
+    next: dict[str, int]
+
+
+def numbered(batches: Iterable[pa.RecordBatch], first: int) -> tuple[list[pa.RecordBatch], int]:
+    """With offsets from the first one on, and the one that comes next."""
+    made: list[pa.RecordBatch] = []
+    for batch in batches:
+        offsets = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+        made.append(batch.set_column(NUMBER, SCHEMA.field(NUMBER), offsets))
+        first += batch.num_rows
+    return made, first
+
+
+def turns(found: Iterable[Run]) -> list[Run] | None:
+    """None if they are many and short."""
+    order: list[Run] = []
+    taken = 0
+    for run in found:
+        order.append(run)
+        taken += run.end - run.first
+        if len(order) > MANY_TURNS and taken < SHORT_TURN * len(order):
+            return None
+    return order
+
+
+def raws_of(table: pa.Table, topic: str, partition: int) -> list[Raw]:
+    return [raw for batch in table.to_batches() for raw in raws(batch, topic, partition)]
+
+
 class InColumns:
     """A task for a batch in columns. `tell` gets what is written."""
 
-    def __init__(self, task: Task, lanes: dict[str, Lane], tell: Callable[[Several], None]) -> None:
-        self.task, self.lanes, self.tell, self.writer = task, lanes, tell, Writer()
+    def __init__(self, task: Task, lanes: dict[str, Lane], partition: int, tell: Callable[[Several], None]) -> None:
+        self.task, self.lanes, self.partition, self.tell, self.writer = task, lanes, partition, tell, Writer()
         self.owners = {
             id(operator.store): (lane, place)
             for lane in lanes.values()
             for place, operator in enumerate(lane.operators, 1)
-            if isinstance(operator, KeepsTable)
+            if isinstance(operator, KeepsTable) and operator.store is not None
         }
 
-    def take(self, topic: str, found: Iterable[Blob]) -> tuple[int, int]:
-        """All records of a topic: how many they are, and the latest of their times."""
-        batches = [batch for blob in found for batch in unpacked(blob.data) if batch.num_rows]
-        if not batches:
-            return 0, UNKNOWN_TIME
-        whole = pa.concat_batches(batches)
-        return whole.num_rows, self.feed(topic, whole)
+    def take(
+        self,
+        arrived: Iterable[Blob],
+        held: Iterable[tuple[str, bytes]] = (),
+        first: Mapping[str, int] = NONE,
+        times: Mapping[str, int] = NONE,
+    ) -> Taken | None:
+        """A batch, in the order of `feeding.py`; None if there are so many turns that columns would not pay. `held`
+        was held back before, `first` are the offsets of what arrives by internal topics.
+        """
+        found: dict[str, list[pa.RecordBatch]] = {topic: [] for topic in self.lanes}
+        for topic, data in held:
+            found[topic] += unpacked(data)
+        came: dict[str, list[pa.RecordBatch]] = {}
+        unread = set[str]()
+        for blob in arrived:
+            came.setdefault(blob.topic, []).extend(unpacked(blob.data))
+            if blob.more:
+                unread.add(blob.topic)
+        after: dict[str, int] = {}
+        for topic, batches in came.items():
+            if topic in first:
+                batches, after[topic] = numbered(batches, first[topic])
+            found[topic] += batches
+        whole = {topic: pa.Table.from_batches(batches, SCHEMA).combine_chunks() for topic, batches in found.items()}
+        return self._take(whole, unread, after, times)
 
-    def feed(self, topic: str, batch: pa.RecordBatch) -> int:
-        """Records of a topic; the latest of their times."""
+    def _take(
+        self, whole: dict[str, pa.Table], unread: set[str], after: dict[str, int], before: Mapping[str, int]
+    ) -> Taken | None:
+        topics = list(whole)
+        stamps = [table.column(TIMES).to_numpy() for table in whole.values()]
+        latest = [before.get(topic, UNKNOWN_TIME) for topic in topics]
+        order = turns(runs(stamps, latest, [topic in unread for topic in topics]))
+        if order is None:
+            return None
+        ends = dict.fromkeys(topics, 0)
+        for place, start, end in order:
+            topic = topics[place]
+            for batch in whole[topic].slice(start, end - start).to_batches():
+                self.feed(topic, batch)
+            ends[topic] = end
+        self.commit()
+        left = {topic: raws_of(whole[topic].slice(end), topic, self.partition) for topic, end in ends.items()}
+        return Taken(dict(zip(topics, latest, strict=True)), left, after)
+
+    def feed(self, topic: str, batch: pa.RecordBatch) -> None:
         lane, shard = self.lanes[topic], self.task.shard
+        self.writer.known.clear()
         columns = read(lane, batch, self.writer)
         latest = max(columns.timestamps, default=UNKNOWN_TIME)
         shard.stream_time = max(shard.stream_time, latest)
         self.go_on(lane, 0, columns)
-        return latest
 
     def commit(self) -> None:
         """What stores have held back goes on, in the order in which caches are flushed."""
@@ -203,10 +300,10 @@ class InColumns:
         sink = lane.sink
         if sink is not None and columns:
             assert isinstance(sink.topic, str)
-            self.tell(Several(sink.topic, self.writer.batch(columns, sink.topic, sink.key, sink.value)))
+            partitions = partitions_of(sink, sink.topic, columns)
+            self.tell(Several(sink.topic, self.writer.batch(columns, sink.topic, sink.key, sink.value, partitions)))
 
-    def log(self, spec: StoreSpec, topic: str, partition: int, columns: Columns) -> None:
+    def log(self, topic: str, columns: Columns, key: Serde, value: Serde) -> None:
         """Changes of a store, to the partition of its shard. What is logged has no headers."""
-        assert spec.key is not None and spec.value is not None
         bare = Columns(columns.keys, columns.values, columns.timestamps)
-        self.tell(Several(topic, self.writer.batch(bare, topic, spec.key, spec.value, partition)))
+        self.tell(Several(topic, self.writer.batch(bare, topic, key, value, self.partition)))

@@ -8,7 +8,10 @@ back.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from moldau.operators.context import UNKNOWN_TIME
 from moldau.operators.record import Raw, Record
@@ -52,6 +55,47 @@ class Inbox:
         """What was not taken."""
         first = [self.raw] if self.head is not None and self.raw is not None else []
         return [*first, *self.waiting]
+
+
+class Run(NamedTuple):
+    """Records of one inbox that are taken one after the other."""
+
+    inbox: int
+    first: int
+    end: int
+
+
+def runs(times: Sequence[np.ndarray], latest: list[int], unread: Sequence[bool]) -> Iterator[Run]:
+    """As `in_order`, for columns: which inbox is next, and how far. Of each inbox there are the times of its records,
+    the time of its partition, which is kept up here, and whether there is more to come.
+    """
+    places = range(len(times))
+    at = [0] * len(times)
+    while True:
+        heads = {place: int(times[place][at[place]]) for place in places if at[place] < len(times[place])}
+        if not heads:
+            return
+        one = min(heads, key=lambda place: (heads[place], place))
+        limits = [time - (one > place) for place, time in heads.items() if place != one]
+        limits += [latest[place] - (one > place) for place in places if unread[place] and place not in heads]
+        end = until(times[one], at[one], min(limits)) if limits else len(times[one])
+        if end == at[one]:
+            return  # what is there is newer than what is still to come
+        latest[one] = max(latest[one], int(times[one][at[one] : end].max()))
+        yield Run(one, at[one], end)
+        at[one] = end
+
+
+def until(times: np.ndarray, first: int, limit: int) -> int:
+    """The place of the first time after the limit. Most often it is near."""
+    size = 16
+    while first < len(times):
+        later = np.flatnonzero(times[first : first + size] > limit)
+        if len(later):
+            return first + int(later[0])
+        first += size
+        size *= 2
+    return len(times)
 
 
 def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tuple[Raw, Record]]:

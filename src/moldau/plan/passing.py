@@ -92,7 +92,7 @@ class Passing:
         if not lanes:
             return False
         try:
-            InColumns(task, lanes, written.append).take(blob.topic, [blob])
+            InColumns(task, lanes, blob.partition, written.append).take([blob])
         except Exception:  # whatever it was: it comes again, and says which record it was
             self.lanes[id(task)] = None
             return False

@@ -20,6 +20,7 @@ from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.pages import PagedBytes
 from moldau.operators.stores.restoring import restorer
 from moldau.operators.stores.spec import OnChange, OnChanges, StoreSpec
+from moldau.serdes.context import Serde
 
 from . import blobs
 from .blobs import Blob, Several
@@ -112,20 +113,31 @@ class ShardBatch:
         return out
 
     def _in_columns(self, arrived: list[Blob]) -> dict[str, Inbox] | None:
-        """Takes all records of the only topic at once; None if that cannot be."""
-        task, book = self.task, self.book
-        lanes = lanes_of(task) if len(task.readers) == 1 and not book.held else None
+        """Takes what may be taken in columns; None if that cannot be, or would be slower."""
+        task, book, internal = self.task, self.book, self.schedule.internal
+        lanes = lanes_of(task)
         if lanes is None:
             return None
-        self.columns = columns = InColumns(task, lanes, self.written.append)
-        (topic,) = lanes
-        inbox = Inbox(task.read, book.times.get(topic, UNKNOWN_TIME))
-        count, latest = columns.take(topic, arrived)
-        inbox.partition_time = max(inbox.partition_time, latest)
-        if topic in self.schedule.internal and count:
-            book.offsets[topic] = book.offsets.get(topic, 0) + count
-        columns.commit()
-        return {topic: inbox}
+        self.columns = InColumns(task, lanes, self.id.partition, self.written.append)
+        first = {topic: book.offsets.get(topic, 0) for topic in lanes if topic in internal}
+        times = {topic: book.times.get(topic, UNKNOWN_TIME) for topic in lanes}
+        taken = self.columns.take(arrived, self._held(), first, times)
+        if taken is None:
+            return None
+        book.offsets |= taken.next
+        inboxes = {topic: Inbox(task.read, taken.times[topic]) for topic in lanes}
+        for topic, left in taken.left.items():
+            inboxes[topic].waiting.extend(left)
+        return inboxes
+
+    def _held(self) -> list[tuple[str, bytes]]:
+        """What was held back: topics and blobs."""
+        own, found = self.pages(BOOK), list[tuple[str, bytes]]()
+        for topic, number in self.book.held:
+            data = own.get(number)
+            assert data is not None, f"the shard {self.id} has lost what it held back"
+            found.append((topic, data))
+        return found
 
     def _mirrored(self, arrived: list[Blob]) -> list[Blob]:
         """Takes changes into the stores that are mirrored here; what is left."""
@@ -141,11 +153,9 @@ class ShardBatch:
         return [blob for blob in arrived if blob.topic not in mirrors]
 
     def _inboxes(self, arrived: list[Blob]) -> dict[str, Inbox]:
-        book, own = self.book, self.pages(BOOK)
+        book = self.book
         inboxes = {topic: Inbox(self.task.read, book.times.get(topic, UNKNOWN_TIME)) for topic in self.task.readers}
-        for topic, number in book.held:
-            data = own.get(number)
-            assert data is not None, f"the shard {self.id} has lost what it held back"
+        for topic, data in self._held():
             inboxes[topic].waiting.extend(blobs.raw_records(Blob(topic, self.id.partition, 0, 0, data)))
         for blob in arrived:
             inboxes[blob.topic].waiting.extend(self._numbered(blob))
@@ -223,10 +233,10 @@ class ShardBatch:
     def _log_all(self, spec: StoreSpec) -> OnChanges | None:
         told = self._told(spec)
 
-        def tell(columns: Columns) -> None:
-            assert self.columns is not None
+        def tell(columns: Columns, key: Serde | None, value: Serde | None) -> None:
+            assert self.columns is not None and key is not None and value is not None
             for topic in told:
-                self.columns.log(spec, topic, self.id.partition, columns)
+                self.columns.log(topic, columns, key, value)
 
         return tell if told else None
 

@@ -117,34 +117,12 @@ class Task:
             return self._refused(error, record, self.readers[raw.topic].node)
 
     def feed_all(self, records: Iterable[tuple[Raw, Record]]) -> None:
-        """Records that were read, one after the other; at once where that makes no difference."""
+        """Records that were read, one after the other."""
         shard = self.shard
-        aggregate = None if shard.by_stream_time.count or self.execution.guarded else self._only_aggregate()
-        if aggregate is None:
-            for raw, record in records:
-                self.feed(raw, record)
-                if shard.by_stream_time.count:
-                    self.punctuate()
-            return None
-        name, take_rows = aggregate
-        try:
-            take_rows(records, shard)
-        except StreamsError:
-            raise
-        except Exception as error:
-            return self._refused(error, shard.record, name)
-
-    def _only_aggregate(self) -> tuple[str, Callable[..., None]] | None:
-        """The operator that gets all records of the only topic, if it can take them at once."""
-        if len(self.readers) != 1:
-            return None
-        source = next(iter(self.readers.values())).node
-        below = [node.name for node in self.nodes if source in node.parents]
-        operator = self.operators[below[0]] if len(below) == 1 else None
-        if not getattr(getattr(operator, "store", None), "at_once", 0):
-            return None
-        take_rows = getattr(operator, "take_rows", None)
-        return None if take_rows is None else (below[0], take_rows)
+        for raw, record in records:
+            self.feed(raw, record)
+            if shard.by_stream_time.count:
+                self.punctuate()
 
     def punctuate(self) -> bool:
         """What is due by stream time. Whether anything was."""
@@ -159,7 +137,13 @@ class Task:
     def commit(self) -> None:
         """Caches are flushed: what they held back is forwarded."""
         for flush in self._flushes:
-            flush()
+            try:
+                flush()
+            except StreamsError:
+                raise
+            except Exception as error:  # the shard stands at the record that was held back
+                return self._refused(error, self.shard.record, self.nodes[0].name)
+        return None
 
     def close(self) -> None:
         for operator in self.operators.values():

@@ -20,6 +20,10 @@ class ByInnerKey:
 
     serde: WindowedSerde | None = None
 
+    @property
+    def by_key(self) -> bool:
+        return True
+
     def __call__(self, topic: str, key: Any, value: Any, count: int) -> int | None:
         if key is None or count == 1:  # one partition, or a topic that was not there at the start: the sink decides
             return None

@@ -7,11 +7,10 @@ from typing import Any
 
 from moldau.serdes.context import Serde
 
-from ..at_once import is_itself_again
 from ..coders import Read, Write, reader, writer
 from ..columns import Columns
 from ..record import Record, Stamped, new_tuple
-from .latest import Latest
+from .latest import Latest, can_take_columns
 from .layers import STAMP, STAMP_SIZE, layered
 from .ordered import OrderedBytes
 from .spec import LATEST, Opening, StoreSpec
@@ -108,8 +107,8 @@ class TimestampedKeyValueStore:
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self._get, self._put = self.bytes.get, self.bytes.put
         self.cached = self._cache is not None
-        self.in_columns = is_itself_again(spec) and (opening.on_change is None or opening.on_changes is not None)
-        self._write_bytes, self._tell_all = opening.bytes.put, opening.on_changes
+        self.in_columns = can_take_columns(spec, opening)
+        self._write_bytes, self._tell_all, self._serdes = opening.bytes.put, opening.on_changes, (spec.key, spec.value)
         self.latest = Latest(self)
         self._key: str | None = None  # that was last looked for: most often the next to be put
         self._raw: bytes | None = None
@@ -151,7 +150,7 @@ class TimestampedKeyValueStore:
 
     def tell_all(self, columns: Columns) -> None:
         if self._tell_all is not None:
-            self._tell_all(columns)
+            self._tell_all(columns, *self._serdes)
 
     def delete(self, key: Any) -> Stamped | None:
         found = self.get(key)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from moldau.serdes.primitive import BYTES, INTEGER, LONG, SHORT, STRING
+
 from ..columns import Columns
 from ..context import UNKNOWN_TIME
 from ..record import Headers
+from .spec import Opening, StoreSpec
 
+THEMSELVES_AGAIN = tuple(map(id, (STRING, BYTES, SHORT, INTEGER, LONG)))
 Value = tuple[Any, int]  # and its time; None for one that is not there
 ABSENT: Value = (None, UNKNOWN_TIME)
 
@@ -32,6 +36,12 @@ class TableStore(Protocol):
     def tell_all(self, columns: Columns, /) -> None:
         """To the changelog."""
         ...
+
+
+def can_take_columns(spec: StoreSpec, opening: Opening) -> bool:
+    """Where keys and values are themselves again when they were written and read: text, bytes and whole numbers."""
+    is_told = opening.on_change is None or opening.on_changes is not None
+    return is_told and id(spec.key) in THEMSELVES_AGAIN and id(spec.value) in THEMSELVES_AGAIN
 
 
 class Latest:

@@ -12,7 +12,7 @@ from ..columns import Columns
 from ..context import Shard
 from .ordered import OrderedBytes
 
-OnChanges = Callable[[Columns], None]
+OnChanges = Callable[[Columns, Serde | None, Serde | None], None]  # with the serdes of the changelog
 OnChange = Callable[[bytes, bytes | None, int], None]  # key, value (None: deleted), timestamp
 LATEST = -1  # what `put` of a table's store returns: the value is the latest of its key,
 NOT_PUT = -(2**63)  # or was too old to be kept; anything else is the time until which it holds

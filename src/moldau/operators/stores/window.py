@@ -11,10 +11,12 @@ from typing import Any, Literal
 
 from moldau.serdes.context import Serde
 
-from ..at_once import most_at_once
+from ..columns import Columns
 from ..record import Record, Stamped
 from ..windowed import LAST_TIME, Windowed
+from ..windowed_serdes import TimeWindowedSerde
 from .key_value import coders
+from .latest import Latest, can_take_columns
 from .layers import STAMP, STAMP_SIZE
 from .pending import Pending
 from .segments import Segments
@@ -62,6 +64,11 @@ class WindowBytes:
         self.observe(start)
         if self._tell is not None:
             self.log(key + SUFFIX.pack(start, 0), value)
+        if self.is_kept(start):
+            self.layout.put(key, start, 0, value)
+
+    def write(self, key: bytes, value: bytes, start: int) -> None:
+        self.observe(start)
         if self.is_kept(start):
             self.layout.put(key, start, 0, value)
 
@@ -138,8 +145,10 @@ class WindowStore:
         self.name = spec.name
         self.bytes = WindowBytes(spec, opening)
         self.scalars = self.bytes.segments.scalars
-        self.at_once = most_at_once(spec, opening) if self.cached and spec.part("order") != "time" else 0
         self.stamped: bool = spec.part("stamped")
+        self.in_columns = can_take_columns(spec, opening) and self.stamped and spec.part("order") == "key"
+        self._tell_all, self._serdes = opening.on_changes, (TimeWindowedSerde(spec.key, 0, changelog=True), spec.value)
+        self.latest = Latest(self)
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
         self.unpack = self.unstamp if self.stamped else self._read
         self._key: str | None = None  # that was last written: windows of one record have one key
@@ -152,6 +161,14 @@ class WindowStore:
             self.bytes.put(self.raw_key(key), None if raw is None else STAMP.pack(value.timestamp) + raw, start)
         else:
             self.bytes.put(self.raw_key(key), self._write(value), start)
+
+    def write(self, key: Windowed, value: Any, timestamp: int) -> None:
+        """Past cache and changelog."""
+        self.bytes.write(self.raw_key(key.key), STAMP.pack(timestamp) + (self._write(value) or b""), key.start)
+
+    def tell_all(self, columns: Columns) -> None:
+        if self._tell_all is not None:
+            self._tell_all(columns, *self._serdes)
 
     def fetch(self, key: Any, start: int) -> Any:
         """The value of the window that starts then."""
