@@ -47,6 +47,7 @@ KEYS = 10_000
 CACHED = "10485760"
 TOUCHED = 1_000  # keys by chance
 MARKERS = 3  # of transactions, at the end of a partition
+AGELESS = {"log.retention.ms": -1}  # records have timestamps of years ago
 INPUTS = {
     "words": ("lines",),
     "windows": ("events",),
@@ -295,7 +296,7 @@ def latency(kafka: Broker, contender: Contender, samples: int, patience_s: float
 
 def state(kept: Kept, keys: int, records: int, chosen: Iterable[Contender], patience_s: float) -> None:
     """The latest of each of many keys: all of them first, then keys by chance; then batches of few keys by chance."""
-    with broker() as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
+    with broker(AGELESS) as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
         servers = kafka.bootstrap_servers
         for topic in ("events", "out"):
             kafka.create_topic(topic, PARTITIONS)
@@ -401,7 +402,7 @@ def rate_row(workload: str) -> str:
 
 def rates(kept: Kept, workloads: Sequence[str], records: int, chosen: Iterable[Contender], patience_s: float) -> None:
     """Each workload by each contender, on topics that are full."""
-    with broker() as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
+    with broker(AGELESS) as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
         servers = kafka.bootstrap_servers
         for topic in ("lines", "events", "table", "out"):
             kafka.create_topic(topic, PARTITIONS)
@@ -438,7 +439,7 @@ def main(
         for number in keys or [1_000_000]:
             state(kept, number, records, [one for one in chosen if "keyed" in one.workloads], patience)
     if "latency" in wanted:
-        with broker() as kafka:
+        with broker(AGELESS) as kafka:
             for topic in ("events", "out"):
                 kafka.create_topic(topic, PARTITIONS)
             for one in chosen:
@@ -448,7 +449,7 @@ def main(
                         kept.add("latency of one keyed level, p50, ms", one, half)
                         kept.add("latency of one keyed level, p99, ms", one, most)
     if "views" in wanted:
-        with broker() as kafka:
+        with broker(AGELESS) as kafka:
             for number in keys or [1_000_000]:
                 look_ups(kept, kafka, number, 100_000, patience)
     if keep:

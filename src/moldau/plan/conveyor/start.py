@@ -14,6 +14,7 @@ from moldau.spark import session
 from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
+from moldau.spark.session import Setting, is_local
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SHUFFLE = "spark.sql.shuffle.partitions"
+# Java only carries blobs from one Python process to another.
+CARRYING = Setting("spark.sql.execution.arrow.maxBytesPerBatch", "1048576", "few blobs at a time stay in a core's cache")
+SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "to compile better costs more than it saves")
 REGISTERING = threading.Lock()  # of two threads that register a data source at once, Spark refuses one
 
 
@@ -75,7 +79,9 @@ def run(application: Application, spark: SparkSession) -> None:
 
 
 def session_for(application: Application, settings: Mapping[str, Any]) -> SparkSession:
-    return session(application.id, **settings)
+    """On a cluster the driver's Java is what its administrators make of it."""
+    rows = (CARRYING, SIMPLY) if is_local(settings.get("spark.master", "local")) else (CARRYING,)
+    return session(application.id, **{**{row.name: row.value for row in rows}, **settings})
 
 
 def definition(application: Application, spark: SparkSession) -> DataStreamWriter:
