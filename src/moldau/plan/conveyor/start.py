@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 SHUFFLE = "spark.sql.shuffle.partitions"
 # Java only carries blobs from one Python process to another.
-CARRYING = Setting("spark.sql.execution.arrow.maxBytesPerBatch", "1048576", "few blobs at a time stay in a core's cache")
-SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "to compile better costs more than it saves")
+CARRYING = Setting("spark.sql.execution.arrow.maxBytesPerBatch", "1048576", "few blobs at a time stay in the cache")
+SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "the compiler costs more than it saves")
 REGISTERING = threading.Lock()  # of two threads that register a data source at once, Spark refuses one
 
 
