@@ -261,11 +261,11 @@ def throughput(running: Running, progress: Progress) -> float:
 
 
 def megabytes(pid: int) -> float:
-    """What a process and all below it have in memory."""
+    """What a process and all below it have in memory; what several share is counted once."""
     try:
-        fields = Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()
+        fields = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("Pss:")[2].split()
         below = [text for task in Path(f"/proc/{pid}/task").glob("*/children") for text in task.read_text().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0.0  # it has just ended
     return (int(fields[0]) / 1024 if fields else 0.0) + sum(megabytes(int(text)) for text in below)
 
