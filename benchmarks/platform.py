@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.places import PROJECT
-from benchmarks.report import machine
+from benchmarks.report import machine, memory_mb
 from moldau.admin import topics
 from moldau.client import Client
 from moldau.records.partitioners import PARTITIONERS
@@ -91,15 +91,6 @@ def answers(url: str, began: float) -> float:
         except OSError:
             time.sleep(0.02)
     raise SystemExit(f"{url} does not answer.")
-
-
-def memory_mb(process: int) -> float:
-    """Of a process and all below it."""
-    mine = Path(f"/proc/{process}")
-    children = [int(number) for task in (mine / "task").iterdir() for number in (task / "children").read_text().split()]
-    found = re.search(r"^Pss:\s+(\d+) kB", (mine / "smaps_rollup").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024 + sum(map(memory_mb, children))
 
 
 def help_s() -> float:

@@ -198,3 +198,13 @@ def save(kept: Kept) -> None:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(kept._asdict(), indent=1))
     PAGE.write_text(page(kept))
+
+
+def memory_mb(pid: int) -> float:
+    """What a process and all below it have in memory; what several share is counted once."""
+    try:
+        fields = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("Pss:")[2].split()
+        below = [text for task in Path(f"/proc/{pid}/task").glob("*/children") for text in task.read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # it has just ended
+    return (int(fields[0]) / 1024 if fields else 0.0) + sum(memory_mb(int(text)) for text in below)

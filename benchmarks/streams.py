@@ -20,7 +20,6 @@ import uuid
 import venv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,7 +28,7 @@ from rich.console import Console
 from tests import needs
 
 from benchmarks.places import CACHE, PROJECT, BenchError, script
-from benchmarks.report import field_of, said
+from benchmarks.report import field_of, memory_mb, said
 from moldau.client import Client
 from moldau.streams import StreamsBuilder
 from moldau.testing import Broker, broker
@@ -260,16 +259,6 @@ def throughput(running: Running, progress: Progress) -> float:
     return (last[1] - first[1]) * progress.records / (last[0] - first[0])
 
 
-def megabytes(pid: int) -> float:
-    """What a process and all below it have in memory; what several share is counted once."""
-    try:
-        fields = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("Pss:")[2].split()
-        below = [text for task in Path(f"/proc/{pid}/task").glob("*/children") for text in task.read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0  # it has just ended
-    return (int(fields[0]) / 1024 if fields else 0.0) + sum(megabytes(int(text)) for text in below)
-
-
 def latency(kafka: Broker, contender: Contender, samples: int, patience_s: float) -> tuple[float, float]:
     """Milliseconds from a record's being sent to what comes of it being read, one at a time: half of them, and 99 %."""
     servers = kafka.bootstrap_servers
@@ -306,7 +295,7 @@ def state(kept: Kept, keys: int, records: int, chosen: Iterable[Contender], pati
             with kept.going_on(), started(one, "keyed", servers, patience_s) as running:
                 rate = throughput(running, Progress(client, running.identity, "keyed"))
                 kept.add(f"state of {keys:,} keys, records/s", one, rate)
-                kept.add(f"state of {keys:,} keys, memory, MB", one, megabytes(running.process.pid))
+                kept.add(f"state of {keys:,} keys, memory, MB", one, memory_mb(running.process.pid))
                 touch = f"{TOUCHED:,} records of keys by chance among {keys:,}, ms"
                 kept.add(touch, one, touched(client, running, keys) * 1000)
 
