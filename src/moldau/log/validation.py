@@ -3,12 +3,13 @@
 The append looks only at the header and finds in one condition that all is well. When it is not, or when the topic wants
 something of the records themselves, `examine` says what is wrong, or returns the batch as the topic wants it.
 
-Records are decoded only where the topic asks for it: keys in a compacted topic, a limit to the age of timestamps, a
-compression of the topic's own. Everywhere else the header is believed.
+Records are decoded only where the topic asks for it: a limit to the age of timestamps, a compression of the topic's own.
+Those of a compacted topic are looked through for keys, as compaction will. Everywhere else the header is believed.
 """
 
 from collections.abc import Iterator
 
+from moldau.log.compaction_keys import Scan
 from moldau.log.config import FOREVER, LogConfig
 from moldau.wire.compression import Compression
 from moldau.wire.errors import Error, WireError
@@ -101,9 +102,22 @@ def _check_records(batch: Batch, config: LogConfig, now_ms: int) -> None:
         raise Refused(Error.INVALID_TIMESTAMP, "A producer must not set the timestamp type to LogAppendTime.")
     oldest, newest = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
     limited = config.message_timestamp_before_max_ms != FOREVER or batch.max_timestamp > newest
-    if config.compacted or (limited and not append_time):
-        times = None if append_time else (oldest, newest)
+    times = (oldest, newest) if limited and not append_time else None
+    if times or (config.compacted and _has_null_key(batch)):
         _refuse_records(list(_faults(decoded(batch), times, config.compacted)))
+
+
+def _has_null_key(batch: Batch) -> bool:
+    """Looks at no more than compaction will."""
+    found = Scan()
+    try:
+        body = batch.body()
+        found.extend(body, batch.count, 0)
+    except WireError as error:
+        raise _unreadable(error) from None
+    if found.end != len(body):
+        raise _unreadable(f"{len(body) - found.end} bytes behind the last record")
+    return None in found.keys
 
 
 def decoded(batch: Batch) -> Iterator[Record]:
@@ -111,7 +125,11 @@ def decoded(batch: Batch) -> Iterator[Record]:
     try:
         yield from records(batch)
     except WireError as error:
-        raise Refused(Error.INVALID_RECORD, f"The records of the batch do not parse: {error}.") from None
+        raise _unreadable(error) from None
+
+
+def _unreadable(why: WireError | str) -> Refused:
+    return Refused(Error.INVALID_RECORD, f"The records of the batch do not parse: {why}.")
 
 
 def _faults(
