@@ -128,5 +128,31 @@ def test_an_empty_store_leaves_no_leaves_behind() -> None:
 def test_a_page_of_another_format_is_refused_with_a_sentence() -> None:
     kept = filled(1)
     kept.pages[INDEX] = b"\x09" + kept.pages[INDEX][1:]
-    with pytest.raises(PageError, match="has the format 9, and this version reads 1"):
+    with pytest.raises(PageError, match="has the format 9, and this version reads 2"):
         PagedBytes(kept)
+
+
+def test_a_page_is_the_same_whether_it_was_unpacked_or_not() -> None:
+    """A replay may find it unpacked in another process."""
+    untouched = filled(40)
+    pages_of: list[dict[int, bytes]] = []
+    for is_walked in (False, True):
+        kept = Kept()
+        kept.pages.update(untouched.pages)
+        store = PagedBytes(kept)
+        if is_walked:
+            list(store.range())
+        for number, value in ((3, b"longer than before"), (7, b""), (8, b"other"), (39, b"last")):
+            store.put(b"%06d" % number, value)
+        store.write()
+        store.put(b"000007", b"again")  # the leaf goes on from what was written
+        store.write()
+        pages_of.append(dict(kept.pages))
+    assert pages_of[0] == pages_of[1]
+    assert dict(PagedBytes(kept).range()) == {
+        **{b"%06d" % number: b"value" for number in range(40)},
+        b"000003": b"longer than before",
+        b"000007": b"again",
+        b"000008": b"other",
+        b"000039": b"last",
+    }

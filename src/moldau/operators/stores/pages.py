@@ -11,25 +11,16 @@ Which page an entry is in depends on nothing but what was put and when it was wr
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
-from struct import Struct
-from sys import byteorder
 from typing import Protocol
 
-FORMAT = 1
+from .leaves import Leaf, PageError, decode, encode
+
 LEAF_BYTES = 32 * 1024
-ENTRY_BYTES = 8  # of lengths, besides key and value
-HEAD = Struct("<BQI")  # format; in an index: the next leaf's number; how many entries
 INDEX = 0  # the number of the index page,
 COUNT = 1  # of the page that counts the entries,
 LEAVES = 2  # and of the first leaf
-
-
-class PageError(ValueError):
-    """A page that this version cannot read."""
 
 
 class Pages(Protocol):
@@ -42,48 +33,6 @@ class Pages(Protocol):
     def remove(self, number: int, /) -> None:
         """It may never have been put."""
         ...
-
-
-def encode(serial: int, keys: list[bytes], values: list[bytes]) -> bytes:
-    lengths = array("I", [*map(len, keys), *map(len, values)])
-    if byteorder == "big":
-        lengths.byteswap()
-    return b"".join([HEAD.pack(FORMAT, serial, len(keys)), lengths.tobytes(), *keys, *values])
-
-
-def decode(page: bytes) -> tuple[int, list[bytes], list[bytes]]:
-    """The serial, the keys and the values."""
-    if len(page) < HEAD.size or page[0] != FORMAT:
-        raise PageError(f"a page of state has the format {page[0] if page else None}, and this version reads {FORMAT}")
-    _, serial, count = HEAD.unpack_from(page)
-    lengths = array("I")
-    end = HEAD.size + 8 * count
-    lengths.frombytes(page[HEAD.size : end])
-    if byteorder == "big":
-        lengths.byteswap()
-    parts = [page[start:stop] for start, stop in pairwise(accumulate(lengths, initial=end))]
-    return serial, parts[:count], parts[count:]
-
-
-class Leaf:
-    """The entries of a leaf page; `order` is the sorted keys, None after one came or went."""
-
-    __slots__ = ("entries", "first", "number", "order", "size")
-
-    def __init__(self, number: int, first: bytes, entries: dict[bytes, bytes], order: list[bytes] | None) -> None:
-        self.number, self.first, self.entries, self.order = number, first, entries, order
-        self.size = HEAD.size + sum(map(entry_size, entries, entries.values()))
-
-    def sorted(self) -> list[bytes]:
-        if self.order is None:
-            self.order = sorted(self.entries)
-        return self.order
-
-    def between(self, low: bytes | None, high: bytes | None) -> list[bytes]:
-        keys = self.sorted()
-        first = 0 if low is None else bisect_left(keys, low)
-        end = len(keys) if high is None else bisect_right(keys, high)
-        return keys[first:end]
 
 
 class Walk:
@@ -140,7 +89,7 @@ class PagedBytes:
             return self._recent[key]
         if not self._firsts:
             return None
-        return self._leaf(bisect_right(self._firsts, key) - 1).entries.get(key)
+        return self._leaf(bisect_right(self._firsts, key) - 1).get(key)
 
     def put(self, key: bytes, value: bytes | None, /) -> None:
         """None deletes."""
@@ -158,22 +107,15 @@ class PagedBytes:
         if not self._firsts:
             if value is None:
                 return
-            self._add(0, Leaf(self._next, b"", {}, []))
+            self._add(0, Leaf(self._next, b""))
         leaf = self._leaf(bisect_right(self._firsts, key) - 1)
-        before = leaf.entries.get(key)
-        if value is None:
-            if before is None:
-                return
-            del leaf.entries[key]
-            self._came_or_went(leaf, key, -1)
-            leaf.size -= entry_size(key, before)
-        else:
-            leaf.entries[key] = value
-            if before is None:
-                self._came_or_went(leaf, key, 1)
-                leaf.size += entry_size(key, value)
-            else:
-                leaf.size += len(value) - len(before)
+        by = leaf.put(key, value)
+        if value is None and not by:
+            return
+        if by:
+            self._count += by
+            for walk in self._walks:
+                walk.notice(key, by > 0)
         self._changed[leaf.number] = leaf
 
     def range(
@@ -193,7 +135,7 @@ class PagedBytes:
                 leaf = self._read(number)
                 keys = leaf.between(low, high)
                 for key in reversed(keys) if reverse else keys:
-                    value = leaf.entries.get(key)
+                    value = leaf.get(key)
                     if value is not None and key not in walk.came:
                         yield key, value
         finally:
@@ -227,17 +169,10 @@ class PagedBytes:
             page = self._pages.get(number)
             if page is None:
                 raise PageError(f"the state has lost page {number}, which its index names")
-            _, keys, values = decode(page)
             if first is None:
                 first = self._firsts[self._numbers.index(number)]
-            leaf = self._leaves[number] = Leaf(number, first, dict(zip(keys, values, strict=True)), keys)
+            leaf = self._leaves[number] = Leaf(number, first, page)
         return leaf
-
-    def _came_or_went(self, leaf: Leaf, key: bytes, by: int) -> None:
-        leaf.order = None
-        self._count += by
-        for walk in self._walks:
-            walk.notice(key, by > 0)
 
     def _add(self, place: int, leaf: Leaf) -> None:
         self._firsts.insert(place, leaf.first)
@@ -247,21 +182,14 @@ class PagedBytes:
         self._index_changed = True
 
     def _write_leaf(self, place: int, leaf: Leaf) -> None:
-        if not leaf.entries:
+        if leaf.is_empty:
             self._take_out(place, leaf)
             return
-        kept, *split_off = split(leaf)
-        for offset, keys in enumerate(split_off, 1):
-            part = Leaf(self._next, keys[0], {key: leaf.entries.pop(key) for key in keys}, keys)
-            leaf.size -= part.size - HEAD.size
+        for offset, keys in enumerate(leaf.split(LEAF_BYTES), 1):
+            part = leaf.split_off(self._next, keys)
             self._add(place + offset, part)
-            self._put_leaf(part)
-        leaf.order = kept
-        self._put_leaf(leaf)
-
-    def _put_leaf(self, leaf: Leaf) -> None:
-        keys = leaf.sorted()
-        self._pages.put(leaf.number, encode(0, keys, [leaf.entries[key] for key in keys]))
+            self._pages.put(part.number, part.bytes())
+        self._pages.put(leaf.number, leaf.bytes())
 
     def _take_out(self, place: int, leaf: Leaf) -> None:
         """Its neighbour before it takes over its range; the first one always begins at the beginning."""
@@ -271,24 +199,3 @@ class PagedBytes:
             self._firsts[0] = after.first = b""
         self._pages.remove(leaf.number)
         self._index_changed = True
-
-
-def entry_size(key: bytes, value: bytes) -> int:
-    return ENTRY_BYTES + len(key) + len(value)
-
-
-def split(leaf: Leaf) -> list[list[bytes]]:
-    """The keys of a leaf, in parts of about equal size that have room to grow if it is too large."""
-    keys = leaf.sorted()
-    if leaf.size <= LEAF_BYTES or len(keys) == 1:
-        return [keys]
-    wanted = min(-(-2 * leaf.size // LEAF_BYTES), len(keys))
-    parts: list[list[bytes]] = [[]]
-    room = full = leaf.size / wanted
-    for key in keys:
-        if room <= 0:
-            parts.append([])
-            room += full
-        parts[-1].append(key)
-        room -= entry_size(key, leaf.entries[key])
-    return parts
