@@ -45,6 +45,7 @@ PARTITIONS = 2
 KEYS = 10_000
 CACHED = "10485760"
 TOUCHED = 1_000  # keys by chance
+WARM = 60  # records before latency is measured
 MARKERS = 3  # of transactions, at the end of a partition
 AGELESS = {"log.retention.ms": -1}  # records have timestamps of years ago
 INPUTS = {
@@ -268,14 +269,14 @@ def latency(kafka: Broker, contender: Contender, samples: int, patience_s: float
     found: list[float] = []
     with started(contender, "keyed", servers, patience_s) as running:
         consumer.subscribe(["out"])
-        for number in range(samples + 10):
+        for number in range(WARM + samples):
             mark = uuid.uuid4().hex.encode()
             began = time.monotonic()
             producer.produce("events", mark, b"key%d" % (number % 100))
             producer.flush(10)
             while (record := consumer.poll(0.5)) is None or record.value() != mark:
                 running.check(time.monotonic() - began, "gave no answer to")
-            if number >= 10:
+            if number >= WARM:
                 found.append((time.monotonic() - began) * 1000)
             time.sleep(0.3)
     consumer.close()
@@ -349,7 +350,8 @@ exactly once (`exactly_once_v2`), on Spark `local[2]`. A contender starts on top
 the second half of the records, by what its group has committed: the first half is its warm-up. Word count: {words}
 words a line of {keys:,} different ones, and the figure is words. Windowed count: one-minute windows with a minute of
 grace. Joins: a table of {keys:,} rows. *cache*: 10 MB, the default of Kafka Streams; *every change*: no cache. Latency
-is from sending a record to reading what came of it, one record at a time, through one keyed level. A view is asked from
+is from sending a record to reading what came of it, one record at a time, through one keyed level, after {warm} of
+them. A view is asked from
 the process that holds it. `python -m benchmarks.streams` makes this page.
 """
 
@@ -362,7 +364,7 @@ def page(kept: Kept) -> str:
     for name, found in kept.rows.items():
         cells = (f"{found[title][0]:,.0f}" if title in found else "" for title in titles)
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", *ratios(kept), "", METHOD.format(partitions=PARTITIONS, words=WORDS, keys=KEYS)]
+    lines += ["", *ratios(kept), "", METHOD.format(partitions=PARTITIONS, words=WORDS, keys=KEYS, warm=WARM)]
     return "\n".join([*lines, REMARKS.read_text()])
 
 

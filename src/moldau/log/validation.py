@@ -3,8 +3,8 @@
 The append looks only at the header and finds in one condition that all is well. When it is not, or when the topic wants
 something of the records themselves, `examine` says what is wrong, or returns the batch as the topic wants it.
 
-Records are decoded only where the topic asks for it: a limit to the age of timestamps, a compression of the topic's own.
-Those of a compacted topic are looked through for keys, as compaction will. Everywhere else the header is believed.
+Records are decoded only where the topic asks for it: a limit to the age of timestamps, a compression of its own. Those
+of a compacted topic are looked through for keys, as compaction will. Everywhere else the header is believed.
 """
 
 from collections.abc import Iterator

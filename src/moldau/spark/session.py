@@ -61,6 +61,7 @@ LOCAL = (
         f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
         "the default one starts the program readlink for each file",
     ),
+    Setting("spark.log.level", "WARN", "PySpark shows no more, but would put every line of INFO together"),
 )
 _known: WeakSet[Any] = WeakSet()  # sessions that have the data source
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"

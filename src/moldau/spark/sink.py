@@ -48,6 +48,8 @@ class StreamSink(DataSourceStreamArrowWriter):
     """A stream into topics."""
 
     def __init__(self, options: Mapping[str, str], schema: Any, overwrite: bool = False) -> None:
+        """Made anew for each batch, by a worker that does nothing else."""
+        settle()
         self.options = SinkOptions.of(options)
         check_schema(schema, self.options)
 

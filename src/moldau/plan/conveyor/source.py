@@ -33,7 +33,11 @@ from ..restoring import LOG, shard_named
 from .rows import Places
 
 PLACES, TICK, GLOBALS, BEGIN = "conveyor.places", "conveyor.tick.ms", "conveyor.globals", "conveyor.begin"
+WATCH = "conveyor.watch.ms"  # the interval of triggers
 MICROS = 1000
+LONGEST_WATCH_S = 0.1  # Spark can stop a query no sooner
+REST_S = 0.01  # between the end of a watch and the next trigger
+SOON_S, SELDOM_S = 0.005, 0.05  # between two looks
 
 
 class Packing(InputPartition):
@@ -68,6 +72,7 @@ class PackedSource(StreamSource):
         self.tick_ms = int(given[TICK]) if given.get(TICK) else None
         names = tuple(given[GLOBALS].split(",")) if given.get(GLOBALS) else ()
         self._globals = Topics(self.reading.client, Subscription(topics=names)) if names else None
+        self._watch_s = min(int(given.get(WATCH, 0)) / 1000, LONGEST_WATCH_S) - REST_S
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "given": self.given}
@@ -83,6 +88,19 @@ class PackedSource(StreamSource):
         return {**super().initialOffset(), **now}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Where there is nothing new it is looked again until shortly before the next trigger, so that a record does
+        not wait for that; the more seldom, the longer nothing came.
+        """
+        began = time.monotonic()
+        while (end := self._end(start, limit)) is start and self._target is None:
+            now = time.monotonic()
+            pause = min(max((now - self._last_batch_at) / 20, SOON_S), SELDOM_S)
+            if now + pause > began + self._watch_s:
+                break
+            time.sleep(pause)
+        return end
+
+    def _end(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = offsets_alone(start)
         end = super().latestOffset(begin, limit)
         now = milliseconds()

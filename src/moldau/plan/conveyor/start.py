@@ -14,7 +14,7 @@ from moldau.spark import session
 from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
-from moldau.spark.session import Setting, is_local
+from moldau.spark.session import STREAMING, Setting, is_local
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
@@ -29,7 +29,7 @@ from .datasource import FORMAT, ConveyorDataSource
 from .folder import Folder
 from .frozen import freeze
 from .rows import COLUMNS, Places
-from .source import BEGIN, GLOBALS, PLACES, TICK
+from .source import BEGIN, GLOBALS, PLACES, TICK, WATCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +37,13 @@ if TYPE_CHECKING:
 
 SHUFFLE = "spark.sql.shuffle.partitions"
 # Java only carries blobs from one Python process to another.
-CARRYING = Setting("spark.sql.execution.arrow.maxBytesPerBatch", "1048576", "few blobs at a time stay in the cache")
+CARRYING = (
+    Setting("spark.sql.execution.arrow.maxBytesPerBatch", "1048576", "few blobs at a time stay in the cache"),
+    Setting("spark.sql.codegen.wholeStage", "false", "to write code for a few rows takes longer than they do"),
+    Setting("spark.sql.codegen.factoryMode", "NO_CODEGEN", "to write code for a few rows takes longer than they do"),
+)
 SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "the compiler costs more than it saves")
+TRIGGERS = tuple(f"{STREAMING}.{package}ProcessingTimeExecutor" for package in ("", "runtime."))  # Spark 4.0, 4.1
 REGISTERING = threading.Lock()  # of two threads that register a data source at once, Spark refuses one
 
 
@@ -80,8 +85,13 @@ def run(application: Application, spark: SparkSession) -> None:
 
 def session_for(application: Application, settings: Mapping[str, Any]) -> SparkSession:
     """On a cluster the driver's Java is what its administrators make of it."""
-    rows = (CARRYING, SIMPLY) if is_local(settings.get("spark.master", "local")) else (CARRYING,)
-    return session(application.id, **{**{row.name: row.value for row in rows}, **settings})
+    rows = (*CARRYING, SIMPLY) if is_local(settings.get("spark.master", "local")) else CARRYING
+    made = session(application.id, **{**{row.name: row.value for row in rows}, **settings})
+    java: Any = made._jvm
+    logs = java.org.apache.logging.log4j
+    for trigger in TRIGGERS:  # a batch that takes longer than the interval of commits is none of the user's concern
+        logs.core.config.Configurator.setLevel(trigger, logs.Level.ERROR)
+    return made
 
 
 def definition(application: Application, spark: SparkSession) -> DataStreamWriter:
@@ -153,6 +163,7 @@ def source_options(application: Application, conveyed: Conveyed, places: Places)
         "application.id": application.id,
         PLACES: json.dumps(places.to_json()),
         GLOBALS: ",".join(topics.global_topics(schedule.plan)),
+        WATCH: str(application.interval_ms),
         **({} if tick_ms is None else {TICK: str(tick_ms)}),
     }
 
