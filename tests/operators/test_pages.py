@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from moldau.operators.stores import pages
+from moldau.operators.stores import ordered, pages
 from moldau.operators.stores.ordered import MemoryBytes
 from moldau.operators.stores.pages import COUNT, INDEX, PagedBytes, PageError
 from tests.operators.kept import Kept
@@ -78,6 +78,7 @@ class PagesAndMemory(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def small_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "LEAF_BYTES", 200)
+    monkeypatch.setattr(ordered, "FEW", 3)
 
 
 TestPagesAndMemory = pytest.mark.usefixtures("small_leaves")(PagesAndMemory.TestCase)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 MANY = 8  # from an eighth of all keys on, sorting anew is cheaper than inserting one by one
+FEW = 1000  # keys are copied for a range sooner than the whole list for a change
 
 
 class OrderedBytes(Protocol):
@@ -28,13 +29,14 @@ class OrderedBytes(Protocol):
 
 
 class MemoryBytes:
-    """A dict, and the sorted list of its keys from the first range on."""
+    """A dict, and the sorted list of its keys from the first range on. A list that is being walked is not changed."""
 
-    __slots__ = ("_fresh", "_keys", "_values", "get")
+    __slots__ = ("_fresh", "_keys", "_lent", "_values", "get")
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
         self._keys: list[bytes] | None = None
+        self._lent = False  # to a range, which may still walk it
         self._fresh: dict[bytes, None] = {}  # keys that are not in the list yet
         self.get = self._values.get
 
@@ -54,15 +56,17 @@ class MemoryBytes:
         keys = self._sorted()
         first = 0 if low is None else bisect_left(keys, low)
         end = len(keys) if high is None else bisect_right(keys, high)
-        chosen = keys[first:end]
-        if reverse:
-            chosen.reverse()
-        return self._walk(chosen)
+        if end - first <= FEW:
+            keys, first, end = keys[first:end], 0, max(0, end - first)
+        else:
+            self._lent = True
+        places = range(end - 1, first - 1, -1) if reverse else range(first, end)
+        return self._walk(map(keys.__getitem__, places))
 
     def approximate_count(self) -> int:
         return len(self._values)
 
-    def _walk(self, keys: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    def _walk(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
         get = self.get
         for key in keys:
             value = get(key)
@@ -70,22 +74,29 @@ class MemoryBytes:
                 yield key, value
 
     def _sorted(self) -> list[bytes]:
-        keys, fresh = self._keys, self._fresh
-        if keys is None:
-            keys = self._keys = sorted(self._values)
-        elif len(fresh) * MANY > len(keys):
-            keys.extend(fresh)
-            keys.sort()
+        if self._keys is None:
+            self._keys = sorted(self._values)
+        elif fresh := self._fresh:
+            keys = self._own()
+            if len(fresh) * MANY > len(keys):
+                keys.extend(fresh)
+                keys.sort()
+            else:
+                for key in fresh:
+                    insort(keys, key)
             fresh.clear()
-        elif fresh:
-            for key in fresh:
-                insort(keys, key)
-            fresh.clear()
-        return keys
+        return self._keys
 
     def _forget(self, key: bytes) -> None:
-        assert self._keys is not None
         if key in self._fresh:
             del self._fresh[key]
         else:
-            del self._keys[bisect_left(self._keys, key)]
+            keys = self._own()
+            del keys[bisect_left(keys, key)]
+
+    def _own(self) -> list[bytes]:
+        """The list, to be changed."""
+        assert self._keys is not None
+        if self._lent:
+            self._keys, self._lent = [*self._keys], False
+        return self._keys
