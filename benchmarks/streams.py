@@ -80,8 +80,12 @@ class Kept:
     def read(cls, console: Console) -> "Kept":
         return cls(console, json.loads(KEPT.read_text()) if KEPT.exists() else {})
 
-    def add(self, row: str, contender: Contender | str, figure: float) -> None:
+    def add(self, row: str, contender: Contender | str, figure: float, again: bool = False) -> None:
+        """`again`: the larger of what was found before and now stays."""
         title = contender if isinstance(contender, str) else contender.title
+        if again and title in self.rows.get(row, {}) and self.rows[row][title][0] >= figure:
+            self.console.print(f"{row}: {title} {figure:,.0f}, less than before")
+            return
         self.rows.setdefault(row, {})[title] = figure, said("git", "rev-parse", "--short", "HEAD")
         KEPT.parent.mkdir(parents=True, exist_ok=True)
         KEPT.write_text(json.dumps(self.rows, indent=1))
@@ -351,8 +355,7 @@ the second half of the records, by what its group has committed: the first half 
 words a line of {keys:,} different ones, and the figure is words. Windowed count: one-minute windows with a minute of
 grace. Joins: a table of {keys:,} rows. *cache*: 10 MB, the default of Kafka Streams; *every change*: no cache. Latency
 is from sending a record to reading what came of it, one record at a time, through one keyed level, after {warm} of
-them. A view is asked from
-the process that holds it. `python -m benchmarks.streams` makes this page.
+them. A view is asked from the process that holds it. `python -m benchmarks.streams` makes this page.
 """
 
 
@@ -391,7 +394,9 @@ def rate_row(workload: str) -> str:
     return f"{workload}, {'words' if workload == 'words' else 'records'}/s"
 
 
-def rates(kept: Kept, workloads: Sequence[str], records: int, chosen: Iterable[Contender], patience_s: float) -> None:
+def rates(
+    kept: Kept, workloads: Sequence[str], records: int, chosen: Iterable[Contender], patience_s: float, again: bool
+) -> None:
     """Each workload by each contender, on topics that are full."""
     with broker(AGELESS) as kafka, Client({"bootstrap.servers": kafka.bootstrap_servers}) as client:
         servers = kafka.bootstrap_servers
@@ -407,7 +412,7 @@ def rates(kept: Kept, workloads: Sequence[str], records: int, chosen: Iterable[C
                 if name in one.workloads:
                     with kept.going_on(), started(one, name, servers, patience_s) as running:
                         rate = throughput(running, Progress(client, running.identity, name))
-                        kept.add(rate_row(name), one, rate * (WORDS if name == "words" else 1))
+                        kept.add(rate_row(name), one, rate * (WORDS if name == "words" else 1), again)
 
 
 def main(
@@ -417,6 +422,7 @@ def main(
     contender: Annotated[list[str] | None, typer.Option(help="Only those whose title begins so; repeatable.")] = None,
     workload: Annotated[list[str] | None, typer.Option(help=f"Only these of {', '.join((*RATES, *MORE))}.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds that a contender has for a workload.")] = 900.0,
+    again: Annotated[bool, typer.Option(help="Keep the better of the rates of before and now.")] = False,
     keep: Annotated[bool, typer.Option(help="Write docs/benchmarks-streams.md.")] = True,
 ) -> None:
     """Measure streams beside Kafka Streams and Quix."""
@@ -425,7 +431,7 @@ def main(
     chosen = [one for one in CONTENDERS if not contender or one.title.startswith(tuple(contender))]
     rated = [name for name in RATES if name in wanted]
     if rated:
-        rates(kept, rated, records, chosen, patience)
+        rates(kept, rated, records, chosen, patience, again)
     if "state" in wanted:
         for number in keys or [1_000_000]:
             state(kept, number, records, [one for one in chosen if "keyed" in one.workloads], patience)
