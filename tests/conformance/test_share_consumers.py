@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from moldau.admin import shares
+from moldau.client import Client
 from moldau.testing import Broker, broker, eventually
 from moldau.wire import messages as m
 from moldau.wire.records import Record, build
@@ -49,17 +51,21 @@ def test_console_share_consumer_gets_what_was_released_again(
 
 @dataclass
 class Consumer:
-    """A verifiable share consumer, and the offsets of which it was told that they are settled."""
+    """A verifiable share consumer: the offsets of which it was told that they are settled, and those that it could not
+    settle, as far as it knows.
+    """
 
     process: subprocess.Popen[str]
     settled: Counter[Offset] = field(default_factory=Counter[Offset])
+    failed: set[Offset] = field(default_factory=set[Offset])
 
     def follow(self) -> None:
         assert self.process.stdout
         for line in self.process.stdout:
             event = json.loads(line)
-            if event["name"] == "offsets_acknowledged" and event["success"]:
-                self.settled.update((row["partition"], at) for row in event["partitions"] for at in row["offsets"])
+            if event["name"] == "offsets_acknowledged":
+                told = self.settled if event["success"] else self.failed
+                told.update((row["partition"], at) for row in event["partitions"] for at in row["offsets"])
 
 
 @contextmanager
@@ -104,6 +110,14 @@ def test_every_record_is_settled_once_through_kill_9(kafka_libs: Path) -> None:
                 node.kill()
                 node.start()
             written |= produce(node, 1, 10)
-            eventually(lambda: written <= {*one.settled, *two.settled}, PATIENCE_S, "all records are settled")
-        # An answer may be lost with the broker: then nobody was told, though the record is settled. Never are two told.
+            eventually(lambda: all_settled(node), PATIENCE_S, "all records are settled")
+            # An answer may be lost with the broker: then nobody was told, though the record is settled. Never are two.
+            told = [one.settled, two.settled, one.failed, two.failed]
+            eventually(lambda: written <= set().union(*map(set, told)), PATIENCE_S, "all were delivered")
         assert max((one.settled + two.settled).values()) == 1
+
+
+def all_settled(node: Broker) -> bool:
+    """By what the group has left."""
+    with Client({"bootstrap.servers": node.bootstrap_servers}) as client:
+        return [one.lag for one in shares.offsets(client, "g")] == [0, 0]
