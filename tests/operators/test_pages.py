@@ -38,6 +38,11 @@ class PagesAndMemory(RuleBasedStateMachine):
         for key, _ in self.memory.range(low, high):
             self.memory.put(key, None)
 
+    @rule(low=KEYS, high=KEYS)
+    def remove(self, low: bytes, high: bytes) -> None:
+        ordered.remove_range(self.paged, low, high)
+        ordered.remove_range(self.memory, low, high)
+
     @rule(low=BOUNDS, high=BOUNDS, reverse=st.booleans(), keys=st.lists(KEYS, max_size=20))
     def change_while_walking(self, low: bytes | None, high: bytes | None, reverse: bool, keys: list[bytes]) -> None:
         assert self.walked(self.paged, low, high, reverse, keys) == self.walked(self.memory, low, high, reverse, keys)
@@ -157,3 +162,20 @@ def test_a_page_is_the_same_whether_it_was_unpacked_or_not() -> None:
         b"000008": b"other",
         b"000039": b"last",
     }
+
+
+def test_what_is_removed_at_once_leaves_the_pages_that_it_leaves_when_removed_key_by_key() -> None:
+    pages_of: list[dict[int, bytes]] = []
+    for remove in (PagedBytes.remove_range, remove_one_by_one):
+        kept = filled(5000)
+        store = PagedBytes(kept)
+        remove(store, b"000777", b"003333")
+        store.write()
+        pages_of.append(kept.pages)
+        assert store.approximate_count() == 5000 - (3333 - 777 + 1)
+    assert pages_of[0] == pages_of[1]
+
+
+def remove_one_by_one(store: PagedBytes, low: bytes, high: bytes) -> None:
+    for key, _ in store.range(low, high):
+        store.put(key, None)

@@ -68,30 +68,30 @@ def decode(page: bytes) -> tuple[int, list[bytes], list[bytes]]:
 class Packed:
     """A page as it was read, and the values that are to stand in it."""
 
-    __slots__ = ("_changed", "_count", "_page", "_places", "_seldom")
+    __slots__ = ("_changed", "_page", "_places", "_seldom", "count")
 
     def __init__(self, page: bytes) -> None:
         self._page = page
-        _, self._count, self._places = places_of(page)
+        _, self.count, self._places = places_of(page)
         self._changed: dict[int, bytes] = {}
-        self._seldom = self._count // SELDOM
+        self._seldom = self.count // SELDOM
 
     def find(self, key: bytes) -> int | None:
         """The number of the entry."""
         page, places = self._page, self._places
-        low, high = 0, self._count
+        low, high = 0, self.count
         while low < high:
             middle = (low + high) >> 1
             if page[places[middle] : places[middle + 1]] < key:
                 low = middle + 1
             else:
                 high = middle
-        return low if low < self._count and page[places[low] : places[low + 1]] == key else None
+        return low if low < self.count and page[places[low] : places[low + 1]] == key else None
 
     def value(self, at: int) -> bytes:
         value = self._changed.get(at)
         if value is None:
-            places, place = self._places, self._count + at
+            places, place = self._places, self.count + at
             value = self._page[places[place] : places[place + 1]]
         return value
 
@@ -112,7 +112,7 @@ class Packed:
     def bytes(self) -> bytes:
         """The page with what has changed, which it is from now on."""
         if self._changed:
-            page, places, count = self._page, self._places, self._count
+            page, places, count = self._page, self._places, self.count
             parts, longer, end = list[bytes](), np.zeros(len(places), np.int64), start_of(count)
             for at, value in sorted(self._changed.items()):
                 place = count + at
@@ -169,6 +169,12 @@ class Leaf:
         if came:
             self._order = None
         return came
+
+    def clear(self) -> int:
+        """How many entries there were."""
+        gone = len(self._entries) if self._packed is None else self._packed.count
+        self._packed, self._entries, self._order, self.size = None, {}, None, EMPTY_BYTES
+        return gone
 
     def keys(self) -> list[bytes]:
         """In their order."""

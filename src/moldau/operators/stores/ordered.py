@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 MANY = 8  # from an eighth of all keys on, sorting anew is cheaper than inserting one by one
 FEW = 1000  # keys are copied for a range sooner than the whole list for a change
@@ -26,6 +26,24 @@ class OrderedBytes(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]: ...
 
     def approximate_count(self) -> int: ...
+
+
+@runtime_checkable
+class Removing(Protocol):
+    """Ordered bytes that have a shorter way than one key after the other."""
+
+    def remove_range(self, low: bytes, high: bytes, /) -> None:
+        """Both bounds inclusive."""
+        ...
+
+
+def remove_range(content: OrderedBytes, low: bytes, high: bytes) -> None:
+    """All keys between two, both inclusive."""
+    if isinstance(content, Removing):
+        content.remove_range(low, high)
+    else:
+        for key, _ in content.range(low, high):
+            content.put(key, None)
 
 
 class MemoryBytes:

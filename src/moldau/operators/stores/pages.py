@@ -141,6 +141,20 @@ class PagedBytes:
         finally:
             self._walks.remove(walk)
 
+    def remove_range(self, low: bytes, high: bytes, /) -> None:
+        """Leaves that lie between the bounds as a whole are not unpacked."""
+        self._settle()
+        firsts = self._firsts
+        for place in range(max(0, bisect_right(firsts, low) - 1), bisect_right(firsts, high)):
+            leaf, end = self._leaf(place), place + 1
+            is_whole = not self._walks and low <= firsts[place] and end < len(firsts) and firsts[end] <= high
+            if is_whole:
+                self._count -= leaf.clear()
+                self._changed[leaf.number] = leaf
+            else:
+                for key in leaf.between(low, high):
+                    self._put(key, None)
+
     def approximate_count(self) -> int:
         self._settle()
         return self._count

@@ -11,7 +11,7 @@ from itertools import groupby
 from struct import Struct
 
 from ..windowed import LAST_TIME
-from .ordered import OrderedBytes
+from .ordered import OrderedBytes, remove_range
 from .segments import DATA, INDEX, Segments, time_key
 from .window_bytes import above, within
 
@@ -67,8 +67,7 @@ class SessionsByKey:
         raise NotImplementedError("sessions that end in a span of time are looked for in a store ordered by time")
 
     def expire(self) -> None:
-        for place, _ in self.content.range(DATA, DATA + time_key(self.segments.lowest)):
-            self.content.put(place, None)
+        remove_range(self.content, DATA, DATA + time_key(self.segments.lowest))
 
 
 def by_key(entry: Entry) -> bytes:

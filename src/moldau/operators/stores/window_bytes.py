@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from .ordered import OrderedBytes
+from .ordered import OrderedBytes, remove_range
 from .segments import DATA, INDEX, Segments, time_key
 
 SUFFIX = Struct(">qi")  # start, sequence
@@ -72,8 +72,7 @@ class ByKey:
                     yield key, start, value
 
     def expire(self) -> None:
-        for place, _ in self.content.range(DATA, DATA + time_key(self.segments.lowest)):
-            self.content.put(place, None)
+        remove_range(self.content, DATA, DATA + time_key(self.segments.lowest))
 
 
 class ByTime:
