@@ -229,8 +229,7 @@ def scan(batch: Batch, body: bytes) -> Generator[None, None, Scan]:
         left -= some
         if left:
             yield
-    if found.end != len(body):
-        raise WireError(f"{len(body) - found.end} bytes behind the last record")
+    found.finish(body)
     if found.offsets and not batch.base_offset <= min(found.offsets) <= max(found.offsets) <= batch.last_offset:
         raise WireError("a record has an offset outside of its batch")  # it could outlive all newer ones
     return found

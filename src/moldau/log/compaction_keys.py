@@ -41,6 +41,11 @@ class Scan:
         except IndexError:
             raise WireError("a record ends after its batch") from None
 
+    def finish(self, data: bytes) -> None:
+        """All records were scanned; WireError if something is left."""
+        if self.end != len(data):
+            raise WireError(f"{len(data) - self.end} bytes behind the last record")
+
     # See `records._records`: varints of one or two bytes are decoded in place for speed.
     def _extend(self, data: bytes, count: int, base_offset: int) -> None:
         keys, add_key, add_offset = self.keys, self.keys.append, self.offsets.append

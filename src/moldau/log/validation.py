@@ -113,10 +113,9 @@ def _has_null_key(batch: Batch) -> bool:
     try:
         body = batch.body()
         found.extend(body, batch.count, 0)
+        found.finish(body)
     except WireError as error:
         raise _unreadable(error) from None
-    if found.end != len(body):
-        raise _unreadable(f"{len(body) - found.end} bytes behind the last record")
     return None in found.keys
 
 
@@ -128,7 +127,7 @@ def decoded(batch: Batch) -> Iterator[Record]:
         raise _unreadable(error) from None
 
 
-def _unreadable(why: WireError | str) -> Refused:
+def _unreadable(why: WireError) -> Refused:
     return Refused(Error.INVALID_RECORD, f"The records of the batch do not parse: {why}.")
 
 
