@@ -199,9 +199,9 @@ class Leaf:
         keys = self.keys()
         return encode(0, keys, [self._entries[key] for key in keys])
 
-    def split(self, most_bytes: int) -> list[list[bytes]]:
-        """The keys that are to go to leaves of their own, if it is too large: in parts of about equal size, with room
-        to grow, of which the first is to stay and is left out.
+    def split(self, most_bytes: int, number: int) -> list[Leaf]:
+        """Leaves, numbered from `number` on, to which the last keys have gone, if it was too large: all of about equal
+        size, with room to grow.
         """
         if self.size <= most_bytes or len(keys := self.keys()) == 1:
             return []
@@ -214,13 +214,12 @@ class Leaf:
                 room += full
             parts[-1].append(key)
             room -= entry_size(key, self._entries[key])
-        return parts[1:]
+        self._order, *others = parts
+        return [self._split_off(number, some) for number, some in enumerate(others, number)]
 
-    def split_off(self, number: int, keys: list[bytes]) -> Leaf:
-        """Another leaf with these keys, which are the last ones here."""
+    def _split_off(self, number: int, keys: list[bytes]) -> Leaf:
         part = Leaf(number, keys[0])
-        part._entries = {key: self._entries.pop(key) for key in keys}
-        part._order, self._order = keys, None
+        part._entries, part._order = {key: self._entries.pop(key) for key in keys}, keys
         part.size += sum(map(entry_size, part._entries, part._entries.values()))
         self.size -= part.size - EMPTY_BYTES
         return part

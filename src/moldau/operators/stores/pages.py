@@ -1,7 +1,7 @@
 """Ordered bytes in pages: how a store is kept where only whole values can be read and written.
 
 A store is an index page, a page with its count, and many leaf pages. A leaf holds the entries from its first key up to
-the next leaf's; the index says which leaf begins where. What is read stays decoded until `write`, which puts back the
+the next leaf's; the index says which leaf begins where. What is read stays here, and `write` puts back the
 leaves that changed, so the work of a batch grows with the keys it touches, not with the keys there are. What is put
 goes to its leaf only when somebody asks for an order, or at `write`: a key that changes often finds its leaf once. A
 leaf that has grown beyond `LEAF_BYTES` is split; one that is empty is taken out.
@@ -199,8 +199,7 @@ class PagedBytes:
         if leaf.is_empty:
             self._take_out(place, leaf)
             return
-        for offset, keys in enumerate(leaf.split(LEAF_BYTES), 1):
-            part = leaf.split_off(self._next, keys)
+        for offset, part in enumerate(leaf.split(LEAF_BYTES, self._next), 1):
             self._add(place + offset, part)
             self._pages.put(part.number, part.bytes())
         self._pages.put(leaf.number, leaf.bytes())
