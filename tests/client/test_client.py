@@ -59,10 +59,23 @@ def test_coordinators_of_groups_and_transactions_are_found(client: Client) -> No
     assert described.transaction_states[0].producer_id == answer.producer_id
 
 
-def test_an_unknown_broker_is_waited_for_until_the_deadline(client: Client) -> None:
-    with pytest.raises(ClientError, match="no broker 999") as caught:
-        client.send(m.DescribeClusterRequest(), 999, timeout_s=0.3)
-    assert caught.value.error is Error.BROKER_NOT_AVAILABLE
+def test_an_unknown_broker_is_asked_for_as_often_as_allowed(servers: str) -> None:
+    with Client({"bootstrap.servers": servers, "retries": 2, **QUICK}) as client:
+        with pytest.raises(ClientError, match="no broker 999") as caught:
+            client.send(m.DescribeClusterRequest(), 999)
+        assert caught.value.error is Error.BROKER_NOT_AVAILABLE
+        assert caught.value.__notes__[0].startswith("3 tries in")
+
+
+def test_a_last_try_that_the_deadline_cuts_short_says_what_was_waited_for() -> None:
+    with (
+        Fake(lambda _: fake.metadata() if len(fake.seen) == 1 else None) as fake,
+        Client({"bootstrap.servers": fake.address, **QUICK}) as client,
+        pytest.raises(ClientError, match="did not answer Metadata in time") as caught,
+    ):
+        client.send(m.DescribeClusterRequest(), 999, timeout_s=2)
+    assert caught.value.error is Error.REQUEST_TIMED_OUT
+    assert "the one before: The cluster has no broker 999" in caught.value.__notes__[0]
 
 
 def test_a_topic_that_does_not_exist_is_told_in_time(servers: str) -> None:
@@ -187,7 +200,7 @@ def test_no_broker_at_all_is_told_at_the_deadline() -> None:
         gone = fake.address
     with Client({"bootstrap.servers": gone, **QUICK}) as client:
         with pytest.raises(ClientError, match="cannot be reached") as caught:
-            client.send(m.DescribeClusterRequest(), timeout_s=0.2)
+            client.send(m.DescribeClusterRequest(), timeout_s=1)
         assert "tries in" in caught.value.__notes__[0]
 
 

@@ -115,8 +115,11 @@ class Client:
         return Deadline(self.config.seconds("default.api.timeout.ms") + more_s if timeout_s is None else timeout_s)
 
     def until(self, deadline: Deadline, attempt: Callable[[Deadline], T], retry: bool = True) -> T:
-        """Try until it succeeds, fails for good, or the time is up."""
-        began = time.monotonic()
+        """Try until it succeeds, fails for good, or the time is up.
+
+        The time may cut the last try short, which then says no more than that: what the try before it said is noted.
+        """
+        began, before = time.monotonic(), ""
         first, most = self.config["retry.backoff.ms"], self.config["retry.backoff.max.ms"]
         patience = Deadline(self.config.seconds("topic.metadata.propagation.max.ms"))
         for number in count():
@@ -127,8 +130,10 @@ class Client:
                 spent = not retry or number >= self.config["retries"] or deadline.left <= pause
                 if self.brokers.closed or not error.retriable or spent or (error.error in UNKNOWN and patience.passed):
                     if number:
-                        error.add_note(f"{number + 1} tries in {time.monotonic() - began:.1f} s")
+                        said = "" if before == str(error) else f"; the one before: {before}"
+                        error.add_note(f"{number + 1} tries in {time.monotonic() - began:.1f} s{said}")
                     raise
+                before = str(error)
                 self.brokers.sleep(pause)
         raise AssertionError("unreachable")
 
