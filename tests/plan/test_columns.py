@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moldau.operators.coders import short_writer
 from moldau.operators.errors import StreamsError
 from moldau.operators.record import Raw, Record
-from moldau.plan.columns import InColumns
+from moldau.operators.windowed import Windowed
+from moldau.operators.windowed_serdes import TimeWindowedSerde
+from moldau.plan.columns import InColumns, written
 from moldau.plan.feeding import Inbox, in_order, runs
-from moldau.streams import Json, Long, StreamsBuilder, String
+from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
+from moldau.streams import Json, Long, StreamsBuilder, String, TimeWindows
 from tests.streams.judge.topologies import TOPOLOGIES
 
 from .in_memory import Conveyor
@@ -103,3 +107,29 @@ def test_records_with_schemas_or_headers_go_in_columns_too(taken: list[bool]) ->
     assert any(taken)
     written = [(one.value, one.timestamp, one.headers) for one in found.outputs["out"]]
     assert written == [(b'{"half":1}', 2, ()), (b'{"half":1}', 3, carried), (b'{"half":2}', 4, ())]
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
+def test_headers_of_the_last_record_of_a_window_go_with_it(cache_bytes: int, taken: list[bool]) -> None:
+    settings, found = {**TEXTS, "statestore.cache.max.bytes": cache_bytes}, []
+    for in_rows in (False, True):
+        builder = StreamsBuilder("app", TEXTS)
+        counts = builder.stream("in").group_by_key().windowed_by(TimeWindows.of(10, advance=5, grace=100)).count()
+        counts.to_stream().to("out")
+        one = Conveyor(builder, {"in": 1}, settings, in_rows=in_rows)
+        for first, headed in ((0, 3), (12, 0), (24, 2)):  # the second batch has none, and follows one that has
+            some = [(n, (("n", b"%d" % n),) if headed and n % headed == 0 else ()) for n in range(first, first + 12)]
+            one.batch([Raw("in", 0, n, b"k%d" % (n % 3), b"v", n * 7 % 40, headers) for n, headers in some])
+        found.append(one.outputs["out"])
+    assert any(taken)
+    assert found[0] == found[1] and any(one.headers for one in found[0])
+
+
+@pytest.mark.parametrize(("inner", "keys"), [(STRING, ["a", "", "ä", None]), (LONG, [0, -1]), (BYTES, [b"", b"\0"])])
+@pytest.mark.parametrize("changelog", [False, True])
+def test_windowed_keys_are_written_at_once_as_one_by_one(inner: Plain, keys: list[Any], changelog: bool) -> None:
+    serde = TimeWindowedSerde(inner, 10, changelog)
+    windows = [Windowed(key, start, start + 10) for start in (0, 255, 2**62) for key in keys]
+    one_by_one = short_writer(serde)
+    assert one_by_one is not None
+    assert written(windows, serde, one_by_one).to_pylist() == [one_by_one(window) for window in windows]

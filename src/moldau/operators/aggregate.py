@@ -94,17 +94,19 @@ def aggregated(columns: Columns, operator: StreamAggregate | StreamReduce, begin
     latest: Latest = operator.store.latest
     now, get = latest.now, latest.get
     news, times = [], []
-    for key, value, timestamp in zip(columns.keys, columns.values, columns.timestamps, strict=True):
-        old, before = now.get(key) or get(key)
-        new = begin(key, value) if old is None else go(key, value, old)
-        if before > timestamp:
-            timestamp = before
-        now[key] = new, timestamp
+    records = zip(columns.keys, columns.values, columns.timestamps, strict=True)
+    for number, (key, value, timestamp) in enumerate(records, latest.changes):
+        entry = now.get(key) or get(key)
+        old = entry.value
+        new = entry.value = begin(key, value) if old is None else go(key, value, old)
+        if timestamp > entry.time:
+            entry.time = timestamp
+        entry.change = number
         news.append(new)
-        times.append(timestamp)
+        times.append(entry.time)
     if None in news:
         raise InRows  # what is deleted has other times
-    return latest.change(Columns(columns.keys, news, times, columns.headers))
+    return latest.tell(Columns(columns.keys, news, times, columns.headers))
 
 
 def complete(columns: Columns, context: Context) -> Columns:

@@ -32,7 +32,7 @@ class StreamTableJoin:
     def process_all(self, columns: Columns) -> Columns:
         assert self.latest is not None
         columns = self.complete(columns)
-        found = [value for value, _ in map(self.latest.get, columns.keys)]
+        found = [entry.value for entry in map(self.latest.get, columns.keys)]
         if not self.left and None in found:
             chosen = [at for at, value in enumerate(found) if value is not None]
             columns, found = columns.where(chosen), [found[at] for at in chosen]

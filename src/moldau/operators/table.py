@@ -13,7 +13,7 @@ from .columns import Columns
 from .context import Context
 from .forwarding import teller, value_of
 from .record import Change, Record
-from .stores.latest import Latest
+from .stores.latest import Entry, Latest
 from .stores.spec import LATEST, NOT_PUT
 
 KeyValueFunction = Callable[[Any, Any], Any]
@@ -61,8 +61,15 @@ def kept(store: Any, columns: Columns) -> Columns:
     if store is None:
         return columns
     latest: Latest = store.latest
-    latest.now.update(zip(columns.keys, zip(columns.values, columns.timestamps, strict=True), strict=True))
-    return latest.change(columns)
+    now = latest.now
+    records = zip(columns.keys, columns.values, columns.timestamps, strict=True)
+    for number, (key, value, timestamp) in enumerate(records, latest.changes):
+        entry = now.get(key)
+        if entry is None:
+            now[key] = Entry(key, value, timestamp, number)
+        else:
+            entry.value, entry.time, entry.change = value, timestamp, number
+    return latest.tell(columns)
 
 
 def with_keys(columns: Columns, context: Context) -> Columns:

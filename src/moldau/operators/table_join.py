@@ -36,11 +36,12 @@ class TableJoin:
         assert self.latest is not None
         found = list(map(self.latest.get, columns.keys))
         pairs = enumerate(zip(columns.values, found, strict=True))
-        chosen = [at for at, (mine, (other, _)) in pairs if other is not None or (self.alone and mine is not None)]
+        alone = self.alone
+        chosen = [at for at, (mine, other) in pairs if other.value is not None or (alone and mine is not None)]
         columns, found = columns.where(chosen), [found[at] for at in chosen]
-        values = list(map(self.joined, columns.keys, columns.values, [other for other, _ in found]))
+        values = list(map(self.joined, columns.keys, columns.values, [other.value for other in found]))
         both = zip(columns.timestamps, found, strict=True)
-        times = [when if other is not None and when > time else time for time, (other, when) in both]
+        times = [other.time if other.value is not None and other.time > time else time for time, other in both]
         return Columns(columns.keys, values, times, columns.headers)
 
     def process(self, record: Record) -> None:

@@ -19,6 +19,7 @@ from .context import Context
 from .emit_final import EmitFinal
 from .observed import Observed
 from .record import Change, Headers, Record, Stamped, new_tuple
+from .stores.latest import NOTHING, Entry
 from .stores.window import WindowStore
 from .windowed import Windowed
 
@@ -67,17 +68,21 @@ def hold_back(key: Windowed, new: Any, old: Any, timestamp: int, headers: Header
 
 
 class Spans:
-    """The windows of a time. They are the same for all times between two at which one begins or ends."""
+    """The windows of a time, and what is known of each of them by key. They are the same for all times between two at
+    which one begins or ends.
+    """
 
-    def __init__(self, windows: FixedWindows) -> None:
-        self.windows_for = windows.windows_for
+    def __init__(self, windows: FixedWindows, parts: dict[Any, dict[Any, Entry]]) -> None:
+        self.windows_for, self.parts = windows.windows_for, parts
         self.step = gcd(windows.size_ms, getattr(windows, "advance_ms", 1))
-        self.known: dict[int, list[tuple[int, int]]] = {}
+        self.known: dict[int, list[tuple[int, int, dict[Any, Entry]]]] = {}
 
-    def of(self, timestamp: int) -> list[tuple[int, int]]:
+    def of(self, timestamp: int) -> list[tuple[int, int, dict[Any, Entry]]]:
         found = self.known.get(timestamp // self.step)
         if found is None:
-            found = self.known[timestamp // self.step] = list(self.windows_for(timestamp))
+            spans = self.windows_for(timestamp)
+            found = [(start, end, self.parts.setdefault((start, end), {})) for start, end in spans]
+            self.known[timestamp // self.step] = found
         return found
 
 
@@ -127,9 +132,10 @@ class TimeWindowAggregate:
     def process_all(self, columns: Columns) -> Columns:
         """What one record after the other would do."""
         latest, aggregator, initializer = self.store.latest, self.aggregator, self.initializer
-        now, get, grace = latest.now, latest.get, self.windows.grace_ms
-        spans, observed, late = Spans(self.windows), self.observed.time, 0
+        get, number, grace = latest.get, latest.changes, self.windows.grace_ms
+        spans, observed, late = Spans(self.windows, latest.parts), self.observed.time, 0
         at, keys, news, times = [], [], [], []
+        headers, silent = columns.headers, self.store.cached and columns.headers is None
         records = zip(columns.keys, columns.values, columns.timestamps, strict=True)
         for place, (key, value, timestamp) in enumerate(records):
             if key is None:
@@ -137,26 +143,34 @@ class TimeWindowAggregate:
                 continue
             if timestamp > observed:
                 observed = timestamp
-            for start, end in spans.of(timestamp):
+            for start, end, entries in spans.of(timestamp):
                 if end <= observed - grace:
                     late += 1
                     continue
-                window = new_tuple(Windowed, (key, start, end))
-                old, before = now.get(window) or get(window)
-                new = aggregator(key, value, initializer() if old is None else old)
-                time = timestamp if timestamp > before else before
-                now[window] = new, time
+                entry = entries.get(key)
+                if entry is None:
+                    entry = entries[key] = get(new_tuple(Windowed, (key, start, end)))
+                old = entry.value
+                new = entry.value = aggregator(key, value, initializer() if old is None else old)
+                if timestamp > entry.time:
+                    entry.time = timestamp
+                entry.change = number
+                number += 1
+                if new is None:
+                    raise InRows  # what is deleted has other times
+                if silent:
+                    continue
                 at.append(place)
-                keys.append(window)
+                keys.append(entry.key)
                 news.append(new)
-                times.append(time)
-        if None in news:
-            raise InRows  # what is deleted has other times
+                times.append(entry.time)
         self.observed.see(observed)
         for _ in range(late):
             self.context.dropped("late")
-        headers = columns.headers
-        return latest.change(Columns(keys, news, times, None if headers is None else [headers[one] for one in at]))
+        if silent:
+            latest.changes = number
+            return NOTHING
+        return latest.tell(Columns(keys, news, times, None if headers is None else [headers[one] for one in at]))
 
     def update(self, record: Record, start: int, end: int) -> None:
         key, timestamp, store = record.key, record.timestamp, self.store

@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from moldau.operators.coders import Field, plain_reader, short_writer, topic_reader, topic_writer
+from moldau.operators.coders import Field, plain_reader, plain_writer, short_writer, topic_reader, topic_writer
 from moldau.operators.columns import Columns, InRows, KeepsTable, TakesColumns
 from moldau.operators.context import UNKNOWN_TIME
 from moldau.operators.record import Headers, Raw
 from moldau.operators.timestamps import fail_on_invalid_timestamp
 from moldau.operators.topics import Sink, TopicReader
 from moldau.operators.windowed import Windowed
+from moldau.operators.windowed_serdes import TimeWindowedSerde
 from moldau.serdes.context import Serde
 from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
 
@@ -33,6 +35,8 @@ Partitions = Sequence[int | None] | int | None  # of each record, of all, or by 
 NOTHING = type(None)
 NONE: Mapping[str, int] = {}
 MANY_TURNS = 100
+SUFFIX = np.dtype([("start", ">i8")])  # of time windows' keys, as `operators/windowed_serdes.py` writes them
+CHANGELOG_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
 SHORT_TURN = 8  # records: with less a turn, columns do not pay
 
 
@@ -121,13 +125,18 @@ class Writer:
 
 
 def partitions_of(sink: Sink, topic: str, columns: Columns) -> list[int | None] | None:
-    """What a partitioner says. One that looks at keys alone, and says so by `by_key`, is asked once for each."""
+    """What a partitioner says. One that looks at a part of the key alone, which it tells by `parts`, is asked once for
+    each of those.
+    """
     partitioner, count = sink.partitioner, sink.partitions(topic)
     if partitioner is None:
         return None
-    if getattr(partitioner, "by_key", False):
-        known = {key: partitioner(topic, key, None, count) for key in set(columns.keys)}
-        found = [known[key] for key in columns.keys]
+    parts = getattr(partitioner, "parts", None)
+    if parts is not None:
+        decisive = parts(columns.keys)
+        keys = dict(zip(decisive, columns.keys, strict=True))
+        known = {part: partitioner(topic, key, None, count) for part, key in keys.items()}
+        found = [known[part] for part in decisive]
     else:
         pairs = zip(columns.keys, columns.values, strict=True)
         found = [partitioner(topic, key, value, count) for key, value in pairs]
@@ -144,13 +153,19 @@ def written(items: list[Any], serde: Serde, write: Callable[[Any], bytes | None]
     if serde is BYTES and kinds <= {bytes, NOTHING}:
         return pa.array(items, pa.binary())
     if serde is LONG and kinds == {int}:
-        numbers = np.array(items, ">i8")
-        ends = np.arange(0, 8 * len(items) + 1, 8, dtype=np.int32)
-        return pa.Array.from_buffers(pa.binary(), len(items), [None, pa.py_buffer(ends), pa.py_buffer(numbers)])
-    if kinds == {Windowed}:  # few of them, most often
-        made = {item: write(item) for item in set(items)}
-        return pa.array([made[item] for item in items], pa.binary())
+        return of_one_length(np.array(items, ">i8"))
+    if kinds == {Windowed} and isinstance(serde, TimeWindowedSerde) and isinstance(serde.inner, Plain):
+        keys = written([item.key for item in items], serde.inner, plain_writer(serde.inner))
+        suffixes = np.zeros(len(items), CHANGELOG_SUFFIX if serde.changelog else SUFFIX)
+        suffixes["start"] = [item.start for item in items]
+        return pc.binary_join_element_wise(keys, of_one_length(suffixes), b"", null_handling="replace")  # pyright: ignore[reportAttributeAccessIssue]
     return pa.array([write(item) for item in items], pa.binary())
+
+
+def of_one_length(items: np.ndarray) -> pa.Array:
+    size = items.dtype.itemsize
+    ends = np.arange(0, size * (len(items) + 1), size, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(items), [None, pa.py_buffer(ends), pa.py_buffer(items)])
 
 
 def read(lane: Lane, batch: pa.RecordBatch, writer: Writer) -> Columns:

@@ -20,9 +20,9 @@ class ByInnerKey:
 
     serde: WindowedSerde | None = None
 
-    @property
-    def by_key(self) -> bool:
-        return True
+    def parts(self, keys: list[Any]) -> list[Any]:
+        """What of the keys decides."""
+        return [None if key is None else key.key for key in keys]
 
     def __call__(self, topic: str, key: Any, value: Any, count: int) -> int | None:
         if key is None or count == 1:  # one partition, or a topic that was not there at the start: the sink decides

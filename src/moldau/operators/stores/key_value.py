@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from moldau.serdes.context import Serde
@@ -10,7 +10,7 @@ from moldau.serdes.context import Serde
 from ..coders import Read, Write, reader, writer
 from ..columns import Columns
 from ..record import Record, Stamped, new_tuple
-from .latest import Latest, can_take_columns
+from .latest import Entry, Latest, can_take_columns
 from .layers import STAMP, STAMP_SIZE, layered
 from .ordered import OrderedBytes
 from .spec import LATEST, Opening, StoreSpec
@@ -143,10 +143,12 @@ class TimestampedKeyValueStore:
         for key, value, timestamp in entries:
             self.put(key, value, timestamp)
 
-    def write(self, key: Any, value: Any, timestamp: int) -> None:
+    def write_all(self, entries: Sequence[Entry]) -> None:
         """Past cache and changelog."""
-        raw = self._write(value)
-        self._write_bytes(self.write_key(key) or b"", None if raw is None else pack_stamp(timestamp) + raw)
+        put, write_key, write = self._write_bytes, self.write_key, self._write
+        for entry in entries:
+            raw = write(entry.value)
+            put(write_key(entry.key) or b"", None if raw is None else pack_stamp(entry.time) + raw)
 
     def tell_all(self, columns: Columns) -> None:
         if self._tell_all is not None:

@@ -7,6 +7,8 @@ the end, in the order of last changes: a batch is what Kafka Streams does betwee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Protocol
 
 from moldau.serdes.primitive import BYTES, INTEGER, LONG, SHORT, STRING
@@ -17,8 +19,17 @@ from ..record import Headers
 from .spec import Opening, StoreSpec
 
 THEMSELVES_AGAIN = tuple(map(id, (STRING, BYTES, SHORT, INTEGER, LONG)))
-Value = tuple[Any, int]  # and its time; None for one that is not there
-ABSENT: Value = (None, UNKNOWN_TIME)
+ABSENT = (None, UNKNOWN_TIME)
+UNCHANGED = -1
+
+
+class Entry:
+    """A key with its value, None for one that is not there, its time, and the number of its last change."""
+
+    __slots__ = ("change", "key", "time", "value")
+
+    def __init__(self, key: Any, value: Any, time: int, change: int = UNCHANGED) -> None:
+        self.key, self.value, self.time, self.change = key, value, time, change
 
 
 class TableStore(Protocol):
@@ -29,7 +40,7 @@ class TableStore(Protocol):
 
     def get(self, key: Any, /) -> Any: ...
 
-    def write(self, key: Any, value: Any, timestamp: int, /) -> None:
+    def write_all(self, entries: Sequence[Entry], /) -> None:
         """Without telling anybody."""
         ...
 
@@ -45,52 +56,55 @@ def can_take_columns(spec: StoreSpec, opening: Opening) -> bool:
 
 
 class Latest:
-    __slots__ = ("_headers", "_store", "now")
+    """`parts` is for an operator that knows a key by its parts, as windows do: by one of them, then by the other.
+    Changes of a batch are numbered by those who make them, from `changes` on.
+    """
+
+    __slots__ = ("_store", "changes", "headers", "now", "parts")
 
     def __init__(self, store: TableStore) -> None:
         self._store = store
-        self.now: dict[Any, Value] = {}
-        self._headers: dict[Any, Headers] = {}  # of the record of the last change, of keys that changed: in that order
+        self.now: dict[Any, Entry] = {}
+        self.parts: dict[Any, dict[Any, Entry]] = {}
+        self.changes = 0
+        self.headers: dict[int, Headers] = {}  # of changes, by number; those that have any
 
-    def get(self, key: Any) -> Value:
-        found = self.now.get(key)
-        if found is None:
-            found = self.now[key] = self._store.get(key) or ABSENT
-        return found
+    def get(self, key: Any) -> Entry:
+        entry = self.now.get(key)
+        if entry is None:
+            value, time = self._store.get(key) or ABSENT
+            entry = self.now[key] = Entry(key, value, time)
+        return entry
 
-    def change(self, columns: Columns) -> Columns:
-        """Takes changes that stand in `now` already; those that are told now."""
-        last = {key: at for at, key in enumerate(columns.keys)}
-        changed, headers = self._headers, columns.headers
-        for key, at in sorted(last.items(), key=place):
-            changed.pop(key, None)
-            changed[key] = () if headers is None else headers[at]
+    def tell(self, changes: Columns) -> Columns:
+        """Takes changes that stand in `now` already, with their numbers; those that are told now."""
+        if changes.headers is not None:
+            self.headers.update((at, some) for at, some in enumerate(changes.headers, self.changes) if some)
+        self.changes += len(changes)
         if self._store.cached:
             return NOTHING
-        self._store.tell_all(columns)
-        return columns
+        self._store.tell_all(changes)
+        return changes
 
     def end(self) -> Columns:
         """Writes what has changed; what is told now."""
-        changed, store, now = self._headers, self._store, self.now
-        told = self._released() if store.cached else NOTHING
-        for key in changed:
-            store.write(key, *now[key])
+        changed = sorted([entry for entry in self.now.values() if entry.change != UNCHANGED], key=by_change)
+        told = self._released(changed) if self._store.cached else NOTHING
+        self._store.write_all(changed)
         if told:
-            store.tell_all(told)
-        changed.clear()
+            self._store.tell_all(told)
+        for one in (self.now, self.parts, self.headers):
+            one.clear()
         return told
 
-    def _released(self) -> Columns:
+    def _released(self, changed: list[Entry]) -> Columns:
         """A key that came and went in between is not mentioned."""
-        keys = [key for key in self._headers if self.now[key][0] is not None or self._store.get(key) is not None]
-        headers = [self._headers[key] for key in keys]
-        values, times = [self.now[key][0] for key in keys], [self.now[key][1] for key in keys]
-        return Columns(keys, values, times, headers if any(headers) else None)
+        get = self._store.get
+        told = [entry for entry in changed if entry.value is not None or get(entry.key) is not None]
+        keys, values, times = ([getattr(entry, name) for entry in told] for name in ("key", "value", "time"))
+        headers = [self.headers.get(entry.change, ()) for entry in told] if self.headers else None
+        return Columns(keys, values, times, headers)
 
 
-def place(item: tuple[Any, int]) -> int:
-    return item[1]
-
-
+by_change = attrgetter("change")
 NOTHING = Columns([], [], [])

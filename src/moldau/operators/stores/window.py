@@ -6,7 +6,7 @@ store has observed (`segments.py`), and the order by where its windows stand (`w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from moldau.serdes.context import Serde
@@ -16,7 +16,7 @@ from ..record import Record, Stamped
 from ..windowed import LAST_TIME, Windowed
 from ..windowed_serdes import TimeWindowedSerde
 from .key_value import coders
-from .latest import Latest, can_take_columns
+from .latest import Entry, Latest, can_take_columns
 from .layers import STAMP, STAMP_SIZE
 from .pending import Pending
 from .segments import Segments
@@ -67,10 +67,16 @@ class WindowBytes:
         if self.is_kept(start):
             self.layout.put(key, start, 0, value)
 
-    def write(self, key: bytes, value: bytes, start: int) -> None:
-        self.observe(start)
-        if self.is_kept(start):
-            self.layout.put(key, start, 0, value)
+    def write_all(self, keys: Iterable[bytes], values: Iterable[bytes], starts: Sequence[int]) -> None:
+        """Past cache and changelog, into a store that goes by key."""
+        layout, distinct = self.layout, set(starts)
+        assert isinstance(layout, ByKey)
+        self.observe(max(distinct))
+        put, around = layout.content.put, {start: layout.around(start) for start in distinct if self.is_kept(start)}
+        for key, value, start in zip(keys, values, starts, strict=True):
+            found = around.get(start)
+            if found is not None:
+                put(found[0] + key + found[1], value)
 
     def put_duplicate(self, key: bytes, value: bytes | None, start: int) -> None:
         """One more value of a window; None adds nothing, but is logged."""
@@ -162,9 +168,12 @@ class WindowStore:
         else:
             self.bytes.put(self.raw_key(key), self._write(value), start)
 
-    def write(self, key: Windowed, value: Any, timestamp: int) -> None:
+    def write_all(self, entries: Sequence[Entry]) -> None:
         """Past cache and changelog."""
-        self.bytes.write(self.raw_key(key.key), STAMP.pack(timestamp) + (self._write(value) or b""), key.start)
+        if entries:
+            keys = [self.raw_key(entry.key.key) for entry in entries]
+            values = [STAMP.pack(entry.time) + (self._write(entry.value) or b"") for entry in entries]
+            self.bytes.write_all(keys, values, [entry.key.start for entry in entries])
 
     def tell_all(self, columns: Columns) -> None:
         if self._tell_all is not None:

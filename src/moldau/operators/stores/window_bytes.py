@@ -33,6 +33,10 @@ class ByKey:
         self._first, self._last, self._prefix = 0, -1, b""  # the segment that was last used, most often the next too
         self._key, self._start, self._place = b"", -1, b""  # the window that was last looked for, without duplicates
 
+    def around(self, start: int) -> tuple[bytes, bytes]:
+        """What stands before and behind the keys of windows that start then."""
+        return DATA + time_key(self.segments.of(start)), SUFFIX.pack(start, 0)
+
     def place(self, key: bytes, start: int, sequence: int) -> bytes:
         if key is self._key and start == self._start and not sequence:
             return self._place
