@@ -134,6 +134,7 @@ class TimeWindowAggregate:
         latest, aggregator, initializer = self.store.latest, self.aggregator, self.initializer
         get, number, grace = latest.get, latest.changes, self.windows.grace_ms
         spans, observed, late = Spans(self.windows, latest.parts), self.observed.time, 0
+        step, current, found = spans.step, None, []
         at, keys, news, times = [], [], [], []
         headers, silent = columns.headers, self.store.cached and columns.headers is None
         records = zip(columns.keys, columns.values, columns.timestamps, strict=True)
@@ -143,7 +144,9 @@ class TimeWindowAggregate:
                 continue
             if timestamp > observed:
                 observed = timestamp
-            for start, end, entries in spans.of(timestamp):
+            if timestamp // step != current:
+                current, found = timestamp // step, spans.of(timestamp)
+            for start, end, entries in found:
                 if end <= observed - grace:
                     late += 1
                     continue
