@@ -131,6 +131,7 @@ def partitions_of(sink: Sink, topic: str, columns: Columns) -> list[int | None] 
     partitioner, count = sink.partitioner, sink.partitions(topic)
     if partitioner is None:
         return None
+    found: list[Any]
     parts = getattr(partitioner, "parts", None)
     if parts is not None:
         decisive = parts(columns.keys)
@@ -140,10 +141,9 @@ def partitions_of(sink: Sink, topic: str, columns: Columns) -> list[int | None] 
     else:
         pairs = zip(columns.keys, columns.values, strict=True)
         found = [partitioner(topic, key, value, count) for key, value in pairs]
-    single = [one for one in found if one is None or isinstance(one, int)]
-    if len(single) < len(found):
+    if not set(map(type, found)) <= {int, NOTHING}:
         raise InRows  # several partitions for one record, or none
-    return single
+    return found
 
 
 def written(items: list[Any], serde: Serde, write: Callable[[Any], bytes | None]) -> pa.Array:
