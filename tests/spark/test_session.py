@@ -6,11 +6,13 @@ import socket
 import socketserver
 from pathlib import Path
 from socket import AF_UNIX
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.spark.session import EVERYWHERE, LOCAL, cores_of, hush, settings
+from moldau.spark.classes import ERRORS, class_path, new
+from moldau.spark.java import prepare
+from moldau.spark.session import EVERYWHERE, LOCAL, LOGGING, cores_of, hush, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,3 +70,35 @@ def test_checkpoints_go_through_the_plain_file_system_where_it_was_compiled(spar
         path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("file:///tmp")
         files = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         assert files.getClass().getName() == named
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_what_the_worker_for_state_prints_is_kept_from_standard_error(spark: SparkSession, size: int) -> None:
+    gateway, compiled = spark.sparkContext._gateway, class_path(prepare())
+    assert gateway is not None and compiled is not None
+    worker = "Streaming TransformWithStateInPandas Python worker"
+    text = f"a\n\nStarting {worker}.\n\n{worker} says ä\n\n\nStreaming\n{worker}\nStarting to work\nthe end".encode()
+    into = gateway.jvm.java.io.ByteArrayOutputStream()
+    quiet = new(gateway, compiled, ERRORS, into)
+    for at in range(0, len(text), size):
+        quiet.write(text[at : at + size])
+    assert into.toString("UTF-8") == "a\n\n\nStreaming\nStarting to work\nthe end"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("Unable to load native-hadoop library for your platform...", "DENY"),
+        ("Disabling AQE since AQE is not supported in stateful workloads.", "DENY"),
+        ("spark.sql.adaptive.enabled is not supported in streaming DataFrames/Datasets", "DENY"),
+        ("Lost task 0.0 in stage 3.0: Failed to cancel job group x", "NEUTRAL"),
+    ],
+)
+def test_warnings_that_nobody_can_do_anything_about_are_not_told(spark: SparkSession, sentence: str, told: str) -> None:
+    java: Any = spark.sparkContext._jvm
+    logs = java.org.apache.logging.log4j
+    configured = logs.LogManager.getContext(False).getConfiguration()
+    assert configured.getConfigurationSource().getLocation() == str(LOGGING)
+    chosen = configured.getAppender("stderr").getFilter()
+    message = logs.message.SimpleMessage(sentence)
+    assert chosen.filter(None, logs.Level.WARN, None, message, None).toString() == told

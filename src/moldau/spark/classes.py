@@ -1,6 +1,7 @@
 """The Java classes of ours, which Spark runs without: compiled once, where there is a javac, and kept.
 
-One spares a process for each checkpoint file, one tells Python of batches that are done.
+One spares a process for each checkpoint file, one tells Python of batches that are done, one keeps lines from standard
+error.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from moldau.spark.java import OLDEST, cache
 SOURCES = Path(__file__).parent / "java"
 FILE_SYSTEM = "moldau.PlainLocalFileSystem"
 LISTENER = "moldau.BatchListener"
+ERRORS = "moldau.QuietErrors"
 COMPILE_SECONDS = 120
 log = logging.getLogger("moldau.spark")
 

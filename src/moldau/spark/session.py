@@ -61,10 +61,11 @@ LOCAL = (
         f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
         "the default one starts the program readlink for each file",
     ),
-    Setting("spark.log.level", "WARN", "PySpark shows no more, but would put every line of INFO together"),
 )
 _known: WeakSet[Any] = WeakSet()  # sessions that have the data source
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+LOGGING = Path(__file__).parent / "log4j2.properties"
+OWN_LOGGING = "SPARK_CONF_DIR"  # a folder of settings, among them those of logging
 IN_A_JOB = "PYSPARK_GATEWAY_PORT"  # spark-submit has started Java already, and knows the master
 
 
@@ -95,6 +96,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
             hush(made.sparkContext._accumulatorServer)
             if (compiled := classes.class_path(java_home)) is not None:
                 listen(made, compiled)
+                hush_workers(made.sparkContext._gateway, compiled)
         _known.add(made)
     if (checkpoints := conf.get(CHECKPOINTS)) is not None:
         check_shared(made, checkpoints)
@@ -112,6 +114,13 @@ def hush(server: Any) -> None:
             tell(request, client_address)
 
     server.handle_error = handle_error
+
+
+def hush_workers(gateway: Any, compiled: Path) -> None:
+    """PySpark's worker for state prints what it is about at each start of a query."""
+    system = gateway.jvm.java.lang.System
+    quiet = classes.new(gateway, compiled, classes.ERRORS, system.err)
+    system.setErr(gateway.jvm.java.io.PrintStream(quiet, True))
 
 
 def settings(master: str | None, java_home: Path, in_a_job: bool = False) -> dict[str, str]:
@@ -137,7 +146,10 @@ def local(master: str, java_home: Path) -> Iterator[Setting]:
         yield Setting("spark.driver.extraClassPath", str(compiled), reason)
         yield Setting("spark.hadoop.fs.file.impl", classes.FILE_SYSTEM, reason)
     options = archive.java_options(java_home, home.jars(), compiled)
-    yield Setting("spark.driver.extraJavaOptions", options, "Java starts from an archive of Spark's classes")
+    if OWN_LOGGING not in os.environ:
+        options += f" -Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    reason = "Java starts from an archive of Spark's classes, and tells warnings that are some"
+    yield Setting("spark.driver.extraJavaOptions", options, reason)
 
 
 def cores_of(master: str) -> int:
