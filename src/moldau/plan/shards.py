@@ -264,8 +264,9 @@ def run(
         worked = batch.work(arrived, now, in_columns=True)
     except Exception as error:  # whatever it was: it comes again, and says which record it was
         IN_ROWS[key] = error
-        return run(conveyed, shard, pages, arrived, now, shared, hot)
-    return batch.end(worked)
+    else:
+        return batch.end(worked)
+    return run(conveyed, shard, pages, arrived, now, shared, hot)
 
 
 def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:
