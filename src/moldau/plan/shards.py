@@ -260,13 +260,19 @@ def run(
     key, batch = (conveyed.start, shard.group), ShardBatch(conveyed, shard, pages, shared, hot)
     if key in IN_ROWS:
         return batch.end(batch.work(arrived, now))
+    worked = attempt(batch, arrived, now)
+    if isinstance(worked, Exception):
+        IN_ROWS[key] = worked
+        return run(conveyed, shard, pages, arrived, now, shared, hot)
+    return batch.end(worked)
+
+
+def attempt(batch: ShardBatch, arrived: Sequence[Blob], now: int) -> Worked | Exception:
+    """In columns. Whatever goes wrong comes again record by record, and says which record it was."""
     try:
-        worked = batch.work(arrived, now, in_columns=True)
-    except Exception as error:  # whatever it was: it comes again, and says which record it was
-        IN_ROWS[key] = error
-    else:
-        return batch.end(worked)
-    return run(conveyed, shard, pages, arrived, now, shared, hot)
+        return batch.work(arrived, now, in_columns=True)
+    except Exception as error:
+        return error
 
 
 def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:
