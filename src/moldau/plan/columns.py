@@ -35,9 +35,9 @@ Partitions = Sequence[int | None] | int | None  # of each record, of all, or by 
 NOTHING = type(None)
 NONE: Mapping[str, int] = {}
 MANY_TURNS = 100
+SHORT_TURN = 8  # records: with less a turn, columns do not pay
 SUFFIX = np.dtype([("start", ">i8")])  # of time windows' keys, as `operators/windowed_serdes.py` writes them
 CHANGELOG_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
-SHORT_TURN = 8  # records: with less a turn, columns do not pay
 
 
 @dataclass(slots=True)

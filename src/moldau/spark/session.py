@@ -148,7 +148,7 @@ def local(master: str, java_home: Path) -> Iterator[Setting]:
     options = archive.java_options(java_home, home.jars(), compiled)
     if OWN_LOGGING not in os.environ:
         options += f" -Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    reason = "Java starts from an archive of Spark's classes, and tells warnings that are some"
+    reason = "Java starts from an archive of Spark's classes, and keeps idle warnings to itself"
     yield Setting("spark.driver.extraJavaOptions", options, reason)
 
 
