@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"settings", "serdes", "client", "http"},
     "rest": {"settings", "serdes", "client", "http"},
     "admin": {"settings", "wire", "client", "serdes", "operators", "views", "http"},
-    "records": {"settings", "serdes", "wire", "client", "admin", "plan"},  # of plan: murmur2
+    "records": {"settings", "serdes", "wire", "client", "admin", "plan", "operators", "views", "http"},  # of plan: murmur2
     "console": {"settings", "serdes", "wire", "client", "http", "spark", "admin", "records"},
     "spark": {"settings", "serdes", "wire", "client"},
     "operators": {"serdes"},

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.background import Inline
 from moldau.broker.connection import Connection
 from moldau.broker.node import Node
+from moldau.broker.rim.background import Inline
 from moldau.log.disk import OsDisk
-from moldau.machines.cluster import Endpoint
+from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m

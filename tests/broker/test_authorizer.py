@@ -3,8 +3,8 @@
 import pytest
 
 from moldau.broker.authorizer import host_of, make_authorizer, unheeded
-from moldau.machines.acls import Acls
-from moldau.machines.cluster import Cluster
+from moldau.machines.metadata.acls import Acls
+from moldau.machines.metadata.cluster import Cluster
 from moldau.settings import Settings
 from moldau.wire import messages as m
 

@@ -6,7 +6,7 @@ import threading
 from queue import SimpleQueue
 from typing import Any
 
-from moldau.broker.background import Inline, Worker
+from moldau.broker.rim.background import Inline, Worker
 
 
 def fail() -> None:

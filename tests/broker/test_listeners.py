@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from moldau.broker.listeners import Listener, ListenError, joined, open_listeners, own_name, split
+from moldau.broker.rim.listeners import Listener, ListenError, joined, open_listeners, own_name, split
 from moldau.settings import SettingError, Settings
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from moldau.broker.background import Inline, Worker
 from moldau.broker.connection import Connection
-from moldau.broker.server import Server
-from moldau.broker.transport import HELD_LIMIT, SENDFILE_FROM, SHARED_SIZE
+from moldau.broker.rim.background import Inline, Worker
+from moldau.broker.rim.server import Server
+from moldau.broker.rim.transport import HELD_LIMIT, SENDFILE_FROM, SHARED_SIZE
 from moldau.broker.wait import Wait
 from moldau.log.disk import OsDisk, Span
 from moldau.settings import Settings

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.background import Inline
 from moldau.broker.node import Node
+from moldau.broker.rim.background import Inline
 from moldau.broker.storage import StartError
-from moldau.machines.cluster import Endpoint
+from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

@@ -10,7 +10,7 @@ import pytest
 
 from moldau.broker import telemetry
 from moldau.broker.connection import Connection
-from moldau.machines.cluster import CLIENT_METRICS
+from moldau.machines.metadata.cluster import CLIENT_METRICS
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.broker.conftest import IDS, Client, World

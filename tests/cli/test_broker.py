@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker.process import Options
+from moldau.broker.rim.process import Options
 from moldau.cli import broker as command
 from moldau.cli.quick_broker import parse
 from moldau.testing import eventually

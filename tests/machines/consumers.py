@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.broker.coordinators import decode, encode
-from moldau.machines.cluster import GROUP, Cluster
-from moldau.machines.consumer import ConsumerGroup
+from moldau.machines.consumer.group import ConsumerGroup
+from moldau.machines.consumer.heartbeats import check_request, heartbeat
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups
-from moldau.machines.heartbeats import check_request, heartbeat
+from moldau.machines.metadata.cluster import GROUP, Cluster
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

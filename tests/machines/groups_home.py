@@ -9,10 +9,10 @@ from typing import Any
 
 from moldau.broker import coordinators
 from moldau.broker.groups import TOPIC
-from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups, Kind
+from moldau.machines.metadata.cluster import Cluster
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

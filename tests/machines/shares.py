@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.machines import share_offsets
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
 from moldau.machines.groups import Groups
-from moldau.machines.share import ShareGroup
-from moldau.machines.share_heartbeats import check_request, heartbeat
+from moldau.machines.share import offsets as share_offsets
+from moldau.machines.share.group import ShareGroup
+from moldau.machines.share.heartbeats import check_request, heartbeat
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

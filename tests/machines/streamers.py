@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.machines.configuring import InternalTopic
 from moldau.machines.effects import Promise
 from moldau.machines.group import Client
-from moldau.machines.streams import StreamsGroup
-from moldau.machines.streams_heartbeats import check_request, heartbeat, refusal
-from moldau.machines.tasks import FIELDS, Role, tasks_of
+from moldau.machines.streams.configuring import InternalTopic
+from moldau.machines.streams.group import StreamsGroup
+from moldau.machines.streams.heartbeats import check_request, heartbeat, refusal
+from moldau.machines.streams.tasks import FIELDS, Role, tasks_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

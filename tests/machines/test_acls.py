@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from moldau.machines.acls import (
+from moldau.machines.metadata.acls import (
     ALL,
     ALLOW,
     ANY,

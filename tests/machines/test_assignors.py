@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.machines.assignors import Assignment, Pool, Subscriber, ranges, uniform
+from moldau.machines.consumer.assignors import Assignment, Pool, Subscriber, ranges, uniform
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.machines.acls import (
+from moldau.machines.metadata.acls import (
     ALL,
     ALLOW,
     ALTER,
@@ -24,7 +24,7 @@ from moldau.machines.acls import (
     Acls,
     record,
 )
-from moldau.machines.authorizer import Authorizer
+from moldau.machines.metadata.authorizer import Authorizer
 from moldau.wire import messages as m
 
 ALICE, HOST = "User:alice", "10.0.0.1"

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from moldau.machines import classic_requests
-from moldau.machines.classic import ClassicGroup, State
+from moldau.machines.classic import requests as classic_requests
+from moldau.machines.classic.group import ClassicGroup, State
 from moldau.machines.effects import Promise
 from moldau.machines.group import Client
 from moldau.wire import messages as m

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moldau.machines.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Cluster
-from moldau.machines.configs import broker_layers, check_resource, list_resources, replace
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Cluster
+from moldau.machines.metadata.configs import broker_layers, check_resource, list_resources, replace
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moldau.machines.configuring import Configured, Status, configure
-from moldau.machines.topology import input_topics, is_same, record_of, required_topics
+from moldau.machines.streams.configuring import Configured, Status, configure
+from moldau.machines.streams.topology import input_topics, is_same, record_of, required_topics
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 from tests.machines.streamers import WORDS, part, topology

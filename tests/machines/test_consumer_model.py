@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from moldau.machines.consumer import ConsumerGroup
+from moldau.machines.consumer.group import ConsumerGroup
 from moldau.machines.reconciling import State, owned_slots
 from tests.machines.consumers import Consumer, Coordinator, converge
 from tests.machines.group_model import MEMBERS, GroupModel

@@ -6,8 +6,8 @@ import hmac
 
 import pytest
 
-from moldau.machines.cluster import Cluster
-from moldau.machines.credentials import SHA_256, SHA_512, Upsertion, alter, describe
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.credentials import SHA_256, SHA_512, Upsertion, alter, describe
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moldau.machines.cluster import BROKER, Cluster
-from moldau.machines.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, Wish, update_features
+from moldau.machines.metadata.cluster import BROKER, Cluster
+from moldau.machines.metadata.features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, Wish, update_features
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

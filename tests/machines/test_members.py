@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.broker.coordinators import encode
+from moldau.machines.consumer.members import Member, assignment_change, target_change, target_of, with_assignment
 from moldau.machines.effects import Change
-from moldau.machines.members import Member, assignment_change, target_change, target_of, with_assignment
 from moldau.machines.reconciling import State
 from moldau.wire import messages as m
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.machines.classic import ClassicGroup, State
-from moldau.machines.migration import read
+from moldau.machines.classic.group import ClassicGroup, State
+from moldau.machines.consumer.migration import read
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from tests.machines.classic_members import GUEST_SESSION_MS, REBALANCE_MS, Guest, assignment
 from tests.machines.consumers import SESSION_MS, Consumer, Coordinator, converge
-from tests.machines.guests import GUEST_SESSION_MS, REBALANCE_MS, Guest, assignment
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from moldau.wire.errors import Error
+from tests.machines.classic_members import Guest
 from tests.machines.consumers import Consumer, Coordinator, converge
 from tests.machines.group_model import books
-from tests.machines.guests import Guest
 
 PARTITIONS = 4
 SOFT = ("seen", "resolved")

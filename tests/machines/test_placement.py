@@ -2,9 +2,9 @@
 
 import pytest
 
-from moldau.machines import records
-from moldau.machines.cluster import Cluster
-from moldau.machines.placement import PREFERRED, UNCLEAN, cancel, elect_leader, moving, reassign
+from moldau.machines.metadata import records
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.placement import PREFERRED, UNCLEAN, cancel, elect_leader, moving, reassign
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from moldau.machines import records
-from moldau.machines.cluster import Cluster
-from moldau.machines.quotas import ANY, DEFAULT, EXACT, Alteration, Component, alter_quotas, describe_quotas
+from moldau.machines.metadata import records
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.quotas import ANY, DEFAULT, EXACT, Alteration, Component, alter_quotas, describe_quotas
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.machines import offsets, share_offsets
+from moldau.machines import offsets
 from moldau.machines.effects import Effects
-from moldau.machines.share import ShareGroup
+from moldau.machines.share import offsets as share_offsets
+from moldau.machines.share.group import ShareGroup
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.machines.assignors import Assignment, Subscriber
-from moldau.machines.share_assignor import simple
+from moldau.machines.consumer.assignors import Assignment, Subscriber
+from moldau.machines.share.assignor import simple
 
 A, B, C = (bytes(15) + bytes([number]) for number in range(3))
 

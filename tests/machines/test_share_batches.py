@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.machines.share_batches import StateBatch, combine, rank
+from moldau.machines.share.batches import StateBatch, combine, rank
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 

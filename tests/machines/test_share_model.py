@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from moldau.machines.effects import Effects
 from moldau.machines.groups import Groups
-from moldau.machines.share import ShareGroup
-from moldau.machines.share_offsets import alter, delete_offsets, offsets_deleted
+from moldau.machines.share.group import ShareGroup
+from moldau.machines.share.offsets import alter, delete_offsets, offsets_deleted
 from moldau.wire.refusal import Refused
 from tests.machines.shares import Sharer, Shares, settle
 

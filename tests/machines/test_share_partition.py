@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from moldau.machines.share_batches import StateBatch, combine
-from moldau.machines.share_partition import (
+from moldau.machines.share.batches import StateBatch, combine
+from moldau.machines.share.partition import (
     ACCEPT,
     GAP,
     REJECT,
@@ -24,7 +24,7 @@ from moldau.machines.share_partition import (
     Wanted,
     state_batches,
 )
-from moldau.machines.share_runs import ACQUIRED, Range, Run
+from moldau.machines.share.runs import ACQUIRED, Range, Run
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from moldau.broker import coordinators
-from moldau.machines.cluster import Cluster
 from moldau.machines.effects import Change
-from moldau.machines.share_batches import StateBatch, combine
-from moldau.machines.share_state import COLD_AFTER, UPDATES_PER_SNAPSHOT, Key, ShareStates, State, Write
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.share.batches import StateBatch, combine
+from moldau.machines.share.state import COLD_AFTER, UPDATES_PER_SNAPSHOT, Key, ShareStates, State, Write
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import Record

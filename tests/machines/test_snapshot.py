@@ -1,9 +1,9 @@
 """A snapshot gives the same image as the log that it stands for."""
 
-from moldau.machines import records
-from moldau.machines.cluster import Cluster
-from moldau.machines.snapshot import image_records
-from moldau.machines.topics import NewTopic, create_topic
+from moldau.machines.metadata import records
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.snapshot import image_records
+from moldau.machines.metadata.topics import NewTopic, create_topic
 from moldau.wire import messages as m
 
 ENDPOINT = m.RegisterBrokerRecord_BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092, 0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.machines.configuring import Status
 from moldau.machines.reconciling import State
-from moldau.machines.tasks import Role
+from moldau.machines.streams.configuring import Status
+from moldau.machines.streams.tasks import Role
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

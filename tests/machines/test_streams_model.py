@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from moldau.machines.reconciling import State, owned_slots
-from moldau.machines.streams import StreamsGroup
-from moldau.machines.tasks import Role
+from moldau.machines.streams.group import StreamsGroup
+from moldau.machines.streams.tasks import Role
 from tests.machines.group_model import MEMBERS, GroupModel
 from tests.machines.streamers import Streamer, StreamsCoordinator, converge, part, topology
 

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from moldau.machines.cluster import Cluster
-from moldau.machines.subscriptions import anything, compiled, metadata_hash, resolve
+from moldau.machines.consumer.subscriptions import anything, compiled, metadata_hash, resolve
+from moldau.machines.metadata.cluster import Cluster
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

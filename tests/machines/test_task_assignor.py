@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.machines.configuring import InternalTopic, Subtopology
-from moldau.machines.task_assignor import Worker, assign
-from moldau.machines.tasks import NO_TASKS, Role, Tasks
+from moldau.machines.streams.assignor import Worker, assign
+from moldau.machines.streams.configuring import InternalTopic, Subtopology
+from moldau.machines.streams.tasks import NO_TASKS, Role, Tasks
 
 STORE = {"store": InternalTopic("store", 1, 0, {})}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from moldau.machines import records
-from moldau.machines.cluster import Cluster
-from moldau.machines.topics import NewTopic, add_partitions, check_name, create_topic, delete_topic
+from moldau.machines.metadata import records
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.topics import NewTopic, add_partitions, check_name, create_topic, delete_topic
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -12,8 +12,8 @@ from moldau.operators.record import Produced, Raw
 from moldau.plan import blobs, shards
 from moldau.plan.blobs import KEY_DECIDES, OUTSIDE, Blob
 from moldau.plan.global_tables import GlobalTables
-from moldau.plan.hot import HotPages
 from moldau.plan.levels import Schedule, ShardId, partition_counts
+from moldau.plan.page_cache import HotPages
 from moldau.plan.shards import Conveyed, run
 from moldau.plan.unrolling import mirrored, unrolled
 from moldau.streams import StreamsBuilder, Topology

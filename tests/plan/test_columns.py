@@ -15,7 +15,7 @@ from moldau.operators.record import Raw, Record
 from moldau.operators.windowed import Windowed
 from moldau.operators.windowed_serdes import TimeWindowedSerde
 from moldau.plan.columns import InColumns, written
-from moldau.plan.feeding import Inbox, in_order, runs
+from moldau.plan.input_order import Inbox, in_order, runs
 from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
 from moldau.streams import Json, Long, StreamsBuilder, String, TimeWindows
 from tests.streams.judge.topologies import TOPOLOGIES

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from moldau.operators.record import Produced, Raw
 from moldau.operators.stores.pages import PagedBytes
 from moldau.plan.hashing import murmur2
-from moldau.plan.hot import HotPages
+from moldau.plan.page_cache import HotPages
 from moldau.streams import Long, StreamsBuilder, String, TopologyTestDriver
 from tests.operators.kept import Kept
 from tests.streams.judge.ours import SETTINGS, built

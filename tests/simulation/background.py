@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.background import outcome
+from moldau.broker.rim.background import outcome
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

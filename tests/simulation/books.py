@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.coordinators import Coordinators, replay_batch
-from moldau.machines.classic import ClassicGroup, State
+from moldau.machines.classic.group import ClassicGroup, State
 from moldau.machines.groups import Groups
-from moldau.machines.share_state import ShareStates
+from moldau.machines.share.state import ShareStates
 from moldau.machines.transactions import Transactions
 from moldau.wire.refusal import Refused
 from tests.simulation.copies.output import whole_batches

@@ -11,7 +11,7 @@ from random import Random
 
 from moldau.broker.node import Node
 from moldau.broker.storage import StartError
-from moldau.machines.cluster import Endpoint
+from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire.errors import Error
 from tests.simulation.admin import Admin

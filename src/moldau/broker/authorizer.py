@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moldau.machines.acls import Acls
-from moldau.machines.authorizer import Authorizer
-from moldau.machines.cluster import Cluster
+from moldau.machines.metadata.acls import Acls
+from moldau.machines.metadata.authorizer import Authorizer
+from moldau.machines.metadata.cluster import Cluster
 from moldau.settings import Settings
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moldau import settings as table
-from moldau.machines.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from moldau.machines.configs import broker_layers, check_resource, duplicates, replace
+from moldau.machines.metadata.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from moldau.machines.metadata.configs import broker_layers, check_resource, duplicates, replace
 from moldau.settings.checks import check_broker
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -21,7 +21,7 @@ from moldau.broker.work import BUSY, Work
 from moldau.log.answers import Origin
 from moldau.machines import offset_records
 from moldau.machines.effects import Change, Effects, Producer, Promise
-from moldau.machines.topics import NewTopic
+from moldau.machines.metadata.topics import NewTopic
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.compression import Compression, compress

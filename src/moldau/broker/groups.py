@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
-from moldau.machines.cluster import Topic
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.group import Client
+from moldau.machines.metadata.cluster import Topic
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -53,7 +53,8 @@ def forget_topic(node: Node, topic: Topic) -> None:
     """A topic is gone, and with it what was committed for it, and what share groups have of it."""
     if not node.groups.machines:
         return
-    from moldau.machines import offsets, share_offsets
+    from moldau.machines import offsets
+    from moldau.machines.share import offsets as share_offsets
 
     for index, machine in list(node.groups.machines.items()):
         changes = offsets.of_deleted_topic(machine, topic.name, topic.id)

@@ -18,9 +18,9 @@ from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
 from moldau.log.log import Log
 from moldau.log.retention import retain
-from moldau.machines import records as metadata_records
-from moldau.machines.cluster import BROKER, Cluster, Endpoint
-from moldau.machines.snapshot import image_records
+from moldau.machines.metadata import records as metadata_records
+from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
+from moldau.machines.metadata.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records

@@ -20,7 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from moldau.wire import messages as m
 
 if TYPE_CHECKING:
-    from moldau.broker.server import Server
+    from moldau.broker.rim.server import Server
 
 STARTED = time.time()
 REQUEST_LIMIT = 8192

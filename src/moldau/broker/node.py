@@ -15,7 +15,7 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moldau.broker import heads
+from moldau.broker import learned_requests as heads
 from moldau.broker.api import Handler, known_with
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
@@ -24,17 +24,17 @@ from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.replicas import EFFECTS, Replicas
-from moldau.broker.share_partitions import SharePartitions
-from moldau.broker.share_sessions import ShareSessions
-from moldau.broker.share_state import ShareState, forget_shared, share_coordinators
+from moldau.broker.share.partitions import SharePartitions
+from moldau.broker.share.sessions import ShareSessions
+from moldau.broker.share.state import ShareState, forget_shared, share_coordinators
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
+from moldau.broker.timers import TIMERS
 from moldau.broker.transactions import transaction_coordinators
-from moldau.broker.upkeep import TIMERS
 from moldau.broker.wait import Wait, Waits
 from moldau.broker.work import Workshop
 from moldau.log.checkpoints import Damaged
 from moldau.log.disk import Disk
-from moldau.machines.cluster import BROKER, Cluster, Endpoint
+from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.result import Result
 from moldau.settings import Settings
 from moldau.wire import codec, frames
@@ -229,7 +229,7 @@ class Node:
             return None
         handle, learner = api.handler(), LEARNERS.get(key)
         if self.authorizer is not None:
-            from moldau.broker import guards
+            from moldau.broker import authorization as guards
 
             handle = guards.guarded(key, handle)
         learn = import_module(learner).learn if learner else None

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.machines import acls
-from moldau.machines.acls import (
+from moldau.machines.metadata import acls
+from moldau.machines.metadata.acls import (
     ALTER,
     ALTER_CONFIGS,
     CLUSTER_ACTION,

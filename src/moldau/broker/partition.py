@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from moldau.log.answers import Appended, Origin
 from moldau.log.log import Log
-from moldau.machines.cluster import Partition as Placement
+from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.machines.features import KRAFT_VERSION
+from moldau.machines.metadata.features import KRAFT_VERSION
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

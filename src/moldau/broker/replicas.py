@@ -13,8 +13,8 @@ from moldau.log.config import LogConfig
 from moldau.log.directory import Directory
 from moldau.log.flush import Flush
 from moldau.log.log import Log
-from moldau.machines.cluster import BROKER, TOPIC, Topic
-from moldau.machines.records import TOPIC as METADATA_TOPIC
+from moldau.machines.metadata.cluster import BROKER, TOPIC, Topic
+from moldau.machines.metadata.records import TOPIC as METADATA_TOPIC
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

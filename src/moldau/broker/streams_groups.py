@@ -1,6 +1,6 @@
 """Streams groups on this node: whether they are on, and the internal topics of their applications (KIP-1071).
 
-The machine (machines/streams_heartbeats.py) says which topics are missing; they are created here, with the right of the
+The machine (machines/streams/heartbeats.py) says which topics are missing; they are created here, with the right of the
 member that has asked. Its next heartbeat finds them.
 """
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker import logs
 from moldau.broker.connection import Connection
 from moldau.broker.topics import plan_topic
-from moldau.machines.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
-from moldau.machines.configuring import NAMED_TOPICS, InternalTopic, Status
-from moldau.machines.topics import NewTopic
+from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
+from moldau.machines.metadata.topics import NewTopic
+from moldau.machines.streams.configuring import NAMED_TOPICS, InternalTopic, Status
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from math import inf
 
 from moldau.broker.connection import Connection
 from moldau.log.checkpoints import encode_id
-from moldau.machines.cluster import CLIENT_METRICS, Cluster
+from moldau.machines.metadata.cluster import CLIENT_METRICS, Cluster
 from moldau.settings import Settings, client_metrics_settings
 from moldau.wire.compression import Compression
 from moldau.wire.crc import crc32c

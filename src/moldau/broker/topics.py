@@ -1,4 +1,4 @@
-"""Creating topics on this node: the broker's defaults and the checks of settings around machines/topics.py."""
+"""Creating topics on this node: the broker's defaults and the checks of settings around machines/metadata/topics.py."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from moldau import settings as table
-from moldau.machines.cluster import Topic
+from moldau.machines.metadata.cluster import Topic
+from moldau.machines.metadata.topics import NewTopic, check_name, create_topic
 from moldau.machines.result import Result
-from moldau.machines.topics import NewTopic, check_name, create_topic
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

@@ -9,8 +9,8 @@ import typer
 
 from moldau.admin import acls
 from moldau.admin.mistakes import misused
+from moldau.cli.commands import Sure, noun, verb
 from moldau.cli.session import Session
-from moldau.cli.verbs import Sure, noun, verb
 
 cli = noun()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from moldau.broker.process import Options, run
+from moldau.broker.rim.process import Options, run
 
 EPILOG = """\
 Examples:

@@ -8,9 +8,9 @@ import typer
 
 from moldau.admin import clusters, configs, groups, log_dirs, topics
 from moldau.admin.mistakes import NO
+from moldau.cli.commands import noun, verb
 from moldau.cli.output import Column, size, time_of
 from moldau.cli.session import Session
-from moldau.cli.verbs import noun, verb
 from moldau.wire import schema
 
 cli = noun()

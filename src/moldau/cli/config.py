@@ -10,8 +10,8 @@ import typer
 
 from moldau.admin import configs
 from moldau.admin.mistakes import misused
+from moldau.cli.commands import noun, verb
 from moldau.cli.session import Session, pairs
-from moldau.cli.verbs import noun, verb
 
 cli = noun()
 

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from moldau.admin.mistakes import MISUSED, Mistake
+from moldau.cli.commands import REGISTRY, Bootstrap, Given, Profile, epilog
 from moldau.cli.services import Overrides, StopWithStdin, run_service
-from moldau.cli.verbs import REGISTRY, Bootstrap, Given, Profile, epilog
 
 EPILOG = epilog(
     (

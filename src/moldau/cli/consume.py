@@ -11,6 +11,7 @@ import typer
 
 from moldau.admin import TopicPartition, topics
 from moldau.admin.mistakes import INTERRUPTED, misused
+from moldau.cli.commands import Topics, command, epilog
 from moldau.cli.printing import Printer
 from moldau.cli.record_options import (
     Count,
@@ -25,7 +26,6 @@ from moldau.cli.record_options import (
     ValueSchema,
 )
 from moldau.cli.session import Session
-from moldau.cli.verbs import Topics, command, epilog
 from moldau.records import positions, template
 from moldau.records.formats import Raw, Wanted, codec, part
 from moldau.records.reading import Chunk, Reader

@@ -20,11 +20,12 @@ import typer
 from moldau import __version__
 from moldau.admin import clusters
 from moldau.admin.mistakes import NO, Mistake
-from moldau.cli import ports, runs
+from moldau.cli import ports
+from moldau.cli import running_platforms as runs
+from moldau.cli.commands import command, epilog, told_of
 from moldau.cli.output import Output, size
 from moldau.cli.session import Session
 from moldau.cli.status import answers
-from moldau.cli.verbs import command, epilog, told_of
 from moldau.client import ClientError
 from moldau.platform import DATA_DIR, HOST, PARTS
 from moldau.settings import SettingError

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from moldau.admin.mistakes import Mistake
-from moldau.cli import runs
+from moldau.cli import running_platforms as runs
+from moldau.cli.commands import command, epilog
 from moldau.cli.session import Session
 from moldau.cli.status import NEITHER
-from moldau.cli.verbs import command, epilog
 
 EPILOG = epilog(("moldau down", "moldau down --data-dir ./moldau-data", "moldau down --all"))
 

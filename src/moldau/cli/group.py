@@ -11,9 +11,9 @@ import typer
 
 from moldau.admin import TopicPartition, groups, resets, topics
 from moldau.admin.mistakes import Mistake, misused
+from moldau.cli.commands import Group, Sure, complete_groups, complete_topics, noun, verb
 from moldau.cli.output import Column
 from moldau.cli.session import Session
-from moldau.cli.verbs import Group, Sure, complete_groups, complete_topics, noun, verb
 from moldau.client import Error
 
 cli = noun()

@@ -12,11 +12,11 @@ import typer
 
 from moldau.admin.mistakes import NO, Mistake, misused
 from moldau.cli import segments
+from moldau.cli.commands import noun, verb
 from moldau.cli.kafka import internal_records as internal
 from moldau.cli.kafka.record_json import compact
 from moldau.cli.output import Column, Output, progress, size, time_of
 from moldau.cli.session import Session
-from moldau.cli.verbs import noun, verb
 from moldau.records.envelope import text_or_base64
 from moldau.wire.compression import Compression
 from moldau.wire.errors import WireError

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from moldau.admin.mistakes import INTERRUPTED, Mistake
-from moldau.cli import runs
+from moldau.cli import running_platforms as runs
+from moldau.cli.commands import command, epilog
 from moldau.cli.session import Session
-from moldau.cli.verbs import command, epilog
 from moldau.platform import DATA_DIR, LOGS, PARTS
 
 EPILOG = epilog(("moldau logs", "moldau logs -f broker", "moldau logs --lines 100"))

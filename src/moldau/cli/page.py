@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from moldau.cli import COMMANDS
 from moldau.cli.application import application
-from moldau.cli.verbs import CLUSTER, REGISTRY
+from moldau.cli.commands import CLUSTER, REGISTRY
 
 TOUR = """\
 moldau topic create orders --partitions 3

@@ -14,11 +14,11 @@ import typer
 
 from moldau.admin import offsets, topics
 from moldau.admin.mistakes import Mistake
+from moldau.cli.commands import complete_topics, noun, verb
 from moldau.cli.meter import Meter, measured
 from moldau.cli.output import Output
 from moldau.cli.produce import Codec
 from moldau.cli.session import Session
-from moldau.cli.verbs import complete_topics, noun, verb
 from moldau.client import Client, ClientError, Error, Fetcher, Record, Sender, Sent, build, records
 from moldau.records.reading import Reader
 from moldau.records.writing import body

@@ -12,6 +12,7 @@ import typer
 
 from moldau.admin import configs, topics
 from moldau.admin.mistakes import INTERRUPTED, misused
+from moldau.cli.commands import Topic, command, epilog
 from moldau.cli.record_options import (
     Count,
     Delimiter,
@@ -28,7 +29,6 @@ from moldau.cli.record_options import (
     ValueSchema,
 )
 from moldau.cli.session import Session
-from moldau.cli.verbs import Topic, command, epilog
 from moldau.client import Client, ClientError
 from moldau.records import lines
 from moldau.records.formats import Wanted, codec

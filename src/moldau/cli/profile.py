@@ -9,8 +9,8 @@ import typer
 
 from moldau.admin.mistakes import misused
 from moldau.cli import profiles
+from moldau.cli.commands import Sure, complete_profiles, noun, verb
 from moldau.cli.session import Session, pairs
-from moldau.cli.verbs import Sure, complete_profiles, noun, verb
 
 cli = noun()
 NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")

@@ -12,10 +12,10 @@ import httpx
 import typer
 
 from moldau.admin.mistakes import NO, Mistake
-from moldau.admin.subjects import ask, pretty, quoted
+from moldau.cli.commands import Sure, noun, verb
 from moldau.cli.output import Output
 from moldau.cli.session import Session
-from moldau.cli.verbs import Sure, noun, verb
+from moldau.records.subjects import ask, pretty, quoted
 
 KINDS = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 LARGEST = 10 << 20

@@ -8,10 +8,10 @@ import typer
 
 from moldau.admin import groups, resets, shares
 from moldau.admin.mistakes import Mistake, misused
+from moldau.cli.commands import Group, Sure, complete_groups, noun, verb
 from moldau.cli.group import OfTopics, places_of
 from moldau.cli.session import Session
 from moldau.cli.topic import moment
-from moldau.cli.verbs import Group, Sure, complete_groups, noun, verb
 
 cli = noun()
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from moldau.admin.mistakes import Mistake
+from moldau.cli.commands import Sure, noun, verb
 from moldau.cli.session import Session
-from moldau.cli.verbs import Sure, noun, verb
 
 cli = noun()
 

@@ -9,10 +9,10 @@ from typing import Any
 import typer
 
 from moldau.admin.mistakes import NO
-from moldau.cli import runs
+from moldau.cli import running_platforms as runs
+from moldau.cli.commands import command, epilog
 from moldau.cli.output import Column, size
 from moldau.cli.session import Session
-from moldau.cli.verbs import command, epilog
 from moldau.platform import NOWHERE
 
 EPILOG = epilog(("moldau status", "moldau status -o json"))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moldau.admin.mistakes import Mistake
-from moldau.admin.stores import Kind, by_id, of_views, over_http, serde_of, spec_of
+from moldau.cli.commands import Sure, noun, verb
 from moldau.cli.output import Column
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
-from moldau.cli.verbs import Sure, noun, verb
 from moldau.client import Client
 from moldau.plan.home import FROZEN, STATE_DIR, home, local
+from moldau.records.stores import Kind, by_id, of_views, over_http, serde_of, spec_of
 
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder

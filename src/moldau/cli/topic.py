@@ -12,9 +12,9 @@ import typer
 from moldau.admin import TopicPartition, configs, offsets, resets, topics
 from moldau.admin.mistakes import Mistake, misused
 from moldau.cli.analysis import Analysis
+from moldau.cli.commands import Sure, Topic, Topics, noun, verb
 from moldau.cli.output import Column, Output, progress, size, time_of
 from moldau.cli.session import Session, pairs
-from moldau.cli.verbs import Sure, Topic, Topics, noun, verb
 from moldau.client import ClientError, Fetcher, records
 
 cli = noun()

@@ -9,10 +9,10 @@ import typer
 
 from moldau.admin import resets, topics, transactions
 from moldau.admin.mistakes import Mistake, misused
+from moldau.cli.commands import Sure, Topic, complete_topics, noun, verb
 from moldau.cli.output import progress, time_of
 from moldau.cli.session import Session
 from moldau.cli.topic import chosen
-from moldau.cli.verbs import Sure, Topic, complete_topics, noun, verb
 
 cli = noun()
 

@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from moldau.admin.mistakes import FAILED, Mistake
-from moldau.cli import runs, up_file
+from moldau.cli import running_platforms as runs
+from moldau.cli import up_file
 from moldau.platform import DEMO, EVERY, PARTS, Options, Platform, PlatformError
 
 EPILOG = """\

@@ -10,8 +10,8 @@ import typer
 
 from moldau.admin import users
 from moldau.admin.mistakes import Mistake, misused
+from moldau.cli.commands import Sure, noun, verb
 from moldau.cli.session import Session
-from moldau.cli.verbs import Sure, noun, verb
 
 cli = noun()
 

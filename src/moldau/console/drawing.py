@@ -9,9 +9,9 @@ from nicegui import ui
 
 from moldau.console import paths
 from moldau.console.charts import SVG
-from moldau.console.desk import Desk
 from moldau.console.model.history import Flow
 from moldau.console.model.lineage import Graph, Kind, Node, placed
+from moldau.console.page_context import Desk
 
 COLUMN_PX, ROW_PX, HEAD_PX = 210, 60, 80
 COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f855a", Kind.PART: "#8e5bb5"}

@@ -19,8 +19,8 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from moldau.admin import topics
 from moldau.console import paths
-from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED, Problem
+from moldau.console.page_context import Desk
 
 T = TypeVar("T")
 COLOURS = {"primary": "#0b6e8f", "secondary": "#5b6b7a", "accent": "#b5651d", "positive": "#2f855a"}

@@ -11,8 +11,8 @@ from starlette.types import ASGIApp
 
 from moldau.admin.connection import Connection
 from moldau.console import accounts
-from moldau.console.desk import Console
 from moldau.console.guard import LOOPBACK, Guard
+from moldau.console.page_context import Console
 from moldau.http import Listen, ServeError, parse_listen, run
 from moldau.settings import HTTP, ServiceSettings, SettingError
 

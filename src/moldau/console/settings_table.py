@@ -8,7 +8,7 @@ from nicegui import ui
 
 from moldau.admin import configs
 from moldau.console import frame
-from moldau.console.desk import Desk
+from moldau.console.page_context import Desk
 
 CELL = """
 <q-td :props="props" class="mono"><button v-if="props.row.free" type="button" class="link"

@@ -13,8 +13,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from moldau.console import frame
-from moldau.console.desk import Console, Desk
 from moldau.console.guard import ACCOUNT, TOKEN
+from moldau.console.page_context import Console, Desk
 from moldau.console.pages import PAGES
 
 RECONNECT_S = 10.0

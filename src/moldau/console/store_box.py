@@ -6,12 +6,12 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.admin import stores
 from moldau.admin.connection import Connection
 from moldau.console import frame
-from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED
 from moldau.console.model.stores import KEY, MOST_ROWS, RANGE, SQL, WAYS, Question, table
+from moldau.console.page_context import Desk
+from moldau.records import stores
 from moldau.serdes.formats import FORMATS
 
 SERVED = "Address of application.server (empty: the changelog is read)"

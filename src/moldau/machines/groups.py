@@ -11,25 +11,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.machines import (
-    classic,
-    classic_requests,
-    consumer,
-    departures,
-    guests,
-    offsets,
-    share,
-    share_heartbeats,
-    streams,
-    streams_heartbeats,
-)
-from moldau.machines.classic import ClassicGroup
-from moldau.machines.cluster import Cluster
+from moldau.machines import offsets
+from moldau.machines.classic import group as classic
+from moldau.machines.classic import requests as classic_requests
+from moldau.machines.classic.group import ClassicGroup
+from moldau.machines.consumer import classic_members as guests
+from moldau.machines.consumer import fencing as departures
+from moldau.machines.consumer import group as consumer
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client, Group, Randomness, refuse
+from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.offset_records import OffsetKey
 from moldau.machines.offsets import Offsets
 from moldau.machines.replaying import Replay
+from moldau.machines.share import group as share
+from moldau.machines.share import heartbeats as share_heartbeats
+from moldau.machines.streams import group as streams
+from moldau.machines.streams import heartbeats as streams_heartbeats
 from moldau.machines.timers import Timers
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.machines.classic import ClassicGroup, State
-from moldau.machines.classic_rebalance import touch
+from moldau.machines.classic.group import ClassicGroup, State
+from moldau.machines.classic.rebalance import touch
 from moldau.machines.effects import Change
 from moldau.machines.group import CheckPartition, Expiry, Group, refuse
 from moldau.machines.offset_records import (

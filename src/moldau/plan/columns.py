@@ -28,7 +28,7 @@ from moldau.serdes.context import Serde
 from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
 
 from .blobs import HEADERS, NUMBER, SCHEMA, TIMES, Blob, Several, raws, read_headers, unpacked, written_headers
-from .feeding import Run, runs
+from .input_order import Run, runs
 from .task import Task
 
 Partitions = Sequence[int | None] | int | None  # of each record, of all, or by their keys
@@ -254,7 +254,7 @@ class InColumns:
         first: Mapping[str, int] = NONE,
         times: Mapping[str, int] = NONE,
     ) -> Taken | None:
-        """A batch, in the order of `feeding.py`; None if there are so many turns that columns would not pay. `held`
+        """A batch, in the order of `input_order.py`; None if there are so many turns that columns would not pay. `held`
         was held back before, `first` are the offsets of what arrives by internal topics.
         """
         found: dict[str, list[pa.RecordBatch]] = {topic: [] for topic in self.lanes}

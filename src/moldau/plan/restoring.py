@@ -20,10 +20,10 @@ from moldau.operators.stores.restoring import numbers, put_numbers, rebuilder
 
 from . import blobs
 from .blobs import Blob
-from .book import BOOK, GOING_ON, Book, PagesOf
-from .hot import Version, VersionedPages
 from .levels import Schedule, ShardId, stores_of
+from .page_cache import Version, VersionedPages
 from .plan import Plan
+from .shard_state import BOOK, GOING_ON, Book, PagesOf
 
 FORMAT = 1
 LOG = "-moldau.shards-changelog"  # how the name of the topic ends; no store has this name

@@ -2,8 +2,8 @@
 
 Nothing of a shard outlives a batch but its pages: those of its stores, and one book of its own, in which stand its
 times, the offsets of the internal topics that it reads, its punctuators and what it holds back. So a batch that is
-replayed, in whatever process, does the same to the same pages. Pages that are still there decoded (`hot.py`) are not
-read again; operators are made anew for each batch, so what one of them kept to itself never makes a difference.
+replayed, in whatever process, does the same to the same pages. Pages that are still there decoded (`page_cache.py`) are
+not read again; operators are made anew for each batch, so what one of them kept to itself never makes a difference.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from moldau.serdes.context import Serde
 
 from . import blobs
 from .blobs import Blob, Several
-from .book import BOOK, GOING_ON, Book, PagesOf
 from .columns import InColumns, lanes_of
-from .feeding import Inbox, in_order
-from .hot import HotPages, Version, VersionedPages
+from .input_order import Inbox, in_order
 from .levels import Schedule, ShardId
+from .page_cache import HotPages, Version, VersionedPages
 from .restoring import logged, restore
 from .routing import routed
+from .shard_state import BOOK, GOING_ON, Book, PagesOf
 from .task import Execution, Task, World
 
 BEFORE_ALL = -1  # in place of the number of a blob

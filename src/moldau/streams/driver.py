@@ -20,7 +20,7 @@ from moldau.operators.priority import PriorityQueue
 from moldau.operators.record import Produced, Raw, Record
 from moldau.operators.stores.ordered import MemoryBytes
 from moldau.operators.stores.spec import OnChange, StoreSpec
-from moldau.plan.feeding import Inbox
+from moldau.plan.input_order import Inbox
 from moldau.plan.nodes import SourceNode
 from moldau.plan.task import Task, World
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moldau.machines.cluster import BROKER, BROKER_LOGGER, GROUP, TOPIC
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.heads import serve
-from moldau.machines.acls import ALLOW, GROUP, LITERAL, READ, TOPIC
+from moldau.broker.learned_requests import serve
+from moldau.machines.metadata.acls import ALLOW, GROUP, LITERAL, READ, TOPIC
 from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
@@ -69,7 +69,7 @@ def both_ways(two: tuple[World, World], play: Callable[[World], Any]) -> None:
     for world, way in zip(two, ("short", "long"), strict=True):
         with pytest.MonkeyPatch.context() as patched:
             if way == "long":
-                patched.setattr("moldau.broker.heads.serve", lambda *_: None)
+                patched.setattr("moldau.broker.learned_requests.serve", lambda *_: None)
             said = play(world)
         outcomes.append((said, log_of(world), world.node.groups.machine(0).offsets.committed))
     assert outcomes[0] == outcomes[1]

@@ -3,7 +3,7 @@
 import pytest
 
 from moldau import settings as table
-from moldau.machines.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from moldau.machines.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from moldau.settings import APPEND, DELETE, SET, SUBTRACT
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.heads import serve
-from moldau.machines.acls import ALLOW, DENY, LITERAL, TOPIC, WRITE
+from moldau.broker.learned_requests import serve
+from moldau.machines.metadata.acls import ALLOW, DENY, LITERAL, TOPIC, WRITE
 from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
@@ -37,7 +37,7 @@ def answers(world, monkeypatch, way, sent):
     """What the node answers, frame by frame. The first of its kind goes the long way on both, and is learnt from."""
     with monkeypatch.context() as patched:
         if way == "long":
-            patched.setattr("moldau.broker.heads.serve", lambda *_: None)
+            patched.setattr("moldau.broker.learned_requests.serve", lambda *_: None)
         given = [send(world, frame) for frame in sent]
     return given, {str(p): p.log.end_offset for p in world.node.replicas}
 
@@ -122,7 +122,7 @@ def test_transactions_fare_alike_both_ways(make_world, version, steps):
         world.create("t")
         with pytest.MonkeyPatch.context() as patched:
             if way == "long":
-                patched.setattr("moldau.broker.heads.serve", lambda *_: None)
+                patched.setattr("moldau.broker.learned_requests.serve", lambda *_: None)
             outcomes.append((told(world, version, steps), world.node.replicas.by_name["t"][0].log.end_offset))
     assert outcomes[0] == outcomes[1]
 
@@ -203,8 +203,8 @@ def test_what_was_learnt_is_forgotten_when_the_metadata_changes(world):
 
 
 def test_what_is_learnt_is_bounded(world, monkeypatch):
-    monkeypatch.setattr("moldau.broker.heads.HEADS", 4)
-    monkeypatch.setattr("moldau.broker.heads.HEAD_ENDS", 8)
+    monkeypatch.setattr("moldau.broker.learned_requests.HEADS", 4)
+    monkeypatch.setattr("moldau.broker.learned_requests.HEAD_ENDS", 8)
     world.create("t")
     for number in range(20):
         client = "c" * number

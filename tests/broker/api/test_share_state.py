@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.share_state import TOPIC
+from moldau.broker.share.state import TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.broker.conftest import World

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.machines.configuring import Status
+from moldau.machines.streams.configuring import Status
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.machines.streamers import part, topology

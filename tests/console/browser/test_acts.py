@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from moldau.admin.stores import Kind, spec_of
+from moldau.records.stores import Kind, spec_of
 from moldau.serdes.formats import serde
 from moldau.views.served import Changelog, Served
 from moldau.views.service import serve

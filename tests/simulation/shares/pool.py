@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from moldau.machines.share_runs import FINAL
+from moldau.machines.share.runs import FINAL
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link
 from tests.simulation.properties import Broken, Property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.machines.share_partition import ACCEPT, REJECT, RELEASE, RENEW
+from moldau.machines.share.partition import ACCEPT, REJECT, RELEASE, RENEW
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.simulation.ledger import Ledger

@@ -11,7 +11,7 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.transactions import add_partitions, verify_partitions
-from moldau.machines.topics import INTERNAL_TOPICS
+from moldau.machines.metadata.topics import INTERNAL_TOPICS
 from moldau.machines.transactions import Identity, Partition
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.cluster import quota_entity
-from moldau.machines.quotas import Alteration, alter_quotas
+from moldau.machines.metadata.cluster import quota_entity
+from moldau.machines.metadata.quotas import Alteration, alter_quotas
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

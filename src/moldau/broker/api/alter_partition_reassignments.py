@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.placement import cancel, reassign
+from moldau.machines.metadata.placement import cancel, reassign
 from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker import share_groups
 from moldau.broker.api import api
-from moldau.machines import share_offsets
-from moldau.machines.cluster import Topic
+from moldau.broker.share import groups as share_groups
+from moldau.machines.metadata.cluster import Topic
+from moldau.machines.share import offsets as share_offsets
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

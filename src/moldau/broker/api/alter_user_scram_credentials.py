@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.credentials import Upsertion, alter
+from moldau.machines.metadata.credentials import Upsertion, alter
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.heads import Ask, keep
-from moldau.machines.acls import GROUP, READ, TOPIC
-from moldau.machines.classic import ClassicGroup
+from moldau.broker.learned_requests import Ask, keep
+from moldau.machines.classic.group import ClassicGroup
+from moldau.machines.metadata.acls import GROUP, READ, TOPIC
 from moldau.machines.offset_records import Packed, Stencil
 from moldau.machines.offsets import keep_session
 from moldau.wire import codec, frames
@@ -23,7 +23,7 @@ from moldau.wire.refusal import Refused
 if TYPE_CHECKING:
     from moldau.broker.connection import Connection
     from moldau.broker.node import Node
-    from moldau.machines.cluster import Topic
+    from moldau.machines.metadata.cluster import Topic
 
 OFFSET_COMMIT = 8
 FLEXIBLE = 8

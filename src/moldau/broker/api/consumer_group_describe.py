@@ -11,11 +11,11 @@ from typing import Any
 
 from moldau.broker import operations
 from moldau.broker.api import api
-from moldau.machines.cluster import Cluster
-from moldau.machines.consumer import NO_TARGET, ConsumerGroup
-from moldau.machines.members import Member
+from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
+from moldau.machines.consumer.heartbeat_step import assignors
+from moldau.machines.consumer.members import Member
+from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.reconciling import owned_slots
-from moldau.machines.turns import assignors
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

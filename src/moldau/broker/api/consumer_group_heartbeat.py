@@ -10,10 +10,10 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.groups import client_of
-from moldau.machines.acls import DESCRIBE, TOPIC
+from moldau.machines.consumer.heartbeats import check_request, heartbeat
+from moldau.machines.consumer.subscriptions import Visible, anything
 from moldau.machines.effects import Promise
-from moldau.machines.heartbeats import check_request, heartbeat
-from moldau.machines.subscriptions import Visible, anything
+from moldau.machines.metadata.acls import DESCRIBE, TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

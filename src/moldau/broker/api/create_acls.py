@@ -12,7 +12,7 @@ from typing import Any
 from moldau.broker.api import api
 from moldau.broker.api.describe_acls import NO_AUTHORIZER
 from moldau.broker.topics import fresh_id
-from moldau.machines.acls import Acl, create
+from moldau.machines.metadata.acls import Acl, create
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.topics import add_partitions
+from moldau.machines.metadata.topics import add_partitions
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

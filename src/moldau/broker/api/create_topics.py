@@ -12,7 +12,7 @@ from typing import Any
 from moldau import settings as table
 from moldau.broker.api import api
 from moldau.broker.topics import plan_topic
-from moldau.machines.topics import METADATA_TOPIC, NewTopic
+from moldau.machines.metadata.topics import METADATA_TOPIC, NewTopic
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

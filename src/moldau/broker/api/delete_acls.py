@@ -11,7 +11,7 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.api.describe_acls import NO_AUTHORIZER, filter_of
-from moldau.machines.acls import Acl, delete
+from moldau.machines.metadata.acls import Acl, delete
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

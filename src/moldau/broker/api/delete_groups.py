@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.broker.share_groups import delete_states
+from moldau.broker.share.groups import delete_states
 from moldau.machines.effects import Effects, Promise
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

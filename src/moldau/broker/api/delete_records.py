@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.topics import INTERNAL_TOPICS
+from moldau.machines.metadata.topics import INTERNAL_TOPICS
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

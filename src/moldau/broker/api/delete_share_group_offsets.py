@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.broker import share_groups
 from moldau.broker.api import api
-from moldau.machines import share_offsets
+from moldau.broker.share import groups as share_groups
+from moldau.machines.share import offsets as share_offsets
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.topics import delete_topic
+from moldau.machines.metadata.topics import delete_topic
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

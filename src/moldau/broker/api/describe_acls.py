@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.acls import Filter, describe
+from moldau.machines.metadata.acls import Filter, describe
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 

@@ -7,7 +7,7 @@ Deviates: nothing known.
 from __future__ import annotations
 
 from moldau.broker.api import api
-from moldau.machines.quotas import Component, describe_quotas
+from moldau.machines.metadata.quotas import Component, describe_quotas
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

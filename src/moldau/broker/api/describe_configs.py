@@ -17,8 +17,8 @@ from moldau import settings as table
 from moldau.broker.api import api
 from moldau.broker.configs import check_broker_id, scope_of
 from moldau.broker.loggers import levels
-from moldau.machines.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from moldau.machines.topics import check_name
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from moldau.machines.metadata.topics import check_name
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

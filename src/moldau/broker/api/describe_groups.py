@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.broker import operations
 from moldau.broker.api import api
-from moldau.machines.classic import ClassicGroup, Member, State
+from moldau.machines.classic.group import ClassicGroup, Member, State
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.topics import METADATA_TOPIC
+from moldau.machines.metadata.topics import METADATA_TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 

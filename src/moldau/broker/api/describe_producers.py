@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.topics import check_name
+from moldau.machines.metadata.topics import check_name
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moldau.broker import share_groups
 from moldau.broker.api import api
+from moldau.broker.share import groups as share_groups
 from moldau.machines.replaying import existing
-from moldau.machines.share import ShareGroup
-from moldau.machines.share_topics import NO_OFFSET
+from moldau.machines.share.group import ShareGroup
+from moldau.machines.share.topics import NO_OFFSET
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

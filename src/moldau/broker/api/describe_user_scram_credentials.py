@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.credentials import describe
+from moldau.machines.metadata.credentials import describe
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

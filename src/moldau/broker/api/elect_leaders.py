@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.placement import PREFERRED, UNCLEAN, elect_leader
+from moldau.machines.metadata.placement import PREFERRED, UNCLEAN, elect_leader
 from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error

@@ -15,7 +15,7 @@ from moldau.broker.api import api
 from moldau.broker.fetch_sessions import Context, Wanted
 from moldau.broker.wait import Wait
 from moldau.log.log import Isolation
-from moldau.machines.acls import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
+from moldau.machines.metadata.acls import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

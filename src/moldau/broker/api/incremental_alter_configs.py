@@ -16,7 +16,7 @@ from moldau import settings as table
 from moldau.broker.api import api
 from moldau.broker.configs import answer_each, check_broker_id, check_stored, commit, scope_of
 from moldau.broker.loggers import change_level, check_level
-from moldau.machines.cluster import BROKER_LOGGER
+from moldau.machines.metadata.cluster import BROKER_LOGGER
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

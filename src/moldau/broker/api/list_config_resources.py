@@ -7,8 +7,8 @@ Deviates: nothing known.
 from __future__ import annotations
 
 from moldau.broker.api import api
-from moldau.machines.cluster import CLIENT_METRICS
-from moldau.machines.configs import LISTED, list_resources
+from moldau.machines.metadata.cluster import CLIENT_METRICS
+from moldau.machines.metadata.configs import LISTED, list_resources
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.placement import moving
+from moldau.machines.metadata.placement import moving
 from moldau.wire import messages as m
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.subscriptions import compiled
+from moldau.machines.consumer.subscriptions import compiled
 from moldau.machines.transactions import STATES, Transaction
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused

@@ -16,8 +16,8 @@ from typing import Any
 from moldau.broker import operations
 from moldau.broker.api import api
 from moldau.broker.topics import create_unasked
-from moldau.machines.cluster import NO_LEADER, Topic
-from moldau.machines.topics import INTERNAL_TOPICS, check_name
+from moldau.machines.metadata.cluster import NO_LEADER, Topic
+from moldau.machines.metadata.topics import INTERNAL_TOPICS, check_name
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -25,7 +25,7 @@ from moldau.broker.admission import barred_partitions
 from moldau.broker.api import api
 from moldau.broker.wait import Wait
 from moldau.log.answers import Appended
-from moldau.machines.topics import INTERNAL_TOPICS
+from moldau.machines.metadata.topics import INTERNAL_TOPICS
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import CODEC_MASK, MAGIC

@@ -14,9 +14,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.api.produce import ATTRIBUTES_AT, MAGIC_AT, ZSTD, refusal
-from moldau.broker.heads import START, Ask, keep
+from moldau.broker.learned_requests import START, Ask, keep
 from moldau.log.config import FOREVER
-from moldau.machines.acls import TOPIC, TRANSACTIONAL_ID, WRITE
+from moldau.machines.metadata.acls import TOPIC, TRANSACTIONAL_ID, WRITE
 from moldau.wire import codec_write, frames
 from moldau.wire import messages as m
 from moldau.wire.codec_read import longer

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.broker.share_acknowledgements import Told, acknowledge, may_ask, said_in
-from moldau.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Part
+from moldau.broker.share.acknowledgements import Told, acknowledge, may_ask, said_in
+from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

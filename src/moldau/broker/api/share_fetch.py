@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.broker.share_acknowledgements import RENEWS_FROM, Told, acknowledge, may_ask, said_in
-from moldau.broker.share_partitions import Shared
-from moldau.broker.share_reading import read_shared
-from moldau.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Part, ShareSession
+from moldau.broker.share.acknowledgements import RENEWS_FROM, Told, acknowledge, may_ask, said_in
+from moldau.broker.share.partitions import Shared
+from moldau.broker.share.reading import read_shared
+from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part, ShareSession
 from moldau.broker.wait import Wait
-from moldau.machines.share_partition import Wanted
-from moldau.machines.share_state import Key
+from moldau.machines.share.partition import Wanted
+from moldau.machines.share.state import Key
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker import operations, share_groups
+from moldau.broker import operations
 from moldau.broker.api import api
-from moldau.machines.cluster import Cluster
-from moldau.machines.share import ShareGroup
-from moldau.machines.share_members import ShareMember
+from moldau.broker.share import groups as share_groups
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.share.group import ShareGroup
+from moldau.machines.share.members import ShareMember
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

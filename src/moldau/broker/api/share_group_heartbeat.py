@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker import share_groups
 from moldau.broker.api import api
 from moldau.broker.groups import client_of
+from moldau.broker.share import groups as share_groups
 from moldau.machines.effects import Promise
-from moldau.machines.share_heartbeats import check_request, heartbeat
+from moldau.machines.share.heartbeats import check_request, heartbeat
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

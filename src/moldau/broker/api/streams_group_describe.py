@@ -11,10 +11,10 @@ from typing import Any
 from moldau.broker import operations
 from moldau.broker.api import api
 from moldau.broker.streams_groups import is_enabled
-from moldau.machines.configuring import Configured, InternalTopic
-from moldau.machines.streams import StreamsGroup
-from moldau.machines.streams_members import Member
-from moldau.machines.tasks import NO_TASKS, Kind, task_rows
+from moldau.machines.streams.configuring import Configured, InternalTopic
+from moldau.machines.streams.group import StreamsGroup
+from moldau.machines.streams.members import Member
+from moldau.machines.streams.tasks import NO_TASKS, Kind, task_rows
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

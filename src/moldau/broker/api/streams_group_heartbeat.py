@@ -14,9 +14,9 @@ from moldau.broker.api import api
 from moldau.broker.groups import client_of
 from moldau.broker.streams_groups import create_missing, is_enabled
 from moldau.machines.effects import Promise
-from moldau.machines.streams_heartbeats import Heard, check_request, heartbeat, refusal
-from moldau.machines.topics import INTERNAL_TOPICS, is_legal
-from moldau.machines.topology import all_topics
+from moldau.machines.metadata.topics import INTERNAL_TOPICS, is_legal
+from moldau.machines.streams.heartbeats import Heard, check_request, heartbeat, refusal
+from moldau.machines.streams.topology import all_topics
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
-from moldau.machines.features import Wish, update_features
+from moldau.machines.metadata.features import Wish, update_features
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -40,7 +40,7 @@ class Start:
 
 
 def _serve(config: str, overrides: list[str]) -> int:
-    from moldau.broker import process
+    from moldau.broker.rim import process
 
     return process.run(process.Options(config=config, overrides=tuple(overrides)))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from moldau.admin.subjects import pretty
 from moldau.console.model.problems import Refused
+from moldau.records.subjects import pretty
 
 LARGEST = 1 << 20  # characters of a schema that is typed
 MOST_LINES = 2000  # that are compared

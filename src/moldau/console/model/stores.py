@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.admin.stores import Kind
 from moldau.console.model.problems import Refused
+from moldau.records.stores import Kind
 
 KEY, RANGE, SQL = "Key", "Range", "SQL"
 WAYS = (KEY, RANGE, SQL)

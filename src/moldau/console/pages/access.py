@@ -10,9 +10,9 @@ from nicegui import ui
 from moldau.admin import acls, quotas, users
 from moldau.client import ClientError, Error
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import access
 from moldau.console.model.problems import EXPECTED
+from moldau.console.page_context import Desk
 
 DELETE_CELL = """
 <q-td :props="props"><q-btn flat dense round icon="delete" color="negative" aria-label="Delete"

@@ -10,7 +10,6 @@ from nicegui import ui
 from moldau.admin import groups
 from moldau.client import Client
 from moldau.console import drawing, flows, frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.lineage import (
     STREAMS,
@@ -24,6 +23,7 @@ from moldau.console.model.lineage import (
     store_of,
     topology,
 )
+from moldau.console.page_context import Desk
 from moldau.console.store_box import store_box
 
 

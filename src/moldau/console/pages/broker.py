@@ -8,9 +8,9 @@ from typing import Any
 from moldau.admin import clusters, configs, log_dirs
 from moldau.client import Client
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.problems import Refused
+from moldau.console.page_context import Desk
 from moldau.console.settings_table import settings_table
 
 LARGEST = 10  # partitions that are shown

@@ -8,8 +8,8 @@ from nicegui import ui
 
 from moldau.admin import clusters
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures
+from moldau.console.page_context import Desk
 
 
 def show(desk: Desk) -> None:

@@ -11,10 +11,10 @@ from moldau.admin import TopicPartition, groups, resets, shares
 from moldau.client import Client, ClientError
 from moldau.console import frame, paths
 from moldau.console.charts import Lines
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.groups import ALL_TOPICS, PLACES, chosen, total, wanted
 from moldau.console.model.problems import EXPECTED, Refused
+from moldau.console.page_context import Desk
 
 EVERY_S = 2.0
 HEIGHT_PX = 240

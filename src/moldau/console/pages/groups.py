@@ -8,9 +8,9 @@ from nicegui import ui
 
 from moldau.admin import groups
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.groups import GroupRow, rows
+from moldau.console.page_context import Desk
 
 
 def show(desk: Desk) -> None:

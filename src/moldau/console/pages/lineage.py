@@ -5,9 +5,9 @@ from __future__ import annotations
 from nicegui import ui
 
 from moldau.console import drawing, flows, frame
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.lineage import INTERNAL, Graph, chosen, labels, without_own
+from moldau.console.page_context import Desk
 
 HINT = "Who reads is known by what groups commit, who writes by the names of transactional producers."
 

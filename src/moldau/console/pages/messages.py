@@ -13,10 +13,10 @@ from moldau.admin import resets, topics
 from moldau.console import frame, paths
 from moldau.console.browsing import Tail, Wanted, read
 from moldau.console.decoding import Decoder
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.problems import EXPECTED, Refused
 from moldau.console.model.records import Row, as_csv, json_lines
+from moldau.console.page_context import Desk
 from moldau.console.pages.producing import production
 from moldau.console.pages.record import opened
 from moldau.records.positions import BEGINNING, Span

@@ -8,9 +8,9 @@ from nicegui import ui
 
 from moldau.console import frame, paths
 from moldau.console.charts import Lines
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.history import Health, History, Sample, health
+from moldau.console.page_context import Desk
 
 EVERY_S = 2.0
 OF_TOPICS = ("records a second", "records")

@@ -11,8 +11,8 @@ from nicegui import ui
 from moldau.admin import topics
 from moldau.client import Client
 from moldau.console import frame
-from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED, Refused
+from moldau.console.page_context import Desk
 from moldau.console.schema_form import schema_form
 from moldau.records import formats
 from moldau.records.lines import Item

@@ -7,10 +7,10 @@ import json
 from nicegui import ui
 
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures, snippets
 from moldau.console.model.problems import Refused
 from moldau.console.model.records import Part, Row, clean, hex_rows, tree
+from moldau.console.page_context import Desk
 
 TREE, TEXT, HEX = "Tree", "Text", "Hex"
 

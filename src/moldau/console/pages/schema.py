@@ -9,11 +9,11 @@ from nicegui import ui
 
 from moldau.admin.connection import Connection
 from moldau.admin.mistakes import Mistake
-from moldau.admin.subjects import ask, quoted
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model.problems import EXPECTED
 from moldau.console.model.schemas import KINDS, LEVELS, Line, Version, candidate, compared, context_of, topic_of
+from moldau.console.page_context import Desk
+from moldau.records.subjects import ask, quoted
 
 NOT_FOUND = "(40401)"  # of a subject, at the end of the registry's words
 MOST_VERSIONS = 100  # the latest, that are asked for

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from moldau.admin.subjects import ask
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model.schemas import topic_of
+from moldau.console.page_context import Desk
+from moldau.records.subjects import ask
 
 
 def show(desk: Desk) -> None:

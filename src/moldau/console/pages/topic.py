@@ -8,14 +8,14 @@ from typing import Any
 from nicegui import ui
 
 from moldau.admin import configs, groups, offsets, topics
-from moldau.admin.subjects import pretty
 from moldau.client import Client
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.topics import Reading, readings
+from moldau.console.page_context import Desk
 from moldau.console.pages.topics import partitions_of
 from moldau.console.settings_table import settings_table
+from moldau.records.subjects import pretty
 from moldau.serdes.registry import Registered, RegistryError
 
 GROUPS = 200  # that are asked whether they read the topic

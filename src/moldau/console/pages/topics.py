@@ -9,10 +9,10 @@ from nicegui import ui
 from moldau.admin import offsets, topics
 from moldau.client import Client, ClientError, Error
 from moldau.console import frame, paths
-from moldau.console.desk import Desk
 from moldau.console.model import figures
 from moldau.console.model.problems import EXPECTED
 from moldau.console.model.topics import SORTS, Chosen, TopicRow, choose, new_topic, rows, weighed
+from moldau.console.page_context import Desk
 
 AT_ONCE = 50
 COLUMNS = ("name", "partitions", "replicas", "records", "records/s", "size", "state")

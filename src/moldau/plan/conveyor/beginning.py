@@ -22,9 +22,9 @@ from moldau.spark.topics import list_offsets
 
 from ..home import BEGIN
 from ..levels import Schedule, stores_of
-from ..passing import passing_groups
 from ..restoring import log_of
 from ..shards import Conveyed
+from ..stateless_pass import passing_groups
 from .datasource import source_of
 from .folder import Folder
 

@@ -15,11 +15,11 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 from moldau.spark.worker import collecting_later, settle
 
 from ..blobs import RESTORED
-from ..book import BOOK
-from ..hot import HotPages
 from ..levels import ShardId
-from ..passing import Passing
+from ..page_cache import HotPages
+from ..shard_state import BOOK
 from ..shards import Conveyed, restored, run
+from ..stateless_pass import Passing
 from .rows import ARROW, Places, blob_of, blobs_of
 from .views import global_stores
 

@@ -18,18 +18,18 @@ from moldau.spark.session import STREAMING, Setting, is_local
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
-from ..passing import passing_groups, wall_clock_interval
 from ..plan import Plan
 from ..shards import Conveyed
+from ..stateless_pass import passing_groups, wall_clock_interval
 from ..task import Execution
 from ..unrolling import mirrored, unrolled
 from . import topics
 from .beginning import beginning, has_lost_its_checkpoint, stateful
 from .datasource import FORMAT, ConveyorDataSource
 from .folder import Folder
-from .frozen import freeze
 from .rows import COLUMNS, Places
 from .source import BEGIN, GLOBALS, PLACES, TICK, WATCH
+from .start_checks import freeze
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,244 @@
+"""A broker as a process: from options to settings, node and server, and to a clean end.
+
+Imports are late on purpose: a broker is ready in a fifth of a second, and a wrong option is told in less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.broker import logs
+from moldau.settings import SettingError, Settings, read_properties
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from moldau.broker.rim.listeners import Listener
+    from moldau.broker.rim.server import Server
+    from moldau.machines.metadata.cluster import Endpoint
+
+log = logs.get(__name__)
+
+OK, FAILED, MISUSED = 0, 1, 2
+PLAINTEXT = 0  # the security protocol's number in the metadata
+PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class UserError(Exception):
+    """A mistake of the user or of the surroundings: one sentence that says what to do."""
+
+
+class Options(NamedTuple):
+    """What `moldau broker` was asked for."""
+
+    config: str | None = None
+    overrides: tuple[str, ...] = ()
+    data_dir: str | None = None
+    ephemeral: bool = False
+    listen: str | None = None
+    metrics_port: int | None = None
+    log_format: str = "text"
+    log_level: str = "info"
+    stop_with_stdin: bool = False
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    __slots__ = ()
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000
+
+
+def run(options: Options) -> int:
+    """Run a broker until it is told to stop; returns the exit code."""
+    gc.disable()  # until it is ready: what a start makes is no garbage
+    logs.set_up(options.log_format, options.log_level)
+    # Until the loop has its own handlers a signal is an exception, so that a temporary directory is removed.
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        with data_directory(options) as data_dir:
+            serve(load_settings(options, data_dir), options)
+    except SettingError as error:
+        return complain(str(error), MISUSED)
+    except UserError as error:
+        return complain(str(error), FAILED)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        gc.enable()
+    return OK
+
+
+def _leave(number: int, _: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def complain(sentence: str, code: int) -> int:
+    """One line on stderr, and the exit code."""
+    print(f"moldau broker: {sentence}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+@contextlib.contextmanager
+def data_directory(options: Options) -> Iterator[str | None]:
+    """The directory that was asked for; a temporary one is gone afterwards."""
+    if not options.ephemeral:
+        yield options.data_dir
+        return
+    if options.data_dir:
+        raise SettingError("--ephemeral", None, "it has a directory of its own; leave out --data-dir")
+    import shutil
+    import tempfile
+
+    path = tempfile.mkdtemp(prefix="moldau-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def load_settings(options: Options, data_dir: str | None) -> Settings:
+    """The file, then the options of the command line, then `--set`: the later wins."""
+    from moldau.broker.rim import listeners
+
+    given: dict[str, str] = {}
+    if options.config is not None:
+        given |= read_config(options.config)
+    if options.listen is not None:
+        given["listeners"] = f"PLAINTEXT://{listeners.joined(*listeners.split(options.listen))}"
+    if data_dir is not None:
+        given["log.dirs"] = os.path.abspath(data_dir)
+    return Settings.load(given, options.overrides)
+
+
+def read_config(path: str) -> dict[str, str]:
+    """The pairs of a properties file, or a sentence why not."""
+    try:
+        return read_properties(path)
+    except OSError as error:
+        raise SettingError("--config", path, f"{error.strerror}. Name a file in Java's properties format.") from None
+
+
+def serve(settings: Settings, options: Options) -> None:
+    """Bind, start the node, accept connections, and stop cleanly on a signal."""
+    import uvloop
+
+    from moldau.broker.rim import listeners
+
+    for warning in settings.warnings:
+        log.warning(warning)
+    try:
+        opened = listeners.open_listeners(settings)
+    except listeners.ListenError as error:
+        raise UserError(str(error)) from None
+    raise_descriptor_limit()
+    loop = uvloop.new_event_loop()
+    loop.set_exception_handler(report_fault)
+    try:
+        server, close = build(settings, opened, loop)
+        try:
+            loop.run_until_complete(live(server, opened, options))
+        finally:
+            close()
+    finally:
+        loop.close()
+
+
+def build(
+    settings: Settings, opened: list[Listener], loop: asyncio.AbstractEventLoop
+) -> tuple[Server, Callable[[], None]]:
+    """The node, started, and the server in front of it; and what ends the thread behind it."""
+    from moldau.broker.node import Node
+    from moldau.broker.rim.background import Worker
+    from moldau.broker.rim.server import Server
+    from moldau.broker.storage import StartError
+    from moldau.log.disk import OsDisk
+
+    clock = SystemClock()
+    worker = Worker(lambda call: server.post(call))
+    node = Node(settings, OsDisk(), clock, SystemRandom(), worker)
+    server = Server(node, clock, loop)
+    try:
+        node.start([endpoint(listener) for listener in opened])
+    except StartError as error:
+        raise UserError(str(error)) from None
+    for listener in opened:
+        server.listen(listener.socket, listener)
+    return server, worker.close
+
+
+def endpoint(listener: Listener) -> Endpoint:
+    """What the cluster is told of a listener."""
+    from moldau.machines.metadata.cluster import Endpoint
+
+    return Endpoint(listener.name, listener.advertised_host, listener.advertised_port, PROTOCOLS[listener.protocol])
+
+
+def raise_descriptor_limit() -> None:
+    """Take as many descriptors as the system grants: every connection and segment file is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def report_fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A fault of ours on the loop: it is told in full, and the broker goes on for the other connections."""
+    log.error(str(context.get("message")), context.get("exception"))
+
+
+async def live(server: Server, opened: list[Listener], options: Options) -> None:
+    """Serve until a signal, or until stdin ends where that was asked for. A second signal ends the process."""
+    loop = server.loop
+    stopped = loop.create_future()
+
+    def stop(reason: str) -> None:
+        if stopped.done():
+            log.warning("forced to stop", reason=reason)
+            os._exit(FAILED)
+        stopped.set_result(reason)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, signal.Signals(number).name)
+    if options.stop_with_stdin:
+        loop.add_reader(0, lambda: os.read(0, 1024) or (loop.remove_reader(0), stop("stdin ended")))
+    page = await open_page(server, options.metrics_port)
+    server.start()
+    # What start-up made lives until the end: the collector need not look at it again and again.
+    gc.freeze()
+    gc.enable()
+    log.info("ready", listeners=",".join(listener.advertised for listener in opened))
+    print(f"ready {opened[0].address}", flush=True)  # noqa: T201
+    log.info("stopping", reason=await stopped)
+    if page is not None:
+        page.close()
+    await server.stop()
+    log.info("stopped")
+
+
+async def open_page(server: Server, port: int | None) -> asyncio.Server | None:
+    """The metrics page, if it was asked for."""
+    if port is None:
+        return None
+    from moldau.broker import metrics
+
+    try:
+        page = await metrics.serve(server, port)
+    except OSError as error:
+        raise UserError(f"Cannot serve metrics on port {port}: {error.strerror}. Choose another one.") from None
+    log.info("metrics", url=f"http://127.0.0.1:{page.sockets[0].getsockname()[1]}/metrics")
+    return page

@@ -1,0 +1,274 @@
+"""The asyncio rim: listening sockets, limits, ticks and the graceful stop. transport.py moves the bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker import logs
+from moldau.broker.connection import Connection
+from moldau.broker.counters import Counters
+from moldau.broker.rim.transport import SHARED_SIZE, Channel
+
+if TYPE_CHECKING:
+    from moldau.broker.rim.listeners import Listener
+
+log = logs.get(__name__)
+
+TICK_LIMIT_MS = 100.0
+ACCEPTS = 64
+"""How many connections are accepted in one wake-up."""
+RETRY_ACCEPT_S = 0.1
+SPARE_BUFFERS = 4
+SPARE_SIZE = 4 * 1024 * 1024
+SWEEPS = 8
+"""How often idle connections are looked for within the time that they may be idle."""
+STOP_MS = 5000.0
+BUFFERS = (
+    ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+    ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+)
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+@cache
+def _by_address(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: address -> most connections."""
+    pairs = (pair.rpartition(":") for pair in text.split(",") if pair)
+    return {host.strip(): int(number) for host, _, number in pairs}
+
+
+class Server:
+    """Serves one node on its listeners. All its methods run on the loop's thread."""
+
+    def __init__(self, node: Any, clock: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.node = node
+        self.loop = loop
+        self.max_frame: int = node.settings["socket.request.max.bytes"]
+        self.counters = Counters()
+        self.buffer = memoryview(bytearray(SHARED_SIZE))
+        self.spare: list[bytearray] = []
+        self.ready: deque[Channel] = deque()
+        self.sweeps = 0
+        self.channels: dict[int, Channel] = {}
+        self._clock = clock
+        self._ids = count(1)
+        self._per_ip: Counter[str] = Counter()
+        self._quota = logs.Quota()
+        self._sockets: dict[socket.socket, Listener] = {}
+        self._accepting = False
+        self._turns: list[Channel] = []
+        self._tick_at = float("inf")
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._stopped = False
+
+    # Listening.
+
+    def listen(self, sock: socket.socket, listener: Listener) -> None:
+        """Take over a bound socket."""
+        settings = self.node.settings
+        sock.setblocking(False)
+        for name, option in BUFFERS:
+            if settings[name] > 0:  # inherited by the connections
+                sock.setsockopt(socket.SOL_SOCKET, option, settings[name])
+        sock.listen(settings["socket.listen.backlog.size"])
+        self._sockets[sock] = listener
+
+    def start(self) -> None:
+        """Accept connections and keep the node's time."""
+        self._set_accepting(True)
+        self._tick()
+        self._sweep()
+
+    def _set_accepting(self, accepting: bool) -> None:
+        if accepting is self._accepting:
+            return
+        self._accepting = accepting
+        for sock, listener in self._sockets.items():
+            if accepting:
+                self.loop.add_reader(sock, self._accept, sock, listener)
+            else:
+                self.loop.remove_reader(sock)
+
+    def _accept(self, listening: socket.socket, listener: Listener) -> None:
+        for _ in range(ACCEPTS):
+            if len(self.channels) >= self.node.settings["max.connections"]:
+                # As Kafka does: who comes now waits in the backlog until a connection ends.
+                self._refused("max.connections", "no more connections are accepted")
+                self._set_accepting(False)
+                return
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError, InterruptedError):
+                return
+            except OSError as error:
+                self._accept_later(error)
+                return
+            self._admit(sock, address, listener)
+
+    def _accept_later(self, error: OSError) -> None:
+        if error.errno not in NO_DESCRIPTORS:
+            raise error
+        self._refused("descriptors", "cannot accept; raise the limit of open files (ulimit -n)", error=error.strerror)
+        self._set_accepting(False)
+        self._timers["accept"] = self.loop.call_later(RETRY_ACCEPT_S, self._accept_again)
+
+    def _accept_again(self) -> None:
+        del self._timers["accept"]
+        self._set_accepting(True)
+
+    def _admit(self, sock: socket.socket, address: tuple[Any, ...], listener: Listener) -> None:
+        host = address[0]
+        settings = self.node.settings
+        limits = _by_address(settings["max.connections.per.ip.overrides"])
+        if self._per_ip[host] >= (limits[host] if host in limits else settings["max.connections.per.ip"]):
+            self._refused("max.connections.per.ip", "too many connections", peer=host)
+            sock.close()
+            return
+        self._per_ip[host] += 1
+        self.counters.accepted += 1
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        peer = f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
+        connection = Connection(next(self._ids), listener.name, peer)
+        channel = Channel(self, sock, connection, host)
+        connection.on_ready = channel.ready
+        self.channels[connection.id] = channel
+        self.node.connect(connection)
+
+    def _refused(self, why: str, text: str, **fields: Any) -> None:
+        self.counters.refused[why] += 1
+        if (kept := self._quota.admit(fields.get("peer", why))) is not None:
+            log.warning(text, why=why, **fields, **({"kept_back": kept} if kept else {}))
+
+    def report_refusal(self, channel: Channel, reason: str, looks: str) -> None:
+        """One line about input that is no Kafka request."""
+        self.counters.refused["bad input"] += 1
+        if (kept := self._quota.admit(channel.address)) is not None:
+            fields: dict[str, Any] = {"peer": channel.connection.peer, "reason": reason}
+            if looks:
+                fields["hint"] = looks
+            if kept:
+                fields["kept_back"] = kept
+            log.warning("closed a connection that sent bad input", **fields)
+
+    def forget(self, channel: Channel, reason: str) -> None:
+        """A connection ended."""
+        connection = channel.connection
+        del self.channels[connection.id]
+        self._per_ip[channel.address] -= 1
+        if not self._per_ip[channel.address]:
+            del self._per_ip[channel.address]
+        log.debug("closed", peer=connection.peer, reason=reason)
+        self.node.disconnect(connection)
+        if not self._accepting and not self._stopped and "accept" not in self._timers:
+            self._set_accepting(True)
+
+    # Turns. An event of one connection (a produce) ends the wait of others (fetches): they are collected in `ready`
+    # and written when the event has been dealt with, in the same round of the loop and never recursively.
+
+    def settle(self) -> None:
+        """Go on with the connections that the node called ready."""
+        # One by one: should a fault of ours end this, the others are still there for the next event.
+        while self.ready:
+            self.ready.popleft().go_on()
+
+    def turn_later(self, channel: Channel) -> None:
+        """This connection has more frames; first the others get their turn."""
+        if not channel.queued:
+            channel.queued = True
+            if not self._turns:
+                self.loop.call_soon(self._take_turns)
+            self._turns.append(channel)
+
+    def _take_turns(self) -> None:
+        self.ready.extend(self._turns)
+        self._turns.clear()
+        self.settle()
+
+    def recycle(self, view: memoryview) -> None:
+        """Keep the buffer of a large frame for the next one, within bounds."""
+        buffer = view.obj
+        if len(self.spare) < SPARE_BUFFERS and len(view) <= SPARE_SIZE and isinstance(buffer, bytearray):
+            self.spare.append(buffer)
+
+    # Time.
+
+    def wake_by(self, deadline_ms: float) -> None:
+        """Tick at this time of the node's clock at the latest."""
+        if deadline_ms < self._tick_at:
+            self._schedule_tick(deadline_ms - self._clock.monotonic_ms())
+
+    def _schedule_tick(self, delay_ms: float) -> None:
+        delay_ms = min(max(delay_ms, 0.0), TICK_LIMIT_MS)
+        self._tick_at = self._clock.monotonic_ms() + delay_ms
+        if "tick" in self._timers:
+            self._timers["tick"].cancel()
+        self._timers["tick"] = self.loop.call_later(delay_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._tick_at = float("inf")
+        delay_ms = TICK_LIMIT_MS
+        try:
+            delay_ms = self.node.tick()
+            self.settle()
+        finally:
+            self._schedule_tick(min(delay_ms, self._tick_at - self._clock.monotonic_ms()))
+
+    def post(self, call: Callable[[], None]) -> None:
+        """From another thread: run the call here, and write what it made ready."""
+        self.loop.call_soon_threadsafe(self._posted, call)
+
+    def _posted(self, call: Callable[[], None]) -> None:
+        call()
+        self.settle()
+
+    def _sweep(self) -> None:
+        """Close what made no progress for too long. One pass over all connections is cheap and rare."""
+        self.sweeps += 1
+        oldest = self.sweeps - SWEEPS - 1
+        for channel in [c for c in self.channels.values() if c.active <= oldest and c.connection.wait is None]:
+            self.counters.refused["connections.max.idle.ms"] += 1
+            channel.close("idle for connections.max.idle.ms")
+        self.settle()
+        idle_ms = self.node.settings["connections.max.idle.ms"]
+        if idle_ms >= 0:
+            self._timers["sweep"] = self.loop.call_later(idle_ms / 1000 / SWEEPS, self._sweep)
+
+    # The end.
+
+    async def stop(self) -> None:
+        """Accept no more, let the node answer what waits and close its files, write what is left."""
+        reason = "the broker stops"
+        self._stopped = True
+        self._set_accepting(False)
+        for sock in self._sockets:
+            sock.close()
+        for timer in self._timers.values():
+            timer.cancel()
+        for channel in self.channels.values():
+            channel.connection.closing = reason
+        # Its work is on files that stop() closes.
+        await self._until(lambda: not self.node.background.pending)
+        self.node.stop()
+        self.settle()
+        for channel in list(self.channels.values()):
+            if channel.connection.wait is not None:
+                channel.close(reason)
+            channel.flush()
+        await self._until(lambda: not self.channels)
+        for channel in list(self.channels.values()):
+            channel.close(reason)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        # By the node's clock: the loop's own stands still while stop() syncs files.
+        deadline_ms = self._clock.monotonic_ms() + STOP_MS
+        while not condition() and self._clock.monotonic_ms() < deadline_ms:
+            await asyncio.sleep(0.002)

@@ -1,0 +1,83 @@
+"""Acknowledgements of a share group's members, be they alone or on the back of a fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.share.sessions import Part
+from moldau.machines.share.partition import REJECT, RENEW, Acknowledgement
+from moldau.machines.share.state import Key
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+FEATURE = "share.version"
+RENEWS_FROM = 2
+MEMBER_ID_LENGTH = 36
+
+Told = tuple[Error, str | None]
+
+
+def may_ask(node: Node, request: Any) -> Error:
+    """Whether a request of a member can be one."""
+    if not (node.cluster.features.get(FEATURE) or "share" in node.settings["group.coordinator.rebalance.protocols"]):
+        return Error.UNSUPPORTED_VERSION
+    if request.group_id is None or not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH:
+        return Error.INVALID_REQUEST
+    return Error.NONE
+
+
+def said_in(request: Any) -> dict[Part, list[Acknowledgement]]:
+    """What a request acknowledges, where it does."""
+    return {
+        (bytes(topic.topic_id), part.partition_index): [
+            Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in part.acknowledgement_batches
+        ]
+        for topic in request.topics
+        for part in topic.partitions
+        if part.acknowledgement_batches
+    }
+
+
+def acknowledge(
+    node: Node, request: Any, version: int, said: Mapping[Part, Sequence[Acknowledgement]]
+) -> dict[Part, Told]:
+    """Settle all that is acknowledged; tells of each partition how it went."""
+    highest = RENEW if version >= RENEWS_FROM else REJECT
+    told: dict[Part, Told] = {}
+    for part, batches in said.items():
+        try:
+            settle(node, Key(request.group_id, *part), request.member_id, batches, highest, request.is_renew_ack)
+            told[part] = Error.NONE, None
+        except Refused as refused:
+            told[part] = refused.error, refused.message or None
+    return told
+
+
+def settle(node: Node, key: Key, member: str, said: Sequence[Acknowledgement], highest: int, renews: bool) -> None:
+    partitions = node.replicas.by_id.get(key.topic_id)
+    if partitions is None:
+        raise Refused(Error.UNKNOWN_TOPIC_ID, "")
+    if not is_sound(said, highest, renews):
+        raise Refused(Error.INVALID_REQUEST, "")
+    shared = node.share_partitions.find(key)
+    if key.partition not in partitions or shared is None:
+        raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION.message)
+    changes = shared.machine.acknowledge(member, said, node.clock.monotonic_ms())
+    node.share_partitions.commit(shared, changes)
+
+
+def is_sound(said: Iterable[Acknowledgement], highest: int, renews: bool) -> bool:
+    """Whether batches come in their order, each with a type for all of its records or for each."""
+    last = -1
+    for one in said:
+        if one.first > one.last or one.first < last or len(one.types) not in (1, one.last - one.first + 1):
+            return False
+        if any(not 0 <= kind <= highest or (kind == RENEW and not renews) for kind in one.types):
+            return False
+        last = one.last
+    return True

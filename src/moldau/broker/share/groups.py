@@ -1,0 +1,59 @@
+"""Share groups on this node: what their machines decide about the state of partitions is carried out here.
+
+A machine (machines/share/heartbeats.py, machines/share/offsets.py) notes what is about to happen and gives the request;
+the share coordinator answers it, and the machine is told. A crash in between does no harm: the note is in the log of
+the group, and the next heartbeat or deletion finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from moldau.machines.consumer.assignors import Partitions
+from moldau.machines.effects import Change
+from moldau.machines.groups import Groups
+from moldau.machines.share import offsets as share_offsets
+from moldau.wire.errors import Error
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+FEATURE = "share.version"
+Outcome = Callable[[Groups, str, Partitions], list[Change]]
+
+
+def enabled(node: Node) -> bool:
+    """By the cluster's feature level, or by the broker's settings."""
+    return bool(node.cluster.features.get(FEATURE)) or "share" in node.settings["group.coordinator.rebalance.protocols"]
+
+
+def initialize(node: Node, index: int, request: Any) -> None:
+    """Set up the state of partitions that a heartbeat has asked for. As in Kafka, one that fails fails them all."""
+    response = node.share_state.initialize(request)
+    ok = not any(errors_of(response).values())
+    outcome: Outcome = share_offsets.initialized if ok else share_offsets.uninitialized
+    conclude(node, index, request, outcome)
+
+
+def conclude(node: Node, index: int, request: Any, outcome: Outcome) -> None:
+    """Tell the machine how it went."""
+    partitions = {row.topic_id: frozenset(part.partition for part in row.partitions) for row in request.topics}
+    if (machine := node.groups.machines.get(index)) is not None:
+        node.groups.write(index, outcome(machine, request.group_id, partitions))
+
+
+def delete_states(node: Node, index: int, machine: Groups, group_id: str) -> Error:
+    """Delete all that a group has at the share coordinator; raises Refused."""
+    step = share_offsets.delete_group(machine, group_id)
+    error = node.groups.write(index, step.changes)
+    if error or step.request is None:
+        return error
+    return next(filter(None, errors_of(node.share_state.delete(step.request)).values()), Error.NONE)
+
+
+def errors_of(response: Any) -> dict[tuple[bytes, int], Error]:
+    """What the share coordinator says of each partition."""
+    return {
+        (row.topic_id, part.partition): Error(part.error_code) for row in response.results for part in row.partitions
+    }

@@ -1,0 +1,216 @@
+"""The share partitions that this node leads: machines/share/partition.py over logs and the share coordinator.
+
+One is made of what was persisted when a member first fetches, and let go when the group has no session left, when its
+state was set anew by an administrator, or when the share coordinator says that another leader has taken over. What
+becomes of records is persisted before anybody is told. Who waits for records watches the `Key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from moldau import settings as table
+from moldau.broker import logs
+from moldau.broker.partition import Partition
+from moldau.broker.share.sessions import ShareSession
+from moldau.log import lookup
+from moldau.log.log import Isolation, Log
+from moldau.machines.metadata.cluster import GROUP
+from moldau.machines.share.batches import StateBatch, read_batches
+from moldau.machines.share.partition import Limits, SharePartition, state_batches
+from moldau.machines.share.runs import Run
+from moldau.machines.share.state import UNKNOWN, Key
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+# What the share coordinator's refusals mean for a member.
+TOLD = {
+    Error.COORDINATOR_LOAD_IN_PROGRESS: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    Error.COORDINATOR_NOT_AVAILABLE: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_COORDINATOR: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.UNKNOWN_TOPIC_OR_PARTITION,
+    Error.FENCED_LEADER_EPOCH: Error.NOT_LEADER_OR_FOLLOWER,
+    Error.FENCED_STATE_EPOCH: Error.NOT_LEADER_OR_FOLLOWER,
+}
+OUTDATED = (Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@dataclass(slots=True, eq=False)
+class Shared:
+    """A share partition, and the epochs under which it was read."""
+
+    key: Key
+    home: Partition
+    machine: SharePartition
+    state_epoch: int
+    leader_epoch: int
+
+
+class SharePartitions:
+    """Those that members use now."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.known: dict[Key, Shared] = {}
+        self.settings: dict[str, dict[str, Any]] = {}  # of groups, until any setting changes
+        self.deadline_ms = inf  # no lock ends before
+
+    # What groups are allowed.
+
+    def setting(self, group: str, name: str) -> Any:
+        if group not in self.settings:
+            self.settings[group] = table.group_settings(self.node.settings, self.node.cluster.config(GROUP, group))
+        return self.settings[group][name]
+
+    def limits(self, group: str) -> Limits:
+        return Limits(
+            self.setting(group, "share.delivery.count.limit"),
+            self.setting(group, "share.record.lock.duration.ms"),
+            self.setting(group, "share.partition.max.record.locks"),
+            self.setting(group, "share.renew.acknowledge.enable"),
+        )
+
+    def isolation(self, group: str) -> Isolation:
+        committed = self.setting(group, "share.isolation.level") == "read_committed"
+        return Isolation.COMMITTED if committed else Isolation.HIGH_WATERMARK
+
+    # Made and let go.
+
+    def find(self, key: Key) -> Shared | None:
+        """A share partition that is in use, unless the partition has another leader epoch by now."""
+        shared = self.known.get(key)
+        if shared is not None and shared.home.placement.leader_epoch != shared.leader_epoch:
+            self.forget(key)
+            return None
+        return shared
+
+    def open(self, key: Key, home: Partition) -> Shared:
+        """A share partition, read from the share coordinator if need be; raises Refused."""
+        shared = self.find(key)
+        if shared is None:
+            leader_epoch = home.placement.leader_epoch
+            state = self.read(key, leader_epoch)
+            start, batches = state.start_offset, read_batches(state.state_batches)
+            if start == UNKNOWN:
+                start = self.initial_offset(key.group, home.log)
+                self.write(key, state.state_epoch, leader_epoch, start, 0, ())
+            machine = SharePartition(start, batches, lambda: self.limits(key.group))
+            shared = self.known[key] = Shared(key, home, machine, state.state_epoch, leader_epoch)
+        shared.machine.cut(home.log.start_offset)
+        return shared
+
+    def initial_offset(self, group: str, log: Log) -> int:
+        """Where a group begins that has never read the partition. It is written down: a crash must not move it."""
+        strategy: str = self.setting(group, "share.auto.offset.reset")
+        if strategy == "earliest":
+            return log.start_offset
+        if strategy != "latest":
+            since = self.node.clock.wall_ms() - table.duration_ms(strategy.partition(":")[2])
+            found = log.offset_for_time(max(0, since), Isolation.HIGH_WATERMARK).offset
+            if found >= 0:
+                return found
+        return log.offset_for_time(lookup.LATEST, Isolation.HIGH_WATERMARK).offset
+
+    def forget(self, key: Key) -> None:
+        """What is persisted counts again, or somebody else leads: locks are gone."""
+        if self.known.pop(key, None) is not None:
+            self.node.signal(key)
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        for key in [key for key in self.known if key.topic_id == topic_id]:
+            self.forget(key)
+
+    def end_session(self, session: ShareSession) -> None:
+        """A member has left or was lost: what it holds is for others."""
+        self.node.share_sessions.close(session)
+        for topic_id, index in session.parts:
+            shared = self.find(Key(session.group, topic_id, index))
+            if shared is not None:
+                try:
+                    self.commit(shared, shared.machine.release(session.member))
+                except Refused as refused:
+                    log.warning("records are not released yet", partition=str(shared.key), reason=refused.message)
+
+    def end_connection(self, connection_id: int) -> None:
+        """A connection is gone, and with it its sessions; groups without any need no memory."""
+        for session in self.node.share_sessions.of_connection(connection_id):
+            self.end_session(session)
+        for key in [key for key in self.known if not self.node.share_sessions.is_anybody_in(key.group)]:
+            self.forget(key)
+
+    # Deliveries that end.
+
+    def commit(self, shared: Shared, changes: list[Run]) -> None:
+        """Persist changes, carry them out, and wake who waits for records; raises Refused, and nothing has changed."""
+        if not changes:
+            return
+        self.persist(shared, changes)
+        self.carry_out(shared, changes)
+
+    def persist(self, shared: Shared, changes: list[Run]) -> None:
+        batches, machine = state_batches(changes), shared.machine
+        if batches:
+            epochs = shared.state_epoch, shared.leader_epoch
+            try:
+                self.write(shared.key, *epochs, machine.start, machine.done_count(changes), batches)
+            except Refused as refused:
+                if refused.error in OUTDATED:
+                    self.forget(shared.key)
+                raise
+
+    def carry_out(self, shared: Shared, changes: list[Run]) -> None:
+        shared.machine.apply(changes)
+        self.note_deadline(shared)
+        self.node.signal(shared.key)
+
+    def note_deadline(self, shared: Shared) -> None:
+        """Locks were given or renewed."""
+        self.deadline_ms = min(self.deadline_ms, shared.machine.deadline_ms)
+
+    def tick(self, now_ms: float) -> None:
+        """End the locks whose time is up. It is worth no more than a message if that cannot be persisted."""
+        if now_ms < self.deadline_ms:
+            return
+        for shared in [one for one in self.known.values() if one.machine.deadline_ms <= now_ms]:
+            changes = shared.machine.expire(now_ms)
+            try:
+                self.persist(shared, changes)
+            except Refused as refused:
+                log.warning("the end of a lock is not persisted", partition=str(shared.key), reason=refused.message)
+            self.carry_out(shared, changes)
+        self.deadline_ms = min((one.machine.deadline_ms for one in self.known.values()), default=inf)
+
+    # The share coordinator.
+
+    def read(self, key: Key, leader_epoch: int) -> Any:
+        part = m.ReadShareGroupStateRequest_PartitionData(key.partition, leader_epoch)
+        topic = m.ReadShareGroupStateRequest_ReadStateData(key.topic_id, [part])
+        return checked(self.node.share_state.read(m.ReadShareGroupStateRequest(key.group, [topic])))
+
+    def write(
+        self, key: Key, state_epoch: int, leader_epoch: int, start: int, done: int, batches: Iterable[StateBatch]
+    ) -> None:
+        rows = [m.WriteShareGroupStateRequest_StateBatch(*batch) for batch in batches]
+        fields = key.partition, state_epoch, leader_epoch, start, done, rows
+        part = m.WriteShareGroupStateRequest_PartitionData(*fields)
+        topic = m.WriteShareGroupStateRequest_WriteStateData(key.topic_id, [part])
+        checked(self.node.share_state.write(m.WriteShareGroupStateRequest(key.group, [topic])))
+
+
+def checked(response: Any) -> Any:
+    """The one row of an answer; raises Refused."""
+    if not response.results:  # a group without a name has no state
+        raise Refused(Error.UNKNOWN_SERVER_ERROR, "The share coordinator does not know the group.")
+    row = response.results[0].partitions[0]
+    if row.error_code:
+        raise Refused(TOLD.get(Error(row.error_code), Error.UNKNOWN_SERVER_ERROR), row.error_message)
+    return row

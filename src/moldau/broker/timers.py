@@ -1,0 +1,114 @@
+"""What the node does by the clock: retention, flushes, checkpoints, deletion. A row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.broker import logs
+from moldau.broker.share.state import prune, refresh_cold
+from moldau.broker.work import BUSY, Work
+from moldau.log.retention import retain
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+
+class Timer(NamedTuple):
+    """How often (a setting, or milliseconds where Kafka has no setting for it), and what."""
+
+    interval: str | int
+    run: Callable[[Any], None]
+
+
+def flush_due(node: Node) -> None:
+    """flush.ms, and segments that were rolled: sync what is due, in the background."""
+    now = node.clock.wall_ms()
+    for partition in node.replicas:
+        if partition.log.flush_due(now):
+            node.replicas.flush(partition)
+
+
+def retention(node: Node) -> None:
+    node.work.add(retain_all(node))
+
+
+def retain_all(node: Node) -> Work:
+    """Delete segments that are too old, too many, or before the start of their log; a log at a time."""
+    for partition in list(node.replicas):
+        if partition.log.offline is None:
+            try:
+                for segment, why in retain(partition.log, node.clock.wall_ms()):
+                    log.info("deleted a segment", partition=str(partition), base_offset=segment.base_offset, why=why)
+            except Refused as refused:
+                log.error("retention failed", partition=str(partition), reason=refused.message)
+            yield BUSY
+
+
+def sweep(node: Node) -> None:
+    """Remove files whose delete delay is over, in the background: a large one takes its time."""
+    for directory in node.replicas.directories:
+        directory.sweep(node.clock.wall_ms(), lambda work: node.background.submit(work, report_removal))
+
+
+def report_removal(outcome: Any) -> None:
+    if isinstance(outcome, BaseException):
+        log.warning("a deleted file cannot be removed, and is left to the next start", reason=str(outcome))
+
+
+def open_missing(node: Node) -> None:
+    """Partitions that could not be made when they were created."""
+    if node.replicas.missing:
+        node.replicas.open_missing()
+
+
+def checkpoint(node: Node) -> None:
+    node.replicas.checkpoint()
+
+
+def expire_producers(node: Node) -> None:
+    now = node.clock.wall_ms()
+    for partition in node.replicas:
+        if partition.log.active is not None:
+            partition.log.producers.expire(now, partition.log.config.producer_id_expiration_ms)
+
+
+def snapshot_metadata(node: Node) -> None:
+    """Keep the metadata log short: a snapshot when enough has been written since the last one."""
+    metadata = node.metadata
+    if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
+        try:
+            metadata.write_snapshot()
+        except (OSError, Refused) as error:
+            log.error("the metadata has no new snapshot; its log grows until the next try", reason=str(error))
+
+
+def compact(node: Node) -> None:
+    """Look for a log that wants compaction, unless one is being compacted."""
+    if node.settings["log.cleaner.enable"] and node.cleaner.current is None:
+        from moldau.broker.compacting import compact_all
+
+        node.work.add(compact_all(node))
+
+
+def load_transactions(node: Node) -> None:
+    """Coordinators that have lost their log come back by themselves: transactions time out though nobody asks."""
+    node.work.add(node.transactions.load_all())
+
+
+TIMERS = (
+    Timer(1000, flush_due),
+    Timer(1000, sweep),
+    Timer(1000, open_missing),
+    Timer("log.retention.check.interval.ms", retention),
+    Timer("log.flush.offset.checkpoint.interval.ms", checkpoint),
+    Timer("log.cleaner.backoff.ms", compact),
+    Timer(1000, snapshot_metadata),
+    Timer("producer.id.expiration.check.interval.ms", expire_producers),
+    Timer("transaction.abort.timed.out.transaction.cleanup.interval.ms", load_transactions),
+    Timer("share.coordinator.cold.partition.snapshot.interval.ms", refresh_cold),
+    Timer("share.coordinator.state.topic.prune.interval.ms", prune),
+)

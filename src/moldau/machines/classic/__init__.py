@@ -1,0 +1,1 @@
+"""Classic groups: members elect a leader, which assigns partitions."""

@@ -1,0 +1,221 @@
+"""A turn of a consumer group's member: what follows from its heartbeat for it and for the group (KIP-848).
+
+The member's subscription is updated, which may begin a new epoch of the group; if the target assignment is behind the
+group it is computed, but not more often than `consumer.assignment.interval.ms`; and the member makes its next step
+towards the target. All of it is decided on the state before the turn, and becomes true when the changes are replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from moldau.machines.consumer.assignors import ASSIGNORS, Partitions, Subscriber
+from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
+from moldau.machines.consumer.members import Member, assignment_change, subscription_change, target_change
+from moldau.machines.consumer.subscriptions import Resolved, Visible, anything, compiled, metadata_hash, resolve
+from moldau.machines.effects import Change, Promise
+from moldau.machines.metadata.cluster import GROUP
+from moldau.machines.reconciling import Goal, reconcile
+from moldau.wire import messages as m
+
+if TYPE_CHECKING:
+    from moldau.machines.groups import Groups
+    from moldau.machines.share.group import ShareGroup
+    from moldau.machines.streams.group import StreamsGroup
+
+REGEX_PAUSE_MS = 10_000  # topics are matched again at most this often, however often they change
+ASSIGNOR_CLASSES = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+@dataclass(slots=True)
+class Turn:
+    """A heartbeat in the making: the group before it, the member that it replaces, if any, and the changes so far."""
+
+    groups: Groups
+    group: ConsumerGroup
+    now_ms: int
+    changes: list[Change] = field(default_factory=list[Change])
+    answers: list[tuple[Promise, Any]] = field(default_factory=list[tuple[Promise, Any]])
+    replaced: Member | None = None
+    epoch: int = 0
+    regexes: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
+    visible: Visible = anything
+
+    def __post_init__(self) -> None:
+        self.epoch, self.regexes = self.group.epoch, dict(self.group.regexes)
+
+    def others(self, member: Member) -> list[Member]:
+        """The members beside this one, after the turn."""
+        gone = self.replaced.id if self.replaced else member.id
+        return [other for other in self.group.members.values() if other.id not in (member.id, gone)]
+
+    def names(self, member: Member) -> set[str]:
+        """The topics that the members subscribe to after the turn."""
+        group = self.group
+        if group.patterns or member.regex:
+            return {name for one in (*self.others(member), member) for name in self.topics_of(one)}
+        leaving = [one for one in (group.members.get(member.id), self.replaced) if one is not None]
+        stay = {name for name, count in group.names.items() if count > sum(name in one.topics for one in leaving)}
+        return stay | member.topics
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        resolved = self.regexes.get(member.regex)
+        return member.topics | resolved.topics if resolved else member.topics
+
+
+def assignors(setting: Callable[[str], Any]) -> list[str]:
+    """The assignors on offer, by their short names; the first is the default."""
+    names: list[str] = setting("group.consumer.assignors")
+    return [ASSIGNOR_CLASSES.get(name, name) for name in names]
+
+
+def config(groups: Groups, group_id: str, name: str, kind: str = "consumer") -> int:
+    """A setting of this group, or that of the broker for all groups of its kind."""
+    own = groups.cluster().config(GROUP, group_id).get(f"{kind}.{name}")
+    return groups.setting(f"group.{kind}.{name}") if own is None else int(own)
+
+
+def take_turn(turn: Turn, before: Member, wanted: Member, owned: Partitions | None) -> Member:
+    """Subscription, epoch, target, assignment: each writes what it changes. Returns the member after it."""
+    changed = update_subscription(turn, before, wanted)
+    epoch, target = update_target(turn, wanted)
+    return move(turn, wanted, epoch, target, owned, changed)
+
+
+def update_subscription(turn: Turn, before: Member, wanted: Member) -> bool:
+    """Write a changed subscription, and begin a new epoch where the topics changed; whether this member's did."""
+    group = turn.group
+    if wanted is not before and wanted != before:
+        turn.changes.append(subscription_change(group.id, wanted))
+    changed = wanted.topics != before.topics or wanted.regex != before.regex
+    matched = update_regexes(turn, before, wanted)
+    topic_changes = turn.groups.cluster().topic_changes
+    if changed or matched or group.seen != (topic_changes, group.epoch):
+        names = turn.names(wanted)
+        turn.epoch = bump(turn, names, force=changed or matched)
+        group.seen = (topic_changes, turn.epoch)
+    return changed
+
+
+def bump(turn: Turn, names: Collection[str], *, force: bool) -> int:
+    """A new epoch, if it must be or if the topics are not what they were."""
+    group = turn.group
+    number = metadata_hash(names, turn.groups.cluster())
+    if not force and number == group.metadata_hash:
+        return group.epoch
+    turn.changes.append(epoch_change(group.id, group.epoch + 1, number))
+    if group.has_old_metadata:
+        turn.changes.append(Change(m.ConsumerGroupPartitionMetadataKey(group.id), None))
+    return group.epoch + 1
+
+
+def epoch_change(group_id: str, epoch: int, number: int) -> Change:
+    return Change(m.ConsumerGroupMetadataKey(group_id), m.ConsumerGroupMetadataValue(epoch, number))
+
+
+def update_regexes(turn: Turn, before: Member, wanted: Member) -> bool:
+    """Match new patterns at once and all of them now and then; whether any stands for other topics than before."""
+    group, cluster = turn.group, turn.groups.cluster()
+    if not (group.patterns or before.regex or wanted.regex):
+        return False
+    patterns = set(group.patterns)
+    if wanted.regex != before.regex and before.regex and group.patterns[before.regex] == 1:
+        patterns.discard(before.regex)
+        if turn.regexes.pop(before.regex, None):
+            turn.changes.append(regex_change(group.id, before.regex, None))
+    if wanted.regex:
+        compiled(wanted.regex)
+        patterns.add(wanted.regex)
+    stale = patterns - turn.regexes.keys()
+    if patterns and is_refresh_due(turn):
+        stale, group.resolved = patterns, (cluster.topic_changes, turn.now_ms)
+    matched = {pattern: resolve(pattern, cluster, turn.visible, turn.now_ms) for pattern in sorted(stale)}
+    new = {
+        pattern: found
+        for pattern, found in matched.items()
+        if pattern not in turn.regexes or turn.regexes[pattern].topics != found.topics
+    }
+    turn.regexes |= new
+    turn.changes += [regex_change(group.id, pattern, found) for pattern, found in new.items()]
+    return bool(new)
+
+
+def is_refresh_due(turn: Turn) -> bool:
+    """Topics changed since the patterns were matched, though not a moment ago; or it is long since."""
+    topic_changes, at_ms = turn.group.resolved
+    age = turn.now_ms - max(at_ms, *(found.at_ms for found in turn.group.regexes.values()), 0)
+    if age <= REGEX_PAUSE_MS:
+        return False
+    changed = topic_changes != turn.groups.cluster().topic_changes
+    return changed or age > turn.groups.setting("group.consumer.regex.refresh.interval.ms")
+
+
+def regex_change(group_id: str, pattern: str, found: Resolved | None) -> Change:
+    value = found and m.ConsumerGroupRegularExpressionValue(sorted(found.topics), found.version, found.at_ms)
+    return Change(m.ConsumerGroupRegularExpressionKey(group_id, pattern), value)
+
+
+def update_target(turn: Turn, wanted: Member) -> tuple[int, Partitions]:
+    """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
+    group = turn.group
+    if turn.epoch <= group.target_epoch or not is_assignment_due(turn.groups, group, turn.now_ms):
+        former = turn.replaced.id if turn.replaced else wanted.id
+        return group.target_epoch, group.target.get(former, NO_TARGET)
+    assignment = assign(turn, [*turn.others(wanted), wanted])
+    for member_id, partitions in assignment.items():
+        if partitions != group.target.get(member_id):
+            turn.changes.append(target_change(group.id, member_id, partitions))
+    value = m.ConsumerGroupTargetAssignmentMetadataValue(turn.epoch, turn.now_ms)
+    turn.changes.append(Change(m.ConsumerGroupTargetAssignmentMetadataKey(group.id), value))
+    return turn.epoch, assignment[wanted.id]
+
+
+def is_assignment_due(groups: Groups, group: ConsumerGroup | ShareGroup | StreamsGroup, now_ms: int) -> bool:
+    """The first at once, the next after a while: then many joins cost one assignment."""
+    interval = config(groups, group.id, "assignment.interval.ms", group.kind)
+    return not group.assigned_ms or now_ms >= group.assigned_ms + interval
+
+
+def assign(turn: Turn, members: Iterable[Member]) -> dict[str, Partitions]:
+    """Ask the assignor that most members want."""
+    topics, targets = turn.groups.cluster().topics, turn.group.target
+    ids: dict[frozenset[str], frozenset[bytes]] = {}
+    counts: dict[bytes, int] = {}
+    subscribers: list[Subscriber] = []
+    votes: dict[str, int] = {}
+    for member in members:
+        names = turn.topics_of(member) if turn.regexes else member.topics
+        if names not in ids:
+            known = [topics[name] for name in names if name in topics]
+            ids[names] = frozenset(topic.id for topic in known)
+            counts.update((topic.id, len(topic.partitions)) for topic in known)
+        former = turn.replaced.id if turn.replaced and member.instance_id == turn.replaced.instance_id else member.id
+        subscribers.append(Subscriber(member.id, ids[names], targets.get(former, NO_TARGET), member.instance_id))
+        if member.assignor is not None:
+            votes[member.assignor] = votes.get(member.assignor, 0) + 1
+    offered = assignors(turn.groups.setting)
+    chosen = max(votes, key=votes.__getitem__) if votes else offered[0]
+    return ASSIGNORS[chosen if chosen in offered else offered[0]](subscribers, counts)
+
+
+def move(turn: Turn, member: Member, epoch: int, target: Partitions, owned: Partitions | None, changed: bool) -> Member:
+    """The member's next step."""
+    if member.is_reconciled(epoch) and not changed:
+        return member
+    group, topics = turn.group, turn.groups.cluster().topics
+    mine = {member.id, turn.replaced.id if turn.replaced else member.id}
+
+    def is_taken(topic: bytes, index: int) -> bool:
+        owner = group.owners.get(topic, {}).get(index)
+        return owner is not None and owner not in mine
+
+    subscribed = frozenset(topics[name].id for name in turn.topics_of(member) if name in topics)
+    moved = reconcile(member, Goal(epoch, target, owned, is_taken, subscribed, changed))
+    if moved != member:
+        turn.changes.append(assignment_change(group.id, moved))
+    return moved

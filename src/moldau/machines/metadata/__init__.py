@@ -1,0 +1,1 @@
+"""The cluster's metadata: its image, and the commands that change it."""

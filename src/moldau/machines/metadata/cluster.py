@@ -1,0 +1,314 @@
+"""The cluster's metadata: topics, partitions, settings, brokers, features, quotas, access control, credentials.
+
+The image is rebuilt only by `replay` of the records of `__cluster_metadata`, in Kafka's schemas, so that a
+quorum can take the log over: one node commits to its own disk today, several will agree on the same records.
+Commands that change it live beside this file (topics.py); they read the image and return records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.machines.metadata.acls import Acls
+
+if TYPE_CHECKING:
+    from moldau.machines.metadata.credentials import Credential
+
+NO_LEADER = -1
+NO_LEADER_CHANGE = -2
+UNASSIGNED_DIRECTORY = bytes(16)
+
+# Resource types of ConfigRecord and of the config APIs.
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(slots=True)
+class Partition:
+    """Who keeps a partition, who leads it, and since which epoch."""
+
+    index: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    directories: tuple[bytes, ...] = ()
+    eligible_leaders: tuple[int, ...] = ()
+    last_known_leaders: tuple[int, ...] = ()
+    recovery_state: int = 0
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic's name, its id, which is never used again, and its partitions by number."""
+
+    name: str
+    id: bytes
+    partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
+
+
+class Endpoint(NamedTuple):
+    """Where a listener of a broker is reached."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(slots=True)
+class Broker:
+    """A registered broker; its epoch is the offset of its registration."""
+
+    id: int
+    epoch: int
+    incarnation: bytes
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    features: Mapping[str, tuple[int, int]]
+    log_dirs: tuple[bytes, ...]
+
+
+class Cluster:
+    """The image of the metadata log up to the last replayed record."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.brokers: dict[int, Broker] = {}
+        self.features: dict[str, int] = {}
+        self.quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.acls = Acls()
+        self.credentials: dict[tuple[str, int], Credential] = {}
+        self.tokens: dict[str, Any] = {}  # delegation tokens by id, as their records say
+        self.next_producer_id = 0
+        self.topic_changes = 0  # grows with each change of which topics and partitions there are
+        self.unsupported: set[str] = set()
+
+    def replay(self, record: Any) -> None:
+        """Apply one committed record: the only writer of this image."""
+        REPLAY.get(record.SCHEMA.name, set_aside)(self, record)
+
+    def topic(self, name: str | None, topic_id: bytes) -> Topic | None:
+        """The topic of that name or, where no name is given, of that id."""
+        return self.topics.get(name) if name else self.topics_by_id.get(topic_id)
+
+    def config(self, kind: int, name: str) -> Mapping[str, str]:
+        """The settings stored for one resource."""
+        return self.configs.get((kind, name), {})
+
+    def live_brokers(self) -> list[Broker]:
+        """Registered brokers that take part, by id."""
+        return [self.brokers[i] for i in sorted(self.brokers) if not self.brokers[i].fenced]
+
+
+def ids_or(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
+    """A changed list of a PartitionChangeRecord, or what was there where it says null."""
+    return old if new is None else tuple(new)
+
+
+def replay_topic(cluster: Cluster, record: Any) -> None:
+    topic = Topic(record.name, bytes(record.topic_id))
+    cluster.topics[topic.name] = cluster.topics_by_id[topic.id] = topic
+    cluster.topic_changes += 1
+
+
+def replay_partition(cluster: Cluster, record: Any) -> None:
+    topic = cluster.topics_by_id[bytes(record.topic_id)]
+    cluster.topic_changes += 1
+    topic.partitions[record.partition_id] = Partition(
+        index=record.partition_id,
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        adding=tuple(record.adding_replicas),
+        removing=tuple(record.removing_replicas),
+        directories=tuple(bytes(directory) for directory in record.directories),
+        eligible_leaders=ids_or(record.eligible_leader_replicas, ()),
+        last_known_leaders=ids_or(record.last_known_elr, ()),
+        recovery_state=record.leader_recovery_state,
+    )
+
+
+def replay_partition_change(cluster: Cluster, record: Any) -> None:
+    part = cluster.topics_by_id[bytes(record.topic_id)].partitions[record.partition_id]
+    part.isr = ids_or(record.isr, part.isr)
+    part.replicas = ids_or(record.replicas, part.replicas)
+    part.adding = ids_or(record.adding_replicas, part.adding)
+    part.removing = ids_or(record.removing_replicas, part.removing)
+    part.eligible_leaders = ids_or(record.eligible_leader_replicas, part.eligible_leaders)
+    part.last_known_leaders = ids_or(record.last_known_elr, part.last_known_leaders)
+    if record.directories is not None:
+        part.directories = tuple(bytes(directory) for directory in record.directories)
+    if record.leader_recovery_state >= 0:
+        part.recovery_state = record.leader_recovery_state
+    if record.leader != NO_LEADER_CHANGE:
+        part.leader, part.leader_epoch = record.leader, part.leader_epoch + 1
+    part.partition_epoch += 1
+
+
+def replay_clear_eligible_leaders(cluster: Cluster, record: Any) -> None:
+    """Of one topic, or, without a name, of all: min.insync.replicas has changed, which they rested on (KIP-966)."""
+    for topic in [cluster.topics[record.topic_name]] if record.topic_name else cluster.topics.values():
+        for part in topic.partitions.values():
+            if part.eligible_leaders or part.last_known_leaders:
+                part.eligible_leaders = part.last_known_leaders = ()
+                part.partition_epoch += 1
+
+
+def replay_remove_topic(cluster: Cluster, record: Any) -> None:
+    topic = cluster.topics_by_id.pop(bytes(record.topic_id))
+    del cluster.topics[topic.name]
+    cluster.configs.pop((TOPIC, topic.name), None)
+    cluster.topic_changes += 1
+
+
+def replay_config(cluster: Cluster, record: Any) -> None:
+    resource = record.resource_type, record.resource_name
+    entries = cluster.configs.setdefault(resource, {})
+    if record.value is None:
+        entries.pop(record.name, None)
+    else:
+        entries[record.name] = record.value
+    if not entries:
+        del cluster.configs[resource]
+
+
+def replay_register_broker(cluster: Cluster, record: Any) -> None:
+    cluster.brokers[record.broker_id] = Broker(
+        id=record.broker_id,
+        epoch=record.broker_epoch,
+        incarnation=bytes(record.incarnation_id),
+        endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        features={f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
+        log_dirs=tuple(bytes(directory) for directory in record.log_dirs),
+    )
+
+
+def replay_broker_change(cluster: Cluster, record: Any) -> None:
+    broker = cluster.brokers[record.broker_id]
+    if record.fenced:  # -1 unfences, 1 fences, 0 leaves it
+        broker.fenced = record.fenced > 0
+    if record.in_controlled_shutdown:
+        broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
+    if record.log_dirs:
+        broker.log_dirs = tuple(bytes(directory) for directory in record.log_dirs)
+
+
+def replay_unregister_broker(cluster: Cluster, record: Any) -> None:
+    cluster.brokers.pop(record.broker_id, None)
+
+
+def replay_fence(cluster: Cluster, record: Any) -> None:
+    cluster.brokers[record.id].fenced = True
+
+
+def replay_unfence(cluster: Cluster, record: Any) -> None:
+    cluster.brokers[record.id].fenced = False
+
+
+def replay_feature(cluster: Cluster, record: Any) -> None:
+    if record.feature_level:
+        cluster.features[record.name] = record.feature_level
+    else:
+        cluster.features.pop(record.name, None)
+
+
+def replay_producer_ids(cluster: Cluster, record: Any) -> None:
+    cluster.next_producer_id = record.next_producer_id
+
+
+def quota_entity(parts: Any) -> QuotaEntity:
+    """The key of a quota: its entity types and names, None standing for the default, in a fixed order."""
+    return tuple(sorted(((part.entity_type, part.entity_name) for part in parts), key=lambda pair: pair[0]))
+
+
+def replay_quota(cluster: Cluster, record: Any) -> None:
+    entity = quota_entity(record.entity)
+    values = cluster.quotas.setdefault(entity, {})
+    if record.remove:
+        values.pop(record.key, None)
+    else:
+        values[record.key] = record.value
+    if not values:
+        del cluster.quotas[entity]
+
+
+def replay_acl(cluster: Cluster, record: Any) -> None:
+    cluster.acls.replay(record)
+
+
+def replay_remove_acl(cluster: Cluster, record: Any) -> None:
+    cluster.acls.replay_removal(record)
+
+
+def replay_credential(cluster: Cluster, record: Any) -> None:
+    from moldau.machines.metadata.credentials import (
+        Credential,  # late: few clusters have any, and every start would pay for it
+    )
+
+    keys = bytes(record.salt), bytes(record.stored_key), bytes(record.server_key)
+    cluster.credentials[record.name, record.mechanism] = Credential(*keys, record.iterations)
+
+
+def replay_remove_credential(cluster: Cluster, record: Any) -> None:
+    del cluster.credentials[record.name, record.mechanism]
+
+
+def replay_token(cluster: Cluster, record: Any) -> None:
+    cluster.tokens[record.token_id] = record
+
+
+def replay_remove_token(cluster: Cluster, record: Any) -> None:
+    del cluster.tokens[record.token_id]
+
+
+def ignore(cluster: Cluster, record: Any) -> None:
+    """Records that say nothing about this image: heartbeats of the log, marks around atomic groups, controllers."""
+
+
+def set_aside(cluster: Cluster, record: Any) -> None:
+    """What another release or Kafka's controller wrote and this release does not know: told at the start."""
+    cluster.unsupported.add(record.SCHEMA.name)
+
+
+REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
+    "TopicRecord": replay_topic,
+    "PartitionRecord": replay_partition,
+    "PartitionChangeRecord": replay_partition_change,
+    "ClearElrRecord": replay_clear_eligible_leaders,
+    "RemoveTopicRecord": replay_remove_topic,
+    "ConfigRecord": replay_config,
+    "RegisterBrokerRecord": replay_register_broker,
+    "BrokerRegistrationChangeRecord": replay_broker_change,
+    "UnregisterBrokerRecord": replay_unregister_broker,
+    "FenceBrokerRecord": replay_fence,
+    "UnfenceBrokerRecord": replay_unfence,
+    "FeatureLevelRecord": replay_feature,
+    "ProducerIdsRecord": replay_producer_ids,
+    "ClientQuotaRecord": replay_quota,
+    "AccessControlEntryRecord": replay_acl,
+    "RemoveAccessControlEntryRecord": replay_remove_acl,
+    "UserScramCredentialRecord": replay_credential,
+    "RemoveUserScramCredentialRecord": replay_remove_credential,
+    "DelegationTokenRecord": replay_token,
+    "RemoveDelegationTokenRecord": replay_remove_token,
+    "RegisterControllerRecord": ignore,
+    "BeginTransactionRecord": ignore,
+    "EndTransactionRecord": ignore,
+    "NoOpRecord": ignore,
+}

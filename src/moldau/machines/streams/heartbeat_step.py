@@ -1,0 +1,206 @@
+"""A turn of a streams group's member: what follows from its heartbeat for it and for the group (KIP-1071).
+
+What the member says of itself is written; the topology is looked at whenever its topics have changed; each change
+begins a new epoch of the group; if the target assignment is behind, it is computed, though not before an empty group
+had time to gather members, and not more often than `streams.assignment.interval.ms`; and the member makes its next step
+towards the target. All of it is decided on the state before the turn, and becomes true when the changes are replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moldau.machines.consumer.heartbeat_step import config, is_assignment_due
+from moldau.machines.consumer.subscriptions import metadata_hash
+from moldau.machines.effects import Change, Effects
+from moldau.machines.group import refuse
+from moldau.machines.reconciling import Goal, reconcile
+from moldau.machines.replaying import existing
+from moldau.machines.streams import topology as topologies
+from moldau.machines.streams.assignor import Worker, assign
+from moldau.machines.streams.configuring import NO_PARTS, Configured, Status, Told, configure
+from moldau.machines.streams.group import StreamsGroup
+from moldau.machines.streams.members import Member, assignment_change, member_change, target_change
+from moldau.machines.streams.tasks import NO_TASKS, Tasks
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+if TYPE_CHECKING:
+    from moldau.machines.groups import Groups
+
+STANDBYS = "num.standby.replicas"
+
+
+@dataclass(slots=True)
+class Turn:
+    """A heartbeat in the making: the group before it, the changes so far, and what the member is to be told."""
+
+    groups: Groups
+    group: StreamsGroup
+    now_ms: int
+    changes: list[Change] = field(default_factory=list[Change])
+    told: list[Told] = field(default_factory=list[Told])
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.epoch = self.group.epoch
+
+    def config(self, name: str) -> int:
+        return config(self.groups, self.group.id, name, self.group.kind)
+
+
+def take_turn(turn: Turn, before: Member, wanted: Member, told_topology: Any, owned: Tasks | None) -> Member:
+    """Member, topology, epoch, target, assignment: each writes what it changes. Returns the member after it."""
+    if wanted != before:
+        turn.changes.append(member_change(turn.group.id, wanted))
+    topology = update_topology(turn, wanted, told_topology)
+    configured, number = look_at_topics(turn, topology)
+    if configured.is_ready:
+        check_tasks(configured, owned or NO_TASKS)
+    update_epoch(turn, configured, number, force=wanted != before)
+    gather_first(turn)
+    epoch, target = update_target(turn, configured, wanted)
+    return move(turn, wanted, epoch, target, owned)
+
+
+# Topology.
+
+
+def update_topology(turn: Turn, member: Member, told: Any) -> Any:
+    """The group's topology, which is that of its first member. Members that have an older one are told so."""
+    group = turn.group
+    if group.topology is None:
+        topology = topologies.record_of(told)
+        turn.changes.append(Change(m.StreamsGroupTopologyKey(group.id), topology))
+        return topology
+    known = group.topology
+    if told is not None and told.epoch >= known.epoch and not topologies.is_same(topologies.record_of(told), known):
+        refuse(Error.INVALID_REQUEST, "Topology updates are not supported yet.")
+    if member.topology_epoch < known.epoch:
+        behind = f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch"
+        turn.told.append((Status.STALE_TOPOLOGY, f"{behind} {known.epoch}."))
+    return known
+
+
+def look_at_topics(turn: Turn, topology: Any) -> tuple[Configured, int]:
+    """The topology on the topics that there are, and their hash. It is looked at anew when a topic has changed."""
+    group, cluster = turn.group, turn.groups.cluster()
+    if group.configured is not None and group.seen == (cluster.topic_changes, group.epoch):
+        return group.configured, group.metadata_hash
+    number = metadata_hash(topologies.required_topics(topology), cluster)
+    if group.configured is None or number != group.metadata_hash:
+
+        def count(name: str) -> int | None:
+            topic = cluster.topics.get(name)
+            return None if topic is None else len(topic.partitions)
+
+        group.configured = configure(topology, count)
+    return group.configured, number
+
+
+def check_tasks(configured: Configured, owned: Tasks) -> None:
+    for (_, subtopology), partitions in owned.items():
+        part = configured.subtopologies.get(subtopology)
+        if part is None:
+            refuse(Error.INVALID_REQUEST, f"Subtopology {subtopology} does not exist in the topology.")
+        wrong = [index for index in sorted(partitions) if not 0 <= index < part.tasks]
+        if wrong:
+            problem = f"Task {wrong[0]} for subtopology {subtopology} is invalid."
+            refuse(Error.INVALID_REQUEST, f"{problem} Number of tasks for this subtopology: {part.tasks}")
+
+
+# Epoch.
+
+
+def update_epoch(turn: Turn, configured: Configured, number: int, *, force: bool) -> None:
+    """A new epoch, if it must be or if topics, their fitness or the settings of the assignor are not what they were."""
+    group = turn.group
+    validated = configured.epoch if configured.is_ready else -1
+    configs = {STANDBYS: str(turn.config(STANDBYS))}
+    before = group.metadata_hash, group.validated_epoch, group.assignment_configs
+    if force or before != (number, validated, configs):
+        turn.epoch = group.epoch + 1
+        turn.changes.append(epoch_change(group.id, turn.epoch, number, validated, configs))
+    group.seen = turn.groups.cluster().topic_changes, turn.epoch
+
+
+def epoch_change(group_id: str, epoch: int, number: int, validated: int, configs: dict[str, str]) -> Change:
+    pairs = [m.StreamsGroupMetadataValue_LastAssignmentConfig(*pair) for pair in sorted(configs.items())]
+    value = m.StreamsGroupMetadataValue(epoch, number, validated, pairs)
+    return Change(m.StreamsGroupMetadataKey(group_id), value)
+
+
+# Target.
+
+
+def gather_first(turn: Turn) -> None:
+    """An application starts its members one after the other: a group that was empty waits before it assigns tasks."""
+    delay = turn.config("initial.rebalance.delay.ms")
+    name = gathering(turn.group)
+    if turn.group.is_empty() and delay > 0 and not turn.groups.timers.is_set(name):
+        action = partial(assign_gathered, turn.groups, turn.group.id)
+        turn.groups.timers.set(name, turn.now_ms + delay, action)
+
+
+def gathering(group: StreamsGroup) -> tuple[str, str]:
+    return "gathering", group.id
+
+
+def assign_gathered(groups: Groups, group_id: str, now_ms: int) -> Effects:
+    """The time for others to join is over."""
+    group = existing(groups, group_id, StreamsGroup)
+    if group is None or group.is_empty() or group.configured is None:
+        return Effects()
+    turn = Turn(groups, group, now_ms)
+    update_target(turn, group.configured, None)
+    return Effects(turn.changes)
+
+
+def update_target(turn: Turn, configured: Configured, wanted: Member | None) -> tuple[int, Tasks]:
+    """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
+    group = turn.group
+    if turn.groups.timers.is_set(gathering(group)):
+        why = "Assignment delayed due to the configured initial rebalance delay."
+        turn.told.append((Status.ASSIGNMENT_DELAYED, why))
+        return group.target_epoch, NO_TASKS
+    last = group.target.get(wanted.id, NO_TASKS) if wanted else NO_TASKS
+    if turn.epoch <= group.target_epoch:
+        return group.target_epoch, last
+    if not is_assignment_due(turn.groups, group, turn.now_ms):
+        why = "Assignment delayed due to the configured assignment interval."
+        turn.told.append((Status.ASSIGNMENT_DELAYED, why))
+        return group.target_epoch, last
+    members = group.members if wanted is None else {**group.members, wanted.id: wanted}
+    target = compute_target(turn, configured, members.values())
+    return turn.epoch, target[wanted.id] if wanted else NO_TASKS
+
+
+def compute_target(turn: Turn, configured: Configured, members: Iterable[Member]) -> dict[str, Tasks]:
+    """Ask the assignor; while the topology cannot run nobody has anything to do."""
+    group = turn.group
+    workers = [
+        Worker(member.id, member.process_id, group.target.get(member.id, NO_TASKS))
+        for member in sorted(members, key=lambda member: member.id)
+    ]
+    runs = configured.subtopologies if configured.is_ready else NO_PARTS
+    target = assign(workers, runs, turn.config(STANDBYS))
+    for member_id, tasks in target.items():
+        if tasks != group.target.get(member_id):
+            turn.changes.append(target_change(group.id, member_id, tasks))
+    value = m.StreamsGroupTargetAssignmentMetadataValue(turn.epoch, turn.now_ms)
+    turn.changes.append(Change(m.StreamsGroupTargetAssignmentMetadataKey(group.id), value))
+    return target
+
+
+def move(turn: Turn, member: Member, epoch: int, target: Tasks, owned: Tasks | None) -> Member:
+    """The member's next step."""
+    if member.is_reconciled(epoch):
+        return member
+    is_taken = partial(turn.group.is_taken, member.process_id)
+    moved = reconcile(member, Goal(epoch, target, owned, is_taken, stride=1))
+    if moved != member:
+        turn.changes.append(assignment_change(turn.group.id, moved))
+    return moved

@@ -1,0 +1,75 @@
+# pyright: basic
+"""What the state of an application goes by, written down beside its checkpoint and held against what is there now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.operators.context import TopologyError
+
+from ..home import FROZEN
+from ..shards import Conveyed
+from ..stateless_pass import passing_groups
+from ..topology_change import Shape, remembered, shape, survival
+from .folder import Folder
+from .rows import Places
+
+if TYPE_CHECKING:
+    from .start import Application
+
+log = logging.getLogger(__name__)
+FORMAT_VERSION = 1
+FORMAT, TOPICS, SHUFFLE, TOPOLOGY = "format", "partitions", "shuffle partitions", "topology"
+
+
+def freeze(folder: Folder, application: Application, conveyed: Conveyed, places: Places, partitions: int) -> None:
+    """TopologyError where state cannot be used; where the topology has changed, a warning that says what survives."""
+    schedule = conveyed.schedule
+    now = {
+        FORMAT: FORMAT_VERSION,
+        TOPICS: {topic: schedule.counts[topic] for topic in sorted(schedule.reader)},
+        SHUFFLE: partitions,
+        TOPOLOGY: shape(schedule, passing_groups(conveyed), places.keys),
+    }
+    before = folder.read(FROZEN)
+    if before is None:
+        folder.write(FROZEN, now)
+    elif before != now:
+        folder.write(FROZEN, {**now, TOPOLOGY: after_a_change(application, before, now)})
+
+
+def after_a_change(application: Application, before: Mapping[str, Any], now: Mapping[str, Any]) -> Shape:
+    """The shape of the topology that is to be written down."""
+    why = other_topics(before[TOPICS], now[TOPICS])
+    for name in (FORMAT, SHUFFLE):
+        if before.get(name) != now[name]:
+            why = f"it was made with {name} {before.get(name)}, and now it is {now[name]}"
+    if why is not None:
+        raise unusable(application, why)
+    if TOPOLOGY not in before:  # a state that is older than this comparison
+        return now[TOPOLOGY]
+    found = survival(before[TOPOLOGY], now[TOPOLOGY])
+    if found.obstacle is not None:
+        raise unusable(application, found.obstacle)
+    if found.changed:
+        log.warning("the topology of %s has changed: %s", application.id, found.told())
+    return remembered(before[TOPOLOGY], now[TOPOLOGY])
+
+
+def other_topics(before: Mapping[str, int], now: Mapping[str, int]) -> str | None:
+    """How the topics that are read are others than before, those of repartitions too."""
+    gone, new = sorted(before.keys() - now.keys()), sorted(now.keys() - before.keys())
+    if gone or new:
+        told = [f"{', '.join(gone)} is read no more"] if gone else []
+        return " and ".join([*told, *([f"{', '.join(new)} was not read before"] if new else [])])
+    other = [topic for topic in now if before[topic] != now[topic]]
+    return f"{other[0]} had {before[other[0]]} partitions, and now has {now[other[0]]}" if other else None
+
+
+def unusable(application: Application, why: str) -> TopologyError:
+    return TopologyError(
+        f"the state of {application.id} in {application.home} cannot be used any more, for {why}: change that back, "
+        f"or let the application begin anew, without its state, by `moldau streams reset {application.id}`"
+    )
