@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from moldau.client import Client, ClientError, TransactionalProducer, end, group
+from moldau.client import Client, ClientError, TransactionalProducer, check, end, group, produce, transaction
 from moldau.testing import Broker
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.records import identify
 from tests.client.records import batch, read
 from tests.client.test_client import QUICK
 
@@ -168,3 +170,32 @@ def test_transactions_outlive_a_killed_broker(kafka: Broker) -> None:
                 producer.commit()
         expected = [f"{number}.{part}" for number in range(6) for part in range(5)]
         assert eventually_read(client, topic, enough=len(expected)) == expected
+
+
+def test_a_plain_batch_of_an_older_epoch_is_refused_once_a_newer_one_has_written(
+    client: Client, new_topic: Callable[..., str]
+) -> None:
+    """What fences the writer of a topic store: no transaction is open, only the epoch counts."""
+    topic = new_topic()
+    name = f"writer of {topic}"
+
+    def take_over() -> Any:
+        return check(client.send(m.InitProducerIdRequest(name, 60_000), transaction(name)))
+
+    def write(producer: Any, sequence: int) -> Error:
+        data = bytearray(batch([str(sequence)]))
+        identify(memoryview(data), producer.producer_id, producer.producer_epoch, sequence, transactional=False)
+        try:
+            produce(client, topic, 0, data)
+        except ClientError as error:
+            return error.error
+        return Error.NONE
+
+    first = take_over()
+    assert write(first, 0) is Error.NONE
+    second = take_over()
+    assert write(first, 1) is Error.NONE  # taking the id over fences nobody by itself
+    assert write(second, 0) is Error.NONE
+    assert write(first, 2) is write(first, 0) is Error.INVALID_PRODUCER_EPOCH
+    own = m.InitProducerIdRequest(name, 60_000, first.producer_id, first.producer_epoch)
+    assert client.send(own, transaction(name)).error_code == Error.PRODUCER_FENCED

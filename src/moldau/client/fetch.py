@@ -16,7 +16,7 @@ from moldau.client.fetch_session import NO_SESSION, FetchSession, Key, Want
 from moldau.client.targets import OF_LEADERS, UNKNOWN, Leader, Node
 from moldau.wire import messages
 from moldau.wire.errors import Error
-from moldau.wire.records import HEADER_SIZE, LENGTH_START, Batch, ControlType, control_type, records
+from moldau.wire.records import Batch, ControlType, control_type, records, starts
 
 TopicPartition = tuple[str, int]
 SESSION_ERRORS = {
@@ -44,22 +44,11 @@ class Fetched:
 
     def batches(self) -> Iterator[Batch]:
         """The batches that came whole."""
-        at, end = 0, len(self.records)
-        while end - at >= HEADER_SIZE:
-            size = int.from_bytes(self.records[at + LENGTH_START - 4 : at + LENGTH_START], "big") + LENGTH_START
-            if at + size > end:
-                return
-            yield Batch(self.records, at)
-            at += size
+        return (Batch(self.records, at) for at in starts(self.records))
 
     def next_offset(self, asked: int) -> int:
-        """The offset behind the last batch that came whole, markers included; `asked` where none did."""
-        at, end, last = 0, len(self.records), -1
-        while end - at >= HEADER_SIZE:
-            size = int.from_bytes(self.records[at + LENGTH_START - 4 : at + LENGTH_START], "big") + LENGTH_START
-            if at + size > end or size < HEADER_SIZE:
-                break
-            at, last = at + size, at
+        """Return the offset after the last batch that came whole, markers included; `asked` where none did."""
+        last = max(starts(self.records), default=-1)
         return asked if last < 0 else max(asked, Batch(self.records, last).next_offset)
 
     def committed(self) -> Iterator[Batch]:

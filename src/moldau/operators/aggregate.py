@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .columns import Columns, InRows
+from .columns import NO_AGGREGATE, Columns, InRows
 from .context import Context
 from .forwarding import teller, value_of
 from .record import Record
@@ -105,7 +105,7 @@ def aggregated(columns: Columns, operator: StreamAggregate | StreamReduce, begin
         news.append(new)
         times.append(entry.time)
     if None in news:
-        raise InRows  # what is deleted has other times
+        raise InRows(NO_AGGREGATE)  # what is deleted has other times
     return latest.tell(Columns(columns.keys, news, times, columns.headers))
 
 

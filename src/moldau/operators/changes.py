@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.serdes.context import Context, Serde, SerdeError
-from moldau.serdes.framing import read_zigzag, zigzag
+from moldau.serdes.framing import read_zigzag
+from moldau.wire.numbers import zigzag
 
 from .record import Change
 

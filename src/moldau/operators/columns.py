@@ -2,7 +2,9 @@
 
 Operators that can take them have `process_all`, and say by `in_columns` whether they can here. They are used where a
 batch goes one way, from a topic to its end: there nobody sees whether a record went all its way before the next one
-came. What cannot be done in columns raises InRows before anything has changed, and is done record by record.
+came. What cannot be done in columns raises InRows, and the batch is processed again record by record. That may happen
+in the middle of a batch, so operators only change what is dropped with the failed try: their own fields and the stores
+of the batch, never pages, global tables or anything else that another batch sees.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from .record import Headers, Record
 
+NO_AGGREGATE = "an aggregate is None"
+
 
 class InRows(Exception):
-    """These records must be taken one by one. Nothing has changed yet."""
+    """These records must be processed one by one. The text is the reason, the same for all records."""
 
 
 @dataclass(slots=True)

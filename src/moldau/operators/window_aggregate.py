@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from math import gcd
 from typing import Any, Protocol
 
-from .columns import Columns, InRows
+from .columns import NO_AGGREGATE, Columns, InRows
 from .context import Context
 from .emit_final import EmitFinal
 from .observed import Observed
@@ -160,7 +160,7 @@ class TimeWindowAggregate:
                 entry.change = number
                 number += 1
                 if new is None:
-                    raise InRows  # what is deleted has other times
+                    raise InRows(NO_AGGREGATE)  # what is deleted has other times
                 if silent:
                     continue
                 at.append(place)

@@ -14,8 +14,8 @@ from json.encoder import encode_basestring as _quoted
 from typing import Any, NamedTuple
 
 from moldau.admin.mistakes import Mistake
-from moldau.records.quick import Row
 from moldau.wire.records import Headers, Record
+from moldau.wire.records.quick import Row
 
 BASE64 = "base64"
 # Text, or what a format with a structure gives; and how it is encoded, if it is.

@@ -22,6 +22,7 @@ from moldau.serdes.framing import SchemaRef, unframe
 from moldau.serdes.primitive import PLAIN
 
 if TYPE_CHECKING:  # it brings libraries for schemas along, which most commands do without
+    from moldau.admin.connection import Connection
     from moldau.serdes.registry import Registry, Schema
 
 TYPED = ("avro", "json-schema", "protobuf")
@@ -166,6 +167,16 @@ class Wanted:
     schema: str | None = None
     message: str | None = None
     strategy: str | None = None
+
+
+def connect_registry(connection: Connection) -> Registry:
+    """Connect to the registry as serdes use it; Mistake where its settings are wrong."""
+    from moldau.serdes.registry import Registry
+
+    try:
+        return Registry.connect(connection.registry_settings)
+    except ValueError as error:
+        raise misused(f"The registry cannot be used: {error}.") from None
 
 
 def codec(wanted: Wanted, connect: Callable[[], Registry], *, writing: bool) -> Codec:

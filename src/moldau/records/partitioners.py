@@ -5,12 +5,10 @@ from __future__ import annotations
 import random
 from binascii import crc32
 from collections.abc import Callable
-from functools import lru_cache
 
-from moldau.plan import hashing
+from moldau.wire.numbers import murmur2
 
 Partitioner = Callable[[bytes], int]  # a number that is taken modulo the partitions
-murmur2 = lru_cache(maxsize=100_000)(hashing.murmur2)  # keys come again
 
 
 def anywhere(key: bytes) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from moldau.admin import TopicPartition
 from moldau.client import Batch, Client, ClientError, Error, Fetched, Fetcher, Record
 from moldau.client import records as records_of
-from moldau.records import quick
+from moldau.wire.records import quick
 
 PARTITION_BYTES = 4 << 20
 WAIT_MS = 500

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.admin.mistakes import misused
-from moldau.records.quick import Row
 from moldau.wire.records import Headers, Record
+from moldau.wire.records.quick import Row
 
 
 class Token(NamedTuple):

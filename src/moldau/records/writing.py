@@ -13,16 +13,12 @@ from moldau.admin.mistakes import Mistake
 from moldau.client import Client, Record, Sender, TransactionalProducer, build
 from moldau.records.lines import Item
 from moldau.records.partitioners import Partitioner
-from moldau.records.varints import MOST, table, text_table
-from moldau.wire.compression import Compression, compress
-from moldau.wire.records import assemble, zigzag
+from moldau.wire.compression import Compression
+from moldau.wire.records import build_encoded
+from moldau.wire.records.bulk import encode_lines, encode_values
 
 BATCH_BYTES = 500_000  # of records; a broker takes a million, if nobody has changed that
 PER_RECORD = 20  # bytes around a record, about
-AROUND = 32  # bytes, at most: lengths, time and offset of a record
-NO_KEY = b"\1"
-
-Pair = tuple[bytes | None, bytes]
 
 
 @dataclass(slots=True)
@@ -65,14 +61,14 @@ class Writer:
         """Values alone, without keys: the quick way. They go to one partition after the other, a batch each."""
         now = time.time_ns() // 1_000_000
         for cut in cuts([PER_RECORD + size for size in map(len, values)], self.batch_bytes):
-            self._send(self._next(), body(values[cut]), cut.stop - cut.start, now)
+            self._send(self._next(), encode_values(values[cut]), cut.stop - cut.start, now)
 
     def keyed(self, lines: list[str], mark: str) -> None:
         """Lines of keys and values with a mark between them, as characters of Latin-1: nearly as quick."""
         now = time.time_ns() // 1_000_000
         for partition, mine in self._by_partition(lines, mark).items():
             for cut in cuts([PER_RECORD + size for size in map(len, mine)], self.batch_bytes):
-                self._send(partition, keyed_body(mine[cut], mark), cut.stop - cut.start, now)
+                self._send(partition, encode_lines(mine[cut], mark), cut.stop - cut.start, now)
 
     def _by_partition(self, lines: list[str], mark: str) -> dict[int, list[str]]:
         """Each with the place that its key chooses; those without keys go on to the next partition together."""
@@ -145,9 +141,7 @@ class Writer:
 
     def _send(self, partition: int, records: bytes, count: int, now: int) -> None:
         self.count += count  # as it is handed over: Ctrl-C may come before it is acknowledged
-        packed = compress(self.compression, records, self.level) if self.compression else records
-        batch = assemble(0, -1, self.compression, count - 1, now, now, -1, -1, -1, count, packed)
-        self.producer.send(self.topic, partition, batch)
+        self.producer.send(self.topic, partition, build_encoded(records, count, now, self.compression, self.level))
 
 
 def cuts(sizes: list[int], room: int) -> Iterator[slice]:
@@ -158,49 +152,3 @@ def cuts(sizes: list[int], room: int) -> Iterator[slice]:
         end = max(begin + 1, bisect_right(ends, done + room))
         yield slice(begin, end)
         begin, done = end, ends[end - 1]
-
-
-def body(values: list[bytes]) -> bytes:
-    """Records of these values, with no keys and no headers, all of one time. Varints are looked up."""
-    longest = max(map(len, values)) + AROUND
-    if max(longest, len(values)) >= MOST:
-        return _any_body([(None, value) for value in values])
-    z = table(max(longest, len(values)) + 1)
-    return b"".join(
-        [
-            b"%b\0\0%b\1%b%b\0" % (z[4 + len(place) + len(size) + len(value)], place, size, value)
-            for place, value in zip(z, values)  # noqa: B905  the table is longer
-            for size in (z[len(value)],)
-        ]
-    )
-
-
-def keyed_body(lines: list[str], mark: str) -> bytes:
-    """Records of lines, with what stands in front of the mark as their keys; text, as it is quicker to put together."""
-    longest = max(map(len, lines)) + AROUND
-    if max(longest, len(lines)) >= MOST:
-        return _any_body([_pair(line, mark) for line in lines])
-    z = text_table(max(longest, len(lines)) + 1)
-    return "".join(
-        [
-            f"{z[3 + len(place) + len(rest)]}\0\0{place}{rest}\0"
-            for place, line in zip(z, lines)  # noqa: B905  the table is longer
-            for key, marked, value in (line.partition(mark),)
-            for rest in (f"{z[len(key)]}{key}{z[len(value)]}{value}" if marked else f"\1{z[len(line)]}{line}",)
-        ]
-    ).encode("latin-1")
-
-
-def _pair(line: str, mark: str) -> Pair:
-    key, marked, value = line.partition(mark)
-    return (key.encode("latin-1"), value.encode("latin-1")) if marked else (None, line.encode("latin-1"))
-
-
-def _any_body(pairs: list[Pair]) -> bytes:
-    """Of any length."""
-    found = []
-    for delta, (key, value) in enumerate(pairs):
-        head = NO_KEY if key is None else zigzag(len(key)) + key
-        record = b"\0\0%b%b%b%b\0" % (zigzag(delta), head, zigzag(len(value)), value)
-        found.append(zigzag(len(record)) + record)
-    return b"".join(found)

@@ -12,6 +12,9 @@ import struct
 from dataclasses import dataclass
 from uuid import UUID
 
+from moldau.wire.errors import WireError
+from moldau.wire.numbers import varint, zigzag
+
 from .context import Context, SerdeError
 
 ID, GUID = 0, 1
@@ -46,15 +49,6 @@ class SchemaRef:
         if self.indexes == (0,):
             return b"\0"
         return b"".join(zigzag(number) for number in (len(self.indexes), *self.indexes))
-
-
-def zigzag(number: int) -> bytes:
-    rest, out = (number << 1) ^ (number >> 63), bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
 
 
 def frame(ref: SchemaRef, payload: bytes, context: Context, *, in_header: bool) -> bytes:
@@ -102,13 +96,10 @@ def read_path(data: bytes, position: int) -> tuple[tuple[int, ...], int]:
 
 
 def read_zigzag(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if position >= len(data):
-            raise SerdeError("the bytes end within the message index")
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-    raise SerdeError("the message index is not a valid number")
+    try:
+        n, position = varint(data, position)
+    except IndexError:
+        raise SerdeError("the bytes end within the message index") from None
+    except WireError:
+        raise SerdeError("the message index is not a valid number") from None
+    return (n >> 1) ^ -(n & 1), position

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from moldau.wire.codec_read import Buffer, reader
+from moldau.wire.codec_read import Buffer, Read, reader
 from moldau.wire.codec_write import writer
 from moldau.wire.errors import WireError
 
 T = TypeVar("T")
 DAMAGED = (WireError, struct.error, IndexError, ValueError)  # what reading past the end, or no UTF-8, comes to
 
-_readers: dict[tuple[type[Any], int], Callable[[Buffer, int, int], tuple[Any, int]]] = {}
+NO_BOUND = sys.maxsize
+
+_readers: dict[tuple[type[Any], int], Read] = {}
+_counting: dict[tuple[type[Any], int], Read] = {}
 _writers: dict[tuple[type[Any], int], Callable[[Any], list[Any]]] = {}
 
 
 def decode(cls: type[T], version: int, data: Buffer, pos: int = 0) -> T:
     """The message that `data` holds from `pos` to its end. WireError if it does not."""
-    read = _readers.get((cls, version)) or _reader(cls, version)
-    try:
-        message, end = read(data, pos, len(data))
-        if end != len(data):
-            raise WireError(f"{len(data) - end} bytes left over")
-    except DAMAGED as e:
-        raise WireError(f"{cls.__name__} v{version}: {e}") from e
+    message, end = decode_from(cls, version, data, pos)
+    if end != len(data):
+        raise WireError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over")
     return message
 
 
-def decode_from(cls: type[T], version: int, data: Buffer, pos: int) -> tuple[T, int]:
-    """The message that `data` holds at `pos`, and the position after it. WireError if there is none."""
-    read = _readers.get((cls, version)) or _reader(cls, version)
+def decode_from(cls: type[T], version: int, data: Buffer, pos: int, max_elements: int = NO_BOUND) -> tuple[T, int]:
+    """Decode the message at `pos`, and return it with the position after it. WireError if there is none.
+
+    WireError also if it has more than `max_elements` elements in all its arrays and tagged fields together.
+    """
+    size = len(data)
+    if size - pos > max_elements:
+        read = _counting.get((cls, version)) or _reader(cls, version, _counting)
+    else:
+        read = _readers.get((cls, version)) or _reader(cls, version, _readers)
     try:
-        return read(data, pos, len(data))
+        return read(data, pos, size, max_elements)
     except DAMAGED as e:
         raise WireError(f"{cls.__name__} v{version}: {e}") from e
 
@@ -55,9 +62,9 @@ def encode_parts(message: Any, version: int) -> list[Any]:
         raise
 
 
-def _reader(cls: type[Any], version: int) -> Callable[[Buffer, int, int], tuple[Any, int]]:
+def _reader(cls: type[Any], version: int, known: dict[tuple[type[Any], int], Read]) -> Read:
     _check(cls, version)
-    read = _readers[cls, version] = reader(cls.SCHEMA, version)
+    read = known[cls, version] = reader(cls.SCHEMA, version, counts=known is _counting)
     return read
 
 

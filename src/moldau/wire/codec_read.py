@@ -2,6 +2,11 @@
 
 It works on any buffer of bytes and checks before it believes: a length or a count that the rest of the input cannot
 hold is refused before anything is made of it, so time and memory stay linear in the input.
+
+An element of one byte still becomes an object of a hundred. So there is a second kind of reader, which counts: `left`
+is how many elements of arrays and tagged fields the message may still have, and an array that has more is refused
+before it is read. Four numbers count as one element, and a struct with several arrays counts once for each of them.
+No element counts more than its bytes, so a message of few bytes is read without counting.
 """
 
 from __future__ import annotations
@@ -16,7 +21,11 @@ from moldau.wire.schema import FIXED, NEW, Field, Message, Struct
 
 Buffer = bytes | bytearray | memoryview
 
+Read = Callable[[Buffer, int, int, int], tuple[Any, int]]
 Body = Callable[[Source, str, Field, str, "Length"], None]
+
+NUMBERS = 4  # that count as one element
+TOO_MANY = "more elements than moldau.request.max.elements allows in one request"
 
 
 def uvarint(data: Buffer, pos: int) -> tuple[int, int]:
@@ -39,11 +48,8 @@ def longer(data: Buffer, pos: int, first: int) -> tuple[int, int]:
     raise WireError("a varint is longer than 32 bits")
 
 
-def skip_tags(data: Buffer, pos: int, size: int, first: int) -> int:
-    """Pass over tagged fields of which none is known; `first` is the first byte of their count."""
-    count = first
-    if first > 127:
-        count, pos = longer(data, pos, first)
+def skip_tags(data: Buffer, pos: int, size: int, count: int) -> int:
+    """Pass over tagged fields of which none is known."""
     for _ in range(count):
         _, pos = uvarint(data, pos)
         length, pos = uvarint(data, pos)
@@ -67,9 +73,12 @@ SCOPE: dict[str, Any] = {
 }
 
 
-def reader(spec: Message, version: int) -> Callable[[Buffer, int, int], tuple[Any, int]]:
-    """A function of the data, a position and the data's size, that gives the message and the position after it."""
-    s = Source("data, pos, size", dict(SCOPE), version, spec.is_flexible(version))
+def reader(spec: Message, version: int, counts: bool) -> Read:
+    """Compile a function of the data, a position, the data's size and, if it counts, the most elements that are read.
+
+    The function returns the message and the position after it.
+    """
+    s = Source("data, pos, size, left", dict(SCOPE), version, spec.is_flexible(version), counts)
     s.line("view = data if type(data) is memoryview else memoryview(data)")
     _struct(s, "out", spec)
     _flush(s)
@@ -169,12 +178,12 @@ def _long_length(s: Source, field: Field, kind: str, n: Length) -> None:
 
 def _text(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
     _span(s, field, n.size)
-    s.line(f"{target} = str(data[pos:end], 'utf-8'); pos = end")
+    s.line(f"{target} = view[pos:end].tobytes().decode(); pos = end")
 
 
 def _bytes(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
     _span(s, field, n.size)
-    s.line(f"{target} = {'view[pos:end]' if kind == 'records' else 'bytes(data[pos:end])'}; pos = end")
+    s.line(f"{target} = view[pos:end]{'' if kind == 'records' else '.tobytes()'}; pos = end")
 
 
 def _span(s: Source, field: Field, size: str) -> None:
@@ -182,11 +191,27 @@ def _span(s: Source, field: Field, size: str) -> None:
     s.line(f"if end > size: refuse({field.name!r}, 'longer than what is left')")
 
 
+def _count(s: Source, name: str, number: str) -> None:
+    if s.counts:
+        s.line(f"left -= {number}")
+        s.line(f"if left < 0: refuse({name!r}, {TOO_MANY!r})")
+
+
+def _charge(field: Field, version: int, item: str, size: str) -> str:
+    """Return what an array counts: an empty list in each element takes room too, numbers take less than structs."""
+    if item in FIXED and item != "uuid":
+        return f"({size} + {NUMBERS - 1}) // {NUMBERS}"
+    inner = split(field.struct, version)[0] if field.struct else []
+    lists = sum(f.is_array for f in inner)
+    return f"({size}) * {lists}" if lists > 1 else size
+
+
 def _array(s: Source, target: str, field: Field, kind: str, n: Length) -> None:
     item = kind[2:]
+    _count(s, field.name, _charge(field, s.version, item, n.size))
     if item == "uuid":
         _span(s, field, f"({n.size}) * 16")
-        s.line(f"{target} = [bytes(data[i:i + 16]) for i in range(pos, end, 16)]; pos = end")
+        s.line(f"{target} = [view[i:i + 16].tobytes() for i in range(pos, end, 16)]; pos = end")
     elif item in FIXED:
         code = FIXED[item]
         width = struct.calcsize(">" + code)
@@ -209,11 +234,12 @@ def _tags(s: Source, target: str, tagged: list[Field]) -> None:
     count, tag, end = s.variable(), s.variable(), s.variable()
     s.run.append(("B", count))
     _flush(s)
-    if not tagged:
-        s.line(f"if {count}: pos = skip_tags(data, pos, size, {count})")
-        return
     with s.under(f"if {count}:"):
         s.line(f"if {count} > 127: {count}, pos = longer(data, pos, {count})")
+        _count(s, "tagged fields", count)
+        if not tagged:
+            s.line(f"pos = skip_tags(data, pos, size, {count})")
+            return
         with s.under(f"for _ in range({count}):"):
             s.line(f"{tag}, pos = uvarint(data, pos); {end}, pos = uvarint(data, pos); {end} += pos")
             s.line(f"if {end} > size: refuse('tagged field', 'longer than what is left')")

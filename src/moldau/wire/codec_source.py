@@ -20,13 +20,16 @@ LONGEST_STRING = 0x7FFF
 class Source:
     """Lines of one function `f`, the objects that they name, and the run that is not yet written out."""
 
-    __slots__ = ("depth", "flexible", "lines", "run", "scope", "signature", "variables", "version")
+    __slots__ = ("counts", "depth", "flexible", "lines", "run", "scope", "signature", "variables", "version")
 
-    def __init__(self, signature: str, scope: dict[str, Any], version: int, flexible: bool) -> None:
+    def __init__(
+        self, signature: str, scope: dict[str, Any], version: int, flexible: bool, counts: bool = False
+    ) -> None:
         self.signature = signature
         self.scope = scope
         self.version = version
         self.flexible = flexible
+        self.counts = counts
         self.lines: list[str] = []
         self.run: list[tuple[str, str]] = []  # struct codes, and what each is read into or written from
         self.depth = 1

@@ -11,20 +11,10 @@ from typing import Any
 
 from moldau.wire.codec_source import LONGEST_STRING, Source, class_of, split
 from moldau.wire.errors import Unwritable
+from moldau.wire.numbers import uvarint
 from moldau.wire.schema import FIXED, NEW, Field, Message, Struct
 
 BYTE = tuple(bytes((i,)) for i in range(256))
-
-
-def uvarint(value: int) -> bytes:
-    if value < 0x80:
-        return BYTE[value]
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def lacks(value: Any, version: int, names: tuple[str, ...]) -> None:

@@ -11,8 +11,8 @@ import struct
 from typing import Any
 
 from moldau.wire import schema
-from moldau.wire.codec import encode_parts
-from moldau.wire.codec_read import Buffer, skip_tags
+from moldau.wire.codec import NO_BOUND, encode_parts
+from moldau.wire.codec_read import TOO_MANY, Buffer, skip_tags, uvarint
 from moldau.wire.errors import UnsupportedRequest, WireError
 
 API_VERSIONS = 18
@@ -25,7 +25,7 @@ _requests: dict[int, tuple[int, int, int]] = {}
 _responses: dict[int, int] = {}
 
 
-def request_header(data: Buffer) -> tuple[int, int, int, str | None, int]:
+def request_header(data: Buffer, max_elements: int = NO_BOUND) -> tuple[int, int, int, str | None, int]:
     """API key, version, correlation id and client id of a request, and where its body begins."""
     try:
         key, version, correlation_id, length = _request(data)
@@ -43,7 +43,7 @@ def request_header(data: Buffer) -> tuple[int, int, int, str | None, int]:
             tags = data[pos]
             pos += 1
             if tags:
-                pos = skip_tags(data, pos, len(data), tags)
+                pos = _skip_header_tags(data, pos - 1, max_elements)
     except (struct.error, IndexError, ValueError) as e:
         raise WireError(f"no request header in {len(data)} bytes: {e}") from e
     return key, version, correlation_id, client_id, pos
@@ -77,10 +77,17 @@ def response_header(key: int, version: int, data: Buffer) -> tuple[int, int]:
         (correlation_id,) = struct.unpack_from(">i", data)
         pos = 4
         if version >= _first_tagged_response(key):
-            pos = skip_tags(data, 5, len(data), data[4])
+            pos = _skip_header_tags(data, 4)
     except (struct.error, IndexError) as e:
         raise WireError(f"no response header in {len(data)} bytes: {e}") from e
     return correlation_id, pos
+
+
+def _skip_header_tags(data: Buffer, pos: int, most: int = NO_BOUND) -> int:
+    count, pos = uvarint(data, pos)
+    if count > most:
+        raise WireError(f"tagged fields of the header: {TOO_MANY}")
+    return skip_tags(data, pos, len(data), count)
 
 
 def _known(key: int) -> tuple[int, int, int]:

@@ -7,6 +7,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from moldau.wire.kernel import memory
+
 from ..avro import codec
 from ..context import SerdeError
 from ..registry import Schema
@@ -18,7 +20,6 @@ from .avro_writer import SLACK, write_rows
 from .avro_writer_program import compile_writer
 from .batch import Converted, Slices
 from .columns import MAX_COUNT, ROWS, Arena
-from .kernel import memory
 from .loading import Loader
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from moldau.wire.kernel import BAD_NUMBER, TRUNCATED
+
 # Both machines: flow.
 HALT, JUMP, UNION, LIST, NEXT, CONSTANT, RESUME, FAIL = range(8)
 # Both machines: values. `k` is the element of the column, operands are buffers and counters.
@@ -15,7 +17,7 @@ BRANCH, IF_NULL, REQUIRE, BYTE_STRING = range(50, 54)
 OPERANDS = 5  # an instruction is its number and up to four operands
 
 # Problems of a row, from 1; a machine returns them as negative positions.
-TRUNCATED, BAD_NUMBER, BAD_LENGTH, BAD_BRANCH, BAD_SYMBOL, BAD_TEXT = range(1, 7)
+BAD_LENGTH, BAD_BRANCH, BAD_SYMBOL, BAD_TEXT = range(3, 7)  # TRUNCATED and BAD_NUMBER are those of varints
 BAD_DECIMAL, BAD_TIME, BAD_VALUE, UNREADABLE, NULL = range(7, 12)
 FULL = 100  # not a problem of the row: a counter needs more room
 

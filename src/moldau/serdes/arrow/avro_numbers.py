@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .avro_code import BAD_DECIMAL, BAD_LENGTH, BAD_NUMBER, TRUNCATED
-from .kernel import compiled
+from moldau.wire.kernel import compiled, read_long
 
-BUILT_ON = "32e07735a2e1"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
+from .avro_code import BAD_DECIMAL, BAD_LENGTH
+
+BUILT_ON = "964de56bb82f"  # numba knows this file only: tests/wire/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
-
-
-@compiled
-def read_long(source: Memory, p: int, end: int) -> tuple[int, int]:
-    """A zigzag varint of at most 64 bits: value, and the position behind it or a problem."""
-    if p < end and source[p] < 128:
-        short = source[p] * 1
-        return (short >> 1) ^ -(short & 1), p + 1
-    value = 0
-    for shift in range(0, 70, 7):
-        if p >= end:
-            return 0, -TRUNCATED
-        byte = source[p] * 1
-        p += 1
-        if shift == 63 and byte > 1:
-            return 0, -BAD_NUMBER
-        value |= (byte & 0x7F) << shift
-        if byte < 128:
-            return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), p
-    return 0, -BAD_NUMBER
 
 
 @compiled
@@ -37,17 +18,6 @@ def read_length(source: Memory, p: int, end: int) -> tuple[int, int]:
     if p >= 0 and (n < 0 or n > end - p):
         return 0, -BAD_LENGTH
     return n, p
-
-
-@compiled
-def write_long(out: Memory, p: int, value: int) -> int:
-    rest = (value << 1) ^ (value >> 63)
-    while not 0 <= rest <= 127:  # as signed numbers, the first step of a large one is negative
-        out[p] = rest & 127 | 128
-        rest = (rest >> 7) & 0x1FFFFFFFFFFFFFF
-        p += 1
-    out[p] = rest
-    return p + 1
 
 
 @compiled

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from moldau.wire.numbers import zigzag
+
 from ..context import SerdeError
-from ..framing import zigzag
 from ..schemas.avro import Array, Field, Map, Named, Primitive, Schema, Union
 from . import avro_code as op
 from .avro_schema import Columns, decimal_of, is_decimal, logical, members_of, name_of

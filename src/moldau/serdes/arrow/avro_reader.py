@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from . import avro_code as op
-from .avro_numbers import exceeds, is_utf8, read_decimal, read_length, read_long, write_uuid
-from .kernel import compiled, copy
+from moldau.wire.kernel import compiled, copy, read_long
 
-BUILT_ON = "37361880f513"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
+from . import avro_code as op
+from .avro_numbers import exceeds, is_utf8, read_decimal, read_length, write_uuid
+
+BUILT_ON = "d6727f1b47d5"  # numba knows this file only: tests/wire/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 
 

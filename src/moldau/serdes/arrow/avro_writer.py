@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import avro_code as op
-from .avro_numbers import decimal_size, hex_value, write_long
-from .kernel import compiled, copy
+from moldau.wire.kernel import compiled, copy, write_long
 
-BUILT_ON = "37361880f513"  # numba knows this file only: tests/serdes/arrow/test_kernel.py
+from . import avro_code as op
+from .avro_numbers import decimal_size, hex_value
+
+BUILT_ON = "d6727f1b47d5"  # numba knows this file only: tests/wire/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 SLACK = 64  # room that every instruction may use without asking
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.serdes.arrow.kernel import compiled
+from moldau.wire.kernel import compiled, long_size, write_long
+
+BUILT_ON = "90c90a3db7c4"  # numba knows this file only: tests/wire/test_kernel.py
 
 MASK = 0xFFFFFFFF
 MIX = 0x9E3779B9
@@ -75,32 +77,11 @@ def digest(data: Any, starts: Any, ends: Any, present: Any, seed: int) -> int:
 
 
 @compiled
-def varint_size(number: int) -> int:
-    rest = (number << 1) ^ (number >> 63)
-    size = 1
-    while rest > 0x7F:
-        rest >>= 7
-        size += 1
-    return size
-
-
-@compiled
-def put_varint(out: Any, at: int, number: int) -> int:
-    rest = (number << 1) ^ (number >> 63)
-    while rest > 0x7F:
-        out[at] = rest & 0x7F | 0x80
-        rest >>= 7
-        at += 1
-    out[at] = rest
-    return at + 1
-
-
-@compiled
 def put_bytes(out: Any, at: int, data: Any, start: int, end: int, there: Any) -> int:
     if not there:
         out[at] = 1  # a length of -1
         return at + 1
-    at = put_varint(out, at, end - start)
+    at = write_long(out, at, end - start)
     for place in range(start, end):
         out[at] = data[place]
         at += 1
@@ -109,7 +90,7 @@ def put_bytes(out: Any, at: int, data: Any, start: int, end: int, there: Any) ->
 
 @compiled
 def bytes_size(start: int, end: int, there: Any) -> int:
-    return varint_size(end - start) + end - start if there else 1
+    return long_size(end - start) + end - start if there else 1
 
 
 @compiled
@@ -140,19 +121,19 @@ def encode(
         row = rows[place]
         time, number = times[row] - base_time, count + place - first
         low, high = header_bounds[row], header_bounds[row + 1]
-        size = 1 + varint_size(time) + varint_size(number) + varint_size(high - low)
+        size = 1 + long_size(time) + long_size(number) + long_size(high - low)
         size += bytes_size(key_starts[row], key_ends[row], key_there[row])
         size += bytes_size(value_starts[row], value_ends[row], value_there[row])
         for header in range(low, high):
             size += bytes_size(name_starts[header], name_ends[header], name_there[header])
             size += bytes_size(word_starts[header], word_ends[header], word_there[header])
-        at = put_varint(out, at, size)
+        at = write_long(out, at, size)
         out[at] = 0
-        at = put_varint(out, at + 1, time)
-        at = put_varint(out, at, number)
+        at = write_long(out, at + 1, time)
+        at = write_long(out, at, number)
         at = put_bytes(out, at, key_data, key_starts[row], key_ends[row], key_there[row])
         at = put_bytes(out, at, value_data, value_starts[row], value_ends[row], value_there[row])
-        at = put_varint(out, at, high - low)
+        at = write_long(out, at, high - low)
         for header in range(low, high):
             at = put_bytes(out, at, name_data, name_starts[header], name_ends[header], name_there[header])
             at = put_bytes(out, at, word_data, word_starts[header], word_ends[header], word_there[header])

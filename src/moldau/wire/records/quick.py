@@ -14,8 +14,9 @@ import re
 from itertools import repeat
 from typing import NamedTuple
 
-from moldau.records.varints import MOST, table
-from moldau.wire.records import Batch, Headers, varlong
+from moldau.wire.numbers import MOST_KEPT, varlong, zigzags
+from moldau.wire.records.batch import Batch
+from moldau.wire.records.parse import Headers
 
 NO_KEY = b"\1"
 ONE_BYTE, TWO_BYTES = 64, 8193  # the longest values with their lengths, where those take one byte, or two
@@ -116,4 +117,4 @@ def _behind_lengths(rests: list[bytes]) -> list[bytes] | None:
 def _are_long(found: list[bytes], told: bytes) -> bool:
     """Whether values have the lengths that are told of them."""
     longest = max(map(len, found))
-    return longest < MOST and told == b"".join(map(table(longest + 1).__getitem__, map(len, found)))
+    return longest < MOST_KEPT and told == b"".join(map(zigzags(longest + 1).__getitem__, map(len, found)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moldau.spark.sink_kernel import murmur2
+from moldau.wire.records.column_writer import murmur2
 
 # Hashes as Java's Utils.murmur2 gives them, signed.
 KNOWN = [

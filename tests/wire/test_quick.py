@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.client import Batch, Record, build, records
-from moldau.records import quick
-from moldau.records.writing import body, cuts
-from moldau.wire.records import assemble
+from moldau.records.writing import cuts
+from moldau.wire.records import build_encoded, quick
+from moldau.wire.records.bulk import encode_values
 from tests.cli.running import QUICK
 
 VALUES = st.binary(max_size=40) | st.sampled_from([b"\0\x0c\0\0\0\1\2x\0", b"\0\1", b"\x80", b"x" * 70_000])
@@ -65,7 +65,7 @@ def test_lengths_of_one_byte_and_of_more(size: int) -> None:
 @QUICK
 @given(st.lists(VALUES, min_size=1, max_size=30))
 def test_what_is_written_quickly_is_read_as_it_was(values: list[bytes]) -> None:
-    batch = Batch(assemble(0, -1, 0, len(values) - 1, 1, 1, -1, -1, -1, len(values), body(values)))
+    batch = Batch(build_encoded(encode_values(values), len(values), 1))
     assert [(record.key, record.value) for record in records(batch)] == [(None, value) for value in values]
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from moldau.serdes.arrow.kernel import compiled
+from moldau.wire.kernel import compiled, read_long
+from moldau.wire.records.layout import CRC_START, HEADER_SIZE, LENGTH_START, LOG_APPEND_TIME, MAGIC
+
+BUILT_ON = "cdb2301afd8c"  # numba knows this file only: tests/wire/test_kernel.py
 
 NULL = -1
-DAMAGED = -1
 MICROS = 1000  # in a millisecond, Kafka's unit of time
 
 # Columns of the table of batches, as their headers say; START and END are where the records stand.
 (POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, COUNT, ATTRIBUTES, BASE_TIME, MAX_TIME, START, END) = range(10)
 BATCH_COLUMNS = 10
-HEADER_SIZE, LENGTH_START, CRC_START, MAGIC = 61, 12, 21, 2
-LOG_APPEND_TIME = 8
 # Rows of the table of records, which has a column for each record: so each row is what Arrow wants.
 OFFSET, TIME, TYPE, KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_AT, HEADERS, RECORD_END = range(10)
 FIELDS = 10
@@ -82,44 +82,29 @@ def first_damaged(data: Any, table: Any, rows: Any, largest: Any, sums: Any) -> 
 
 
 @compiled
-def varint(data: Any, at: Any, end: Any) -> Any:
-    """A number and the position behind it, which is -1 where it does not end in time."""
-    value = np.int64(0)
-    shift = 0
-    while at < end and shift < 70:
-        byte = np.int64(data[at])
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-    return np.int64(0), DAMAGED
-
-
-@compiled
 def find_records(data: Any, batches: Any, first: Any, last: Any, records: Any) -> Any:
     """Fill `records` with those of first <= offset < last. How many they are, or -1 - the batch that is damaged."""
     found = 0
     for row in range(batches.shape[0]):
         at, limit = batches[row, START], batches[row, END]
         for _ in range(batches[row, COUNT]):
-            size, at = varint(data, at, limit)
+            size, at = read_long(data, at, limit)
             end = at + size
             if at < 0 or size < 1 or end > limit:
                 return -1 - row
-            delta, at = varint(data, at + 1, end)  # behind the attributes, which have no meaning yet
+            delta, at = read_long(data, at + 1, end)  # behind the attributes, which have no meaning yet
             if at < 0:
                 return -1 - row
-            place, at = varint(data, at, end)
+            place, at = read_long(data, at, end)
             if at < 0:
                 return -1 - row
-            key_size, key_at = varint(data, at, end)
+            key_size, key_at = read_long(data, at, end)
             if key_at < 0 or key_size < NULL or key_size > end - key_at:
                 return -1 - row
-            value_size, value_at = varint(data, key_at + max(key_size, 0), end)
+            value_size, value_at = read_long(data, key_at + max(key_size, 0), end)
             if value_at < 0 or value_size < NULL or value_size > end - value_at:
                 return -1 - row
-            headers, headers_at = varint(data, value_at + max(value_size, 0), end)
+            headers, headers_at = read_long(data, value_at + max(value_size, 0), end)
             if headers_at < 0 or headers < 0 or headers > end - headers_at:
                 return -1 - row
             offset = batches[row, BASE_OFFSET] + place
@@ -147,10 +132,10 @@ def find_headers(data: Any, records: Any, rows: Any, found: Any) -> Any:
     for row in range(rows):
         at, limit = records[HEADERS_AT, row], records[RECORD_END, row]
         for _ in range(records[HEADERS, row]):
-            name_size, name_at = varint(data, at, limit)
+            name_size, name_at = read_long(data, at, limit)
             if name_at < 0 or name_size < 0 or name_size > limit - name_at:
                 return -1 - row
-            size, content_at = varint(data, name_at + name_size, limit)
+            size, content_at = read_long(data, name_at + name_size, limit)
             if content_at < 0 or size < NULL or size > limit - content_at:
                 return -1 - row
             found[NAME_AT, count], found[NAME_SIZE, count] = name_at, name_size
