@@ -13,7 +13,7 @@ import pytest
 
 from moldau.broker.connection import Connection
 from moldau.broker.node import Node
-from moldau.broker.rim.background import Inline
+from moldau.broker.rim.background import Background, Done, Inline, Work, outcome
 from moldau.log.disk import OsDisk
 from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings
@@ -72,12 +72,39 @@ class Client:
 
 
 @dataclass
+class Held:
+    """A background whose jobs run when the test says so."""
+
+    jobs: list[tuple[Work, Done]] = field(default_factory=list)
+    holds: bool = False
+
+    @property
+    def pending(self) -> int:
+        return len(self.jobs)
+
+    def submit(self, work: Work, done: Done) -> None:
+        self.jobs.append((work, done))
+        if not self.holds:
+            self.release()
+
+    def release(self, result: Any = None) -> None:
+        """Run the jobs, or let them fail with an exception."""
+        while self.jobs:
+            work, done = self.jobs.pop(0)
+            done(outcome(work) if result is None else result)
+
+    def close(self) -> None:
+        self.release()
+
+
+@dataclass
 class World:
     """A node that can be stopped, crashed and started again over the same files."""
 
     path: Path
     overrides: dict[str, str] = field(default_factory=dict)
     clock: ManualClock = field(default_factory=ManualClock)
+    background: Background = field(default_factory=Inline)
 
     def __post_init__(self) -> None:
         self.node = self.start()
@@ -85,7 +112,7 @@ class World:
 
     def start(self) -> Node:
         settings = Settings.load({"log.dirs": str(self.path), "node.id": "1"} | self.overrides)
-        node = Node(settings, OsDisk(), self.clock, random.Random(7), Inline())
+        node = Node(settings, OsDisk(), self.clock, random.Random(7), self.background)
         node.start((Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),))
         return node
 
@@ -109,6 +136,12 @@ class World:
         (answer,) = self.call(m.CreateTopicsRequest([asked])).topics
         assert answer.error_code == 0, answer.error_message
         return answer.topic_id
+
+    def change(self, *records: Any) -> None:
+        """Change the metadata by its records."""
+        proposal = self.node.metadata.propose()
+        proposal.add(records)
+        assert proposal.commit().answer == 0
 
     def advance(self, ms: float) -> None:
         self.clock.now_ms += ms

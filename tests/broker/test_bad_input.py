@@ -102,6 +102,7 @@ NO_REQUESTS = {
     "a client id longer than the request": struct.pack(">ihhih", 10, 18, 0, 1, 30000),
     "a body cut short": raw_request(3, 1, b"\x00"),
     "an array of two billion": raw_request(3, 1, b"\x7f\xff\xff\xff"),
+    "more elements than a request may have": raw_request(3, 1, struct.pack(">i", 200_000) + bytes(400_000)),
     "a name that is no text": raw_request(3, 1, struct.pack(">ih", 1, 4) + b"\xff\xfe\xfd\xfc"),
 }
 

@@ -1,4 +1,4 @@
-"""The runtime of the coordinators: loads in steps, machines that are let go, the hash that spreads ids."""
+"""The runtime of the coordinators: loads in steps, and machines that are let go."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from moldau.broker import coordinators
-from moldau.broker.coordinators import batch_of, java_hash
+from moldau.broker.coordinators import encode
 from moldau.log.log import Log
 from moldau.machines.effects import Change, Producer
 from moldau.machines.offset_records import TopicCommit
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import Batch, records
+from moldau.wire.records import Batch, build_pairs, records
 from moldau.wire.refusal import Refused
 
 from .conftest import World
@@ -39,21 +39,6 @@ def world(make_world: Callable[..., World]) -> World:
     world = make_world(offsets_topic_num_partitions="1").coordinate()
     world.create("t")
     return world
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("hello", 99162322),
-        ("\U0001f600", 1772899),
-        ("my-group", 1906497762),
-        ("polygenelubricants", 0),
-    ],
-)
-def test_hash_is_that_of_java(text: str, expected: int) -> None:
-    assert java_hash(text) == expected
 
 
 def test_long_log_is_loaded_in_steps_while_clients_are_asked_to_come_again(
@@ -239,7 +224,7 @@ def test_internal_topic_that_cannot_be_made_leaves_no_coordinator(
         raise Refused(Error.KAFKA_STORAGE_ERROR, "no room")
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.node.metadata, "commit", full)
+        patched.setattr(world.node.metadata, "append", full)
         (row,) = world.call(m.FindCoordinatorRequest("", 0, ["g"])).coordinators
         assert row.error_code == Error.COORDINATOR_NOT_AVAILABLE
     assert world.call(m.FindCoordinatorRequest("", 0, ["g"])).coordinators[0].error_code == Error.NONE
@@ -272,7 +257,8 @@ def test_changes_become_one_batch_with_one_time() -> None:
     topic = TopicCommit("g", "t", bytes(16), 7, -1)
     changes = [topic.change(index, 5, 0, "") for index in range(2000)]
     changes.append(Change(m.GroupMetadataKey("g"), None))
-    batch = Batch(memoryview(batch_of(changes, 1234, Producer(9, 3))))
+    pairs = [change.encoded or encode(change) for change in changes]
+    batch = Batch(build_pairs(pairs, 1234, Producer(9, 3)))
     batch.verify()
     assert batch.is_transactional and (batch.producer_id, batch.producer_epoch, batch.count) == (9, 3, 2001)
     found = list(records(batch))

@@ -391,3 +391,27 @@ class Slow(Inline):
 
     def finish_one(self) -> None:
         super().submit(*self.jobs.pop(0))
+
+
+def test_a_start_elects_a_leader_where_apache_kafka_has_stopped(make_world):
+    world = make_world()
+    topic_id = world.create("t")
+    stopped = m.PartitionChangeRecord(0, topic_id, [], -1, eligible_leader_replicas=[1], last_known_elr=[1])
+    world.change(stopped)
+    world.restart()
+    part = world.node.cluster.topics["t"].partitions[0]
+    assert (part.leader, part.isr, part.eligible_leaders, part.leader_epoch) == (1, (1,), (), 2)
+    assert not world.node.replicas.leader("t", 0).leader_error(2)
+    end = world.node.metadata.end_offset
+    world.restart()
+    assert part.leader_epoch == world.node.cluster.topics["t"].partitions[0].leader_epoch
+    assert world.node.metadata.end_offset == end + 2  # a new epoch of the quorum and the registration, no election
+
+
+def test_a_clean_stop_leaves_the_epoch_of_the_broker(make_world):
+    world = make_world()
+    epoch = world.node.metadata.broker_epoch
+    assert epoch > 0
+    world.node.stop()
+    assert (world.path / ".kafka_cleanshutdown").read_text() == f'{{"version":0,"brokerEpoch":{epoch}}}'
+    world.node = world.start()

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from moldau.log.compaction_filter import Filter, LastOfProducer, Tally, Transactions
-from moldau.log.compaction_keys import DIGEST_BYTES, ENTRY_BYTES, KeyMap, Scan, digest, places
+from moldau.log.compaction_keys import DIGEST_BYTES, ENTRY_BYTES, KeyMap, digest
 from moldau.log.index import Aborted
 from moldau.wire import records as r
 from moldau.wire.compression import Compression
 from moldau.wire.errors import WireError
 from moldau.wire.records import Batch, Record, build, records
+from moldau.wire.records.scan import Scan, places
 
 T = 1_700_000_000_000
 DAY = 86_400_000

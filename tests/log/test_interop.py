@@ -1,5 +1,6 @@
 """The same files under Apache Kafka and here: each reads what the other wrote, after clean stops and after kills."""
 
+import json
 import socket
 import subprocess
 import time
@@ -14,7 +15,11 @@ from moldau.log.answers import Isolation
 from moldau.log.directory import Directory
 from moldau.log.disk import Files, OsDisk
 from moldau.log.log import Log
-from moldau.wire.records import batches, records
+from moldau.machines.metadata import records as metadata_records
+from moldau.machines.metadata.cluster import Cluster, Partition
+from moldau.wire import messages as m
+from moldau.wire.records import Record, batches, build, records
+from tests.broker.conftest import ManualClock, World
 from tests.log.logs import NOW, TOPIC_ID, append, config, create, end, files_of, sequenced
 
 pytestmark = pytest.mark.needs("java", "kafka-jars")
@@ -138,6 +143,37 @@ def committed(log: Log) -> list[bytes | None]:
     return found
 
 
+def partitions(data: Path) -> list[Partition]:
+    """All partitions as the metadata log describes them."""
+    cluster = Cluster()
+    for segment in sorted((data / "__cluster_metadata-0").glob("*.log")):
+        for batch in batches(segment.read_bytes()):
+            for record in [] if batch.is_control else records(batch):
+                cluster.replay(metadata_records.decode(record.value or b""))
+    return [part for topic in cluster.topics.values() for part in topic.partitions.values()]
+
+
+def serve_all(data: Path) -> bytes:
+    """Start a node where Kafka has stopped: it leads every partition. Return the value of a record that it took."""
+    before = partitions(data)
+    assert len(before) >= 2, "a topic and transactions"
+    assert {(part.leader, part.isr, part.eligible_leaders) for part in before} == {(-1, (), (1,))}
+    world = World(data, clock=ManualClock(time.time() * 1000))
+    parts = [part for topic in world.node.cluster.topics.values() for part in topic.partitions.values()]
+    for old, new in zip(before, parts, strict=True):
+        assert (new.leader, new.isr, new.eligible_leaders, new.last_known_leaders) == (1, (1,), (), ())
+        assert (new.leader_epoch, new.partition_epoch) == (old.leader_epoch + 1, old.partition_epoch + 1)
+    batch = bytes(build([Record(0, int(time.time() * 1000), b"key", b"ours")]))
+    produced = [m.ProduceRequest_PartitionProduceData(0, batch)]
+    topic = m.ProduceRequest_TopicProduceData(name="t", partition_data=produced)
+    answer = world.call(m.ProduceRequest(None, -1, 1000, [topic]), 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    world.node.stop()
+    epoch = json.loads((data / ".kafka_cleanshutdown").read_text())
+    assert epoch == {"version": 0, "brokerEpoch": world.node.cluster.brokers[1].epoch}
+    return b"ours"
+
+
 def test_kafkas_dump_reads_all_files(kafka_libs: Path, tmp_path: Path) -> None:
     log = create(tmp_path, config(segment_bytes=10_000, index_interval_bytes=500))
     for i in range(200):
@@ -181,11 +217,14 @@ def test_a_partition_goes_from_kafka_to_moldau_and_back(kafka: Kafka) -> None:
     expected += [b"v%d" % i for i in range(300)]
     directory.close()
 
+    expected.append(serve_all(kafka.data))
+
     kafka.start()  # after our clean stop
     assert kafka.consume(len(expected)) == expected
     kafka.produce([b"more"], **{"enable.idempotence": "true"})
     expected += [b"more"]
     kafka.stop(kill=True)
+    assert {(part.leader, part.isr, part.recovery_state) for part in partitions(kafka.data)} == {(1, (1,), 0)}
 
     directory, log = moldau(kafka.data)  # after Kafka's crash
     assert not directory.clean

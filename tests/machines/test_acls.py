@@ -38,9 +38,10 @@ def an_acl(**changes):
 
 
 def commit(acls, result):
-    for change in result.records:
+    records, answer = result
+    for change in records:
         (acls.replay_removal if change.SCHEMA.name.startswith("Remove") else acls.replay)(change)
-    return result.answer
+    return answer
 
 
 def new(acls, *entries):

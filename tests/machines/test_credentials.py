@@ -24,10 +24,10 @@ def upsertion(user="u", mechanism=SHA_256, iterations=4096, password=b"p" * 32):
 
 
 def commit(cluster, deletions=(), upsertions=()):
-    result = alter(cluster.credentials, deletions, upsertions)
-    for record in result.records:
+    changes, answer = alter(cluster.credentials, deletions, upsertions)
+    for record in changes:
         cluster.replay(record)
-    return {user: refused and refused.error for user, refused in result.answer.items()}
+    return {user: refused and refused.error for user, refused in answer.items()}
 
 
 def test_the_stored_keys_check_the_proof_of_the_rfc():

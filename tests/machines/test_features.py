@@ -23,7 +23,7 @@ def cluster() -> Cluster:
 
 
 def update(cluster: Cluster, *wishes: Wish):
-    return update_features(cluster, wishes, 2).records
+    return tuple(update_features(cluster, wishes, 2))
 
 
 @pytest.mark.parametrize(

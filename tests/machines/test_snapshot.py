@@ -16,9 +16,9 @@ def history(cluster: Cluster):
         broker_id=1, broker_epoch=7, end_points=[ENDPOINT], features=[FEATURE], rack="r", log_dirs=[b"d" * 16]
     )
     yield m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=-1)
-    yield from create_topic(cluster, NewTopic("gone", 2, 1), b"g" * 16).records
+    yield from create_topic(cluster, NewTopic("gone", 2, 1), b"g" * 16)
     yield m.RemoveTopicRecord(b"g" * 16)
-    yield from create_topic(cluster, NewTopic("kept", 2, 1, configs={"retention.ms": "5"}), b"k" * 16).records
+    yield from create_topic(cluster, NewTopic("kept", 2, 1, configs={"retention.ms": "5"}), b"k" * 16)
     yield m.PartitionChangeRecord(partition_id=1, topic_id=b"k" * 16, leader=-1, eligible_leader_replicas=[1])
     yield m.ConfigRecord(4, "", "log.retention.ms", "9")
     yield m.ClientQuotaRecord([m.ClientQuotaRecord_EntityData("user", None)], "producer_byte_rate", 10.5, False)

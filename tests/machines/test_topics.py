@@ -4,7 +4,7 @@ import pytest
 
 from moldau.machines.metadata import records
 from moldau.machines.metadata.cluster import Cluster
-from moldau.machines.metadata.topics import NewTopic, add_partitions, check_name, create_topic, delete_topic
+from moldau.machines.metadata.topics import NewTopic, add_partitions, check_name, create_topic
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -20,10 +20,9 @@ def cluster() -> Cluster:
     return image
 
 
-def commit(cluster: Cluster, result):
-    for record in result.records:
+def commit(cluster: Cluster, changes):
+    for record in changes:
         cluster.replay(records.decode(records.encode(record)))
-    return result.answer
 
 
 def refusal(call, *args) -> Error:
@@ -48,7 +47,7 @@ def test_deciding_changes_nothing_before_replay(cluster):
 
 def test_deleting_takes_the_settings_along(cluster):
     commit(cluster, create_topic(cluster, NewTopic("t", 1, 1, configs={"retention.ms": "1"}), ID))
-    commit(cluster, delete_topic(cluster, cluster.topics["t"]))
+    commit(cluster, [m.RemoveTopicRecord(ID)])
     assert not cluster.topics and not cluster.topics_by_id and not cluster.configs
 
 

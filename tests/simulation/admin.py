@@ -130,6 +130,8 @@ class Admin:
     def look_again(self, operation: Operation) -> None:
         """A node that is down looks when it starts."""
         if self.current is operation and self.world.up:
+            while self.world.background.hurry():  # what is under way is decided then
+                pass
             self.resolve(self.world.auditor.image())
 
     def resolve(self, image: Image, restarted: bool = False) -> None:
@@ -144,6 +146,8 @@ class Admin:
             self.world.events.note(f"admin: {operation.text}: found {'done' if done else 'undone'}")
             if done:
                 operation.accept(None, image)
+            elif self.world.metadata_failed:
+                self.maybes.append(operation)
 
 
 def create_topic(world: World, name: str) -> Operation:

@@ -43,6 +43,8 @@ class Auditor:
         connection = self.connection
         frame = frames.request_frame(request, version, 7, "auditor")
         self.world.node.receive(connection, memoryview(bytearray(frame))[4:])
+        while connection.wait is not None and self.world.background.hurry():
+            pass
         assert connection.wait is None and connection.closing is None, "the auditor does not wait"
         data = b"".join(part if isinstance(part, bytes) else bytes(part.read()) for part in connection.out)
         connection.out.clear()
@@ -122,7 +124,8 @@ class Auditor:
                 for part in row.partitions:
                     if part.error_code == 0:
                         ledger = topic.ledgers[part.partition_index]
-                        roster.found(ledger, part.committed_offset, roster.floors.get(ledger, -1))
+                        floor, now = roster.floors.get(ledger, -1), self.world.clock.now
+                        roster.found(ledger, part.committed_offset, floor, now)
 
     def audit_copies(self) -> None:
         """Read all copies from the beginning."""

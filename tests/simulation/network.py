@@ -102,6 +102,7 @@ class Link:
             self.last_answer = max(self.last_answer, self.world.clock.now + self.world.delay())
             self.world.events.at(self.last_answer, lambda frame=frame: self.deliver(frame))
             position += 4 + size
+        self.world.tempt_power(self.last_answer)
 
     def deliver(self, frame: bytes) -> None:
         if self.open:

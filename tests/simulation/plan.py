@@ -27,6 +27,8 @@ class Plan:
     length_ms: float
     latency_ms: float
     sync_ms: float  # how long the background thread takes for a job, at most
+    threads: int  # that do background jobs; with several, a job may overtake another
+    sync_failures: float  # how many of the background syncs fail
     slow_reader: float
     power: float  # how many of the crashes take the power
     crashes: int
@@ -55,15 +57,19 @@ class Plan:
     spite: float = 0.0  # how often a crash is laid in the way of a transaction
     small_internal: bool = False  # internal topics have small segments, which are compacted
     synced: bool = False  # whatever groups and transactions are told is synced first, and so is what they read
+    strikes: int = 0  # how often the power goes right after an answer, while something is not synced yet
     settings: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[int, dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, random: Random) -> Plan:
+    def of(cls, random: Random, synced: bool = False) -> Plan:
+        """Throw the dice; with `synced` for a world in which every promise is synced first."""
         plan = cls(
             length_ms=random.choice((400, 1500, 3000)),
             latency_ms=random.choice((0.5, 3, 15)),
             sync_ms=random.choice((0.5, 5, 40)),
+            threads=random.choice((1, 3)),
+            sync_failures=random.choice((0, 0, 0, 0.01, 0.05)),
             slow_reader=random.choice((0, 0.02, 0.2)),
             power=random.choice((0, 0.5, 1)),
             crashes=random.choice((1, 2, 4)),
@@ -79,13 +85,13 @@ class Plan:
             batches=random.choice((20, 60, 120)),
         )
         plan.settings = settings(random)
-        if random.random() < 0.6:
-            plan.invite(random)
+        if random.random() < 0.6 or synced:
+            plan.invite(random, synced)
         for number in range(random.choice((1, 2, 3)) if INPUT not in plan.topics else 1):
             plan.topics[f"t{number}"] = (random.choice((1, 1, 2)), random_configs(random))
         return plan
 
-    def invite(self, random: Random) -> None:
+    def invite(self, random: Random, synced: bool) -> None:
         """Clients that read in groups, or copy, or both."""
         kind = random.choice(("groups", "copies", "copies", "both", "shares", "shares"))
         self.shares = kind == "shares"
@@ -100,7 +106,11 @@ class Plan:
         self.members = random.choice((1, 2, 3))
         self.static = random.random() < 0.3
         self.crowd_acts = random.choice((1, 8, 25))
-        self.session_ms = random.choice((150, 400))
+        if random.random() < 0.3 or synced:
+            self.synced, self.power = True, 0.5
+            self.strikes = random.choice((4, 12) if synced else (0, 2, 6))
+            self.sync_ms = min(self.sync_ms, 5)  # a heartbeat must be answered well within a session
+        self.session_ms = 400 if self.synced else random.choice((150, 400))
         self.rebalance_ms = random.choice((100, 300, 1000))
         self.pause_ms = random.choice((4, 10, 25))
         self.spite = random.choice((0, 0.02, 0.15))
@@ -112,8 +122,7 @@ class Plan:
         self.settings |= coordinator_settings(random, self.session_ms) | self.share_settings(random)
         if random.random() < 0.2:
             self.settings |= FORGETFUL
-        if random.random() < 0.2:
-            self.synced, self.power = True, 0.5
+        if self.synced:
             self.settings["log.flush.interval.messages"] = "1"
 
     def share_settings(self, random: Random) -> dict[str, str]:

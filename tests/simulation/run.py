@@ -24,8 +24,9 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def run(seed: int, verbose: Callable[[str], None] | None = None) -> Outcome:
-    world = World(seed, verbose)
+def run(seed: int, verbose: Callable[[str], None] | None = None, synced: bool = False) -> Outcome:
+    """Run a world; with `synced` one in which every promise is synced first."""
+    world = World(seed, verbose, synced)
     failure = None
     sys.unraisablehook = ignore_the_dead
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.simulation.plants import FOUND, PLANTS, SEEDS, first_seed
 from tests.simulation.run import run
 
 CHUNKS, WORLDS = 12, 50
@@ -30,6 +31,13 @@ def test_promises_are_kept_in_every_world(chunk: int) -> None:
         failure = run(seed).failure
         if failure is not None:
             pytest.fail(failure, pytrace=False)
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_an_answer_before_its_commit_is_found(name: str) -> None:
+    seed = first_seed(name, (FOUND[name], *SEEDS))
+    assert seed is not None
+    assert run(seed, synced=True).failure is None, "the seed fails without the bug, too"
 
 
 def test_a_seed_is_one_history_in_this_process_and_in_another() -> None:

@@ -9,8 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from moldau.broker.metadata import TOPIC as METADATA_TOPIC
 from moldau.broker.node import Node
 from moldau.broker.storage import StartError
+from moldau.log.flush import Flush
+from moldau.log.log import Log
 from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire.errors import Error
@@ -32,19 +35,21 @@ from tests.simulation.properties import Broken, Property
 from tests.simulation.shares.pool import Pool
 from tests.simulation.topics import Topic
 
+STRIKE = 0.1  # how often an answer is followed by lost power
+SETTING_UP_MS = 20  # before that no fault befalls the world
 ENDPOINT = Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0)
 
 
 class World:
     """The state of everything. `faults.py` and the clients act on it."""
 
-    def __init__(self, seed: int, verbose: Callable[[str], None] | None = None) -> None:
+    def __init__(self, seed: int, verbose: Callable[[str], None] | None = None, synced: bool = False) -> None:
         self.random = Random(seed)
         self.counts: Counter[str] = Counter()
         self.clock = Clock()
         self.events = Events(self.clock)
         self.events.verbose = verbose
-        self.plan = Plan.of(self.random)
+        self.plan = Plan.of(self.random, synced)
         self.settings = Settings.load(self.plan.settings)
         self.machine = Machine(self.random, self.clock.wall_ms, self.counts)
         self.topics: dict[str, Topic] = {}
@@ -60,7 +65,7 @@ class World:
         self.lost_power = self.draining = False
         self.link_serial = 0
         self.up = self.ending = self.over = False
-        self.metadata_rotten = self.was_full = False
+        self.metadata_rotten = self.was_full = self.metadata_failed = False
         self.down_ms = self.uptime_ms = 0.0  # when the node went down last, and how long it had been up
         self.tick_at = 0.0
         self.room_since_ms = self.started_ms = 0.0
@@ -94,6 +99,7 @@ class World:
             self.refused_to_start(str(error))
             return
         self.up = True
+        self.metadata_failed = False
         self.note_failures(restarted=True)
         self.was_full = self.machine.full
         self.counts["starts"] += 1
@@ -205,6 +211,19 @@ class World:
             failing = any(self.machine.fails(f"{path}/{ledger}") for path in homes)
             ledger.faulty = failing or (ledger.faulty and not restarted)
 
+    def sync_fails(self, flush: Flush) -> bool:
+        """Whether a background sync fails: its log is offline until the next start."""
+        if self.ending or self.clock.now < SETTING_UP_MS or self.random.random() >= self.plan.sync_failures:
+            return False
+        assert isinstance(flush.log, Log)
+        name = f"{flush.log.topic}-{flush.log.partition}"
+        self.events.note(f"a sync of {name} fails")
+        self.counts["failed syncs"] += 1
+        self.metadata_failed = self.metadata_failed or flush.log.topic == METADATA_TOPIC
+        for ledger in self.ledgers():
+            ledger.faulty = ledger.faulty or str(ledger) == name
+        return True
+
     def crashed(self) -> None:
         """The fuse burnt down within a step of the disk."""
         self.counts["crashes within a disk operation"] += 1
@@ -222,17 +241,25 @@ class World:
         return self.random.uniform(0.05, self.plan.latency_ms)
 
     def ghost_ms(self) -> float:
-        """So long a request of a connection that is lost may still arrive."""
-        return 4 * self.plan.latency_ms
+        """So long a request of a connection that is lost may still arrive, and be carried out."""
+        return 4 * self.plan.latency_ms + (10 * self.plan.sync_ms if self.plan.synced else 0)
 
     def tempt_fate(self) -> None:
         """Now and then the node dies within the next steps of the disk."""
         if self.random.random() < self.plan.spite and not self.ending:
             self.machine.fuse = self.random.randrange(1, 8)
 
+    def tempt_power(self, answered_ms: float) -> None:
+        """Sometimes the power goes right after an answer: what was told before it was synced is lost then."""
+        plan, random = self.plan, self.random
+        if plan.strikes and self.background.jobs and not self.ending and random.random() < STRIKE:
+            plan.strikes -= 1
+            node = self.node
+            self.events.at(answered_ms + 0.01, lambda: self.die(power=True) if self.up and self.node is node else None)
+
     def coordinators_may_fail(self) -> bool:
         """Whether anything in this world is a reason for a coordinator to be away."""
-        faults = self.plan.fillings or self.plan.failures or self.lost_power
+        faults = self.plan.fillings or self.plan.failures or self.plan.sync_failures or self.lost_power
         return bool(faults or self.counts["clean stops"])
 
     def check_output(self, side: Side, error: Error) -> None:
@@ -276,7 +303,7 @@ class World:
 
     def storage_may_fail(self) -> bool:
         """Whether a change of the metadata may be refused."""
-        return self.has_no_room() or bool(self.machine.broken)
+        return self.has_no_room() or bool(self.machine.broken) or self.metadata_failed
 
     def check_refusal(self, ledger: Ledger, error: Error) -> None:
         """Whether a partition has a reason to refuse."""

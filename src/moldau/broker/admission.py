@@ -38,11 +38,15 @@ def is_transactional(records: memoryview | None) -> bool:
     )
 
 
-def barred_partitions(node: Node, request: Any, version: int) -> dict[Name, Refused]:
-    """To which partitions a produce request may not write in its transaction, and why; Refused if to none."""
-    parts = [(t, p) for t in request.topic_data for p in t.partition_data if is_transactional(p.records)]
-    if not parts:
-        return {}
+def transactional_parts(request: Any) -> list[tuple[Any, Any]]:
+    """Return the topics and partitions of a produce request whose batches are part of a transaction."""
+    return [(t, p) for t in request.topic_data for p in t.partition_data if is_transactional(p.records)]
+
+
+async def barred_partitions(
+    node: Node, request: Any, version: int, parts: Iterable[tuple[Any, Any]]
+) -> dict[Name, Refused]:
+    """Return to which partitions a produce request may not write in its transaction, and why; Refused if to none."""
     if request.transactional_id is None:
         raise Refused(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch needs a transactional id")
     batches = batches_of(node, parts, version)
@@ -52,10 +56,12 @@ def barred_partitions(node: Node, request: Any, version: int) -> dict[Name, Refu
     if not producers:
         return {}
     (producer,), adds = producers, version >= ADDS_PARTITIONS
-    errors = admit(node, request.transactional_id, producer, batches, adds, version >= KNOWS_ABORTABLE)
+    first = {partition: batch.base_sequence for partition, batch in batches.items()}
+    errors = await admit(node, request.transactional_id, producer, list(batches), adds, version >= KNOWS_ABORTABLE)
     barred = {where: told_to_producer(error, adds) for where, error in errors.items()}
     if adds:
-        barred |= out_of_order({p: batch for p, batch in batches.items() if (p.topic, p.index) not in barred})
+        admitted = {p: sequence for p, sequence in first.items() if (p.topic, p.index) not in barred}
+        barred |= out_of_order(admitted, producer.producer_id)
     return barred
 
 
@@ -73,13 +79,13 @@ def batches_of(node: Node, parts: Iterable[tuple[Any, Any]], version: int) -> di
     return found
 
 
-def out_of_order(batches: dict[Partition, Batch]) -> dict[Name, Refused]:
+def out_of_order(sequences: dict[Partition, int], producer_id: int) -> dict[Name, Refused]:
     """With an epoch for each transaction, the first batch that a partition sees of one has sequence 0."""
     found: dict[Name, Refused] = {}
-    for partition, batch in batches.items():
-        known = partition.log.producers.by_id.get(batch.producer_id)
-        if batch.base_sequence and (known is None or not known.batches):
-            text = f"Producer {batch.producer_id} begins with sequence {batch.base_sequence}, not 0."
+    for partition, sequence in sequences.items():
+        known = partition.log.producers.by_id.get(producer_id)
+        if sequence and (known is None or not known.batches):
+            text = f"Producer {producer_id} begins with sequence {sequence}, not 0."
             found[partition.topic, partition.index] = Refused(Error.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
     return found
 
@@ -93,7 +99,7 @@ def told_to_producer(error: Error, adds: bool) -> Refused:
     return Refused(error, error.message)
 
 
-def admit(
+async def admit(
     node: Node, name: str, producer: Identity, partitions: Iterable[Partition], adds: bool, knows_abortable: bool
 ) -> dict[Name, Error]:
     """Why a producer may not write to some of these partitions in its transaction.
@@ -111,9 +117,10 @@ def admit(
         except Refused as refused:
             errors[where] = refused.error
     if unseen and adds:
-        errors |= dict.fromkeys(unseen, add_partitions(node, name, producer, unseen, EPOCH_FOR_EACH))
+        error: Error = await add_partitions(node, name, producer, unseen, EPOCH_FOR_EACH)
+        errors |= dict.fromkeys(unseen, error)
     elif unseen and node.settings[VERIFICATION]:
-        errors |= verify_partitions(node, name, producer, unseen)
+        errors |= await verify_partitions(node, name, producer, unseen)
     return {where: translated(error, knows_abortable) for where, error in errors.items() if error}
 
 

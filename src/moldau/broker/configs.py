@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moldau import settings as table
-from moldau.machines.metadata.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from moldau.machines.metadata.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC, Cluster
 from moldau.machines.metadata.configs import broker_layers, check_resource, duplicates, replace
 from moldau.settings.checks import check_broker
 from moldau.wire.errors import Error
@@ -42,24 +42,22 @@ def refused_setting(wrong: table.SettingError) -> Refused:
     return Refused(Error[wrong.error], f"{wrong}.")
 
 
-def commit(
-    node: Any, kind: int, name: str, new: Callable[[], dict[str, str]], touched: Iterable[str], validate_only: bool
-) -> None:
-    """Store the overrides that the settings table works out; raises Refused."""
+def plan(
+    node: Any, image: Cluster, kind: int, name: str, new: Callable[[], dict[str, str]], touched: Iterable[str]
+) -> list[Any]:
+    """Make the records of the overrides that the settings table works out; raises Refused."""
     try:
         overrides = new()
     except table.SettingError as wrong:
         raise refused_setting(wrong) from None
     if kind == BROKER:
-        check_together(node, name, overrides)
-    result = replace(node.cluster, kind, name, overrides, list(touched))
-    if not validate_only:
-        node.commit(result)
+        check_together(node, image, name, overrides)
+    return replace(image, kind, name, overrides, list(touched))
 
 
-def check_together(node: Any, name: str, overrides: dict[str, str]) -> None:
+def check_together(node: Any, image: Cluster, name: str, overrides: dict[str, str]) -> None:
     """A broker's settings must also go with each other, and with those that it was started with."""
-    mine, everybody = broker_layers(node.cluster, node.id)
+    mine, everybody = broker_layers(image, node.id)
     layers = (overrides, everybody) if name else (mine, overrides)
     try:
         check_broker(node.settings.with_dynamic(*layers))

@@ -32,7 +32,7 @@ class Connection:
     wait: Wait | None = None
     closing: str | None = None
     client_id: str | None = None
-    head_ends: tuple[int, ...] = ()  # of its requests, see heads.py
+    head_ends: tuple[int, ...] = ()  # of its requests, see learned_requests.py
     principal: str = ANONYMOUS
     software: tuple[str, str] = ("unknown", "unknown")
     host: str = field(init=False)  # of the peer, as access control entries write it

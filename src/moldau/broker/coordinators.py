@@ -1,41 +1,42 @@
 """The runtime of the coordinators: an internal topic, a machine for each of its partitions, and nothing else.
 
 A machine is loaded by replaying its partition, in the background after a start or when it is first asked for. Its
-effects are carried out here: changes are appended to the partition, replayed once they are committed, and then the
-answers are released. So what a client was told survives a crash, and a machine that is loaded again is the machine
-that was. A machine whose partition cannot be written is let go: it is loaded again when somebody asks.
+effects are carried out here: changes are appended to the partition and replayed, so that the next command is decided
+on them; the answers are released when they are committed. Answers that only read wait for the same: nobody is told of
+a change that may still be lost. So what a client was told survives a crash, and a machine that is loaded again is the
+machine that was. A machine whose changes cannot be committed is dropped: it is loaded again when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moldau.broker import logs
 from moldau.broker.partition import Partition
-from moldau.broker.topics import plan_topic
+from moldau.broker.topics import create_topic
 from moldau.broker.wait import Wait
-from moldau.broker.work import BUSY, Work
+from moldau.broker.work import BUSY, IDLE, Work
 from moldau.log.answers import Origin
 from moldau.machines import offset_records
-from moldau.machines.effects import Change, Effects, Producer, Promise
+from moldau.machines.effects import Change, Effects, Promise, error_promise
 from moldau.machines.metadata.topics import NewTopic
 from moldau.wire import codec
 from moldau.wire import messages as m
-from moldau.wire.compression import Compression, compress
+from moldau.wire.compression import Compression
 from moldau.wire.errors import Error, WireError
+from moldau.wire.numbers import coordinator_hash
 from moldau.wire.records import (
     HEADER_SIZE,
-    TRANSACTIONAL,
     Batch,
     ControlType,
     Record,
-    assemble,
+    build_pairs,
     control_type,
     records,
-    zigzag,
 )
 from moldau.wire.refusal import Refused
 
@@ -48,9 +49,6 @@ CHUNK = 1 << 14  # bytes that are replayed in one step of a load
 LOAD_AGAIN_MS = 10_000  # pause after a load that failed
 LOAD_AT_ONCE = 1 << 20  # a log of at most this size is loaded when it is asked for; for a larger one clients come again
 TIMERS_AT_ONCE = 1000
-HASHES = 1 << 14  # ids whose hashes are remembered
-SMALL_ONES = 1024
-SMALL = [zigzag(number) for number in range(SMALL_ONES)]
 SHORTS = [number.to_bytes(2) for number in range(64)]
 
 TOO_LARGE = (Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE)
@@ -61,7 +59,7 @@ class Machine(Protocol):
     """A deterministic state machine on one partition of an internal topic."""
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:
-        """Apply a committed change; `value` None deletes. With a producer id it counts when its marker comes."""
+        """Apply a change; `value` None deletes. With a producer id it counts when its marker comes."""
         ...
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
@@ -84,16 +82,6 @@ class Machine(Protocol):
 M = TypeVar("M", bound=Machine)
 
 
-@lru_cache(HASHES)
-def java_hash(text: str) -> int:
-    """How Kafka spreads ids over partitions: by the hash of Java's strings, which are UTF-16, without its sign."""
-    result = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        result = (result * 31 + (data[at] << 8 | data[at + 1])) & 0xFFFFFFFF
-    return min(result, 2**32 - result) & 0x7FFFFFFF  # the lowest number has no counterpart: Kafka takes it for 0
-
-
 class Coordinators(Generic[M]):
     """The machines of one internal topic."""
 
@@ -110,7 +98,7 @@ class Coordinators(Generic[M]):
     ) -> None:
         """`partitions` and `replication` are settings; `make` gives the machine of a partition.
 
-        `after` is called when effects were carried out: what a decision sets off elsewhere (markers) happens there.
+        `after` is called when effects are committed: what a decision sets off elsewhere (markers) happens there.
         `codec` is that of the batches that are written.
         """
         self.node = node
@@ -125,12 +113,13 @@ class Coordinators(Generic[M]):
         self.loads: dict[int, Work] = {}
         self.broken: dict[int, float] = {}
         self.open: dict[Promise, int] = {}
+        self.uncommitted: dict[int, deque[Effects]] = {}  # what was appended and is not committed yet
 
-    def create_topic(self) -> None:
-        """Make the internal topic, if it is not there, for a client that looks for a coordinator."""
+    async def create_topic(self) -> None:
+        """Make the internal topic, if it is not there, for a client that looks for a coordinator; raises Refused."""
         if self.topic not in self.node.cluster.topics:
             try:
-                self.node.commit(plan_topic(self.node, self.new_topic()))
+                await create_topic(self.node, self.new_topic())
             except Refused as refused:  # there is no room, or there are too few brokers
                 raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refused.message) from None
 
@@ -140,7 +129,7 @@ class Coordinators(Generic[M]):
 
     def partition_for(self, key: str) -> int:
         known = self.node.cluster.topics.get(self.topic)
-        return java_hash(key) % (len(known.partitions) if known else self.node.settings[self.partitions])
+        return coordinator_hash(key) % (len(known.partitions) if known else self.node.settings[self.partitions])
 
     def of(self, key: str) -> tuple[int, M]:
         """The partition and the machine that look after a group, a transactional id or a share partition."""
@@ -169,8 +158,9 @@ class Coordinators(Generic[M]):
             yield index, machine
 
     def load(self, index: int) -> M:
-        """Have a machine now if its log is short; a long one is loaded in the background."""
-        if self.loadable(index).log.size > LOAD_AT_ONCE:
+        """Have a machine now if its log is short and committed; otherwise it is loaded in the background."""
+        log = self.loadable(index).log
+        if log.size > LOAD_AT_ONCE or log.high_watermark < log.end_offset:
             if index not in self.loads:
                 self.node.work.add(self.begin_load(index))
             raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{index} is being loaded.")
@@ -200,9 +190,13 @@ class Coordinators(Generic[M]):
         try:
             home, machine = self.readable(index), self.make(index)
             offset = home.log.start_offset
-            while offset < home.log.end_offset:
-                offset = self.replay_chunk(home, machine, offset)
-                yield BUSY
+            while offset < home.log.end_offset or home.log.high_watermark < offset:
+                if offset == home.log.end_offset:
+                    self.readable(index)  # it may have failed meanwhile
+                    yield IDLE
+                else:
+                    offset = self.replay_chunk(home, machine, offset)
+                    yield BUSY
         except (Refused, WireError) as error:
             logger.error("a coordinator cannot be loaded", topic=self.topic, partition=index, reason=str(error))
             self.broken[index] = self.node.clock.monotonic_ms() + LOAD_AGAIN_MS
@@ -243,50 +237,64 @@ class Coordinators(Generic[M]):
         return offset
 
     def run(self, index: int, effects: Effects) -> None:
-        """Commit the changes, replay them, release the answers. If the log refuses, so are the answers."""
-        try:
-            if effects.changes:
-                self.commit(index, effects)
-        except Refused as refused:
-            self.failed(index, effects, refused)
+        """Append the changes and replay them; release the answers when they are committed, or refuse them."""
+        machine = self.machines.get(index)
+        if machine is None:  # it was dropped since the effects were decided
+            self.answer([(p, p.refuse(Error.NOT_COORDINATOR)) for p, _ in effects.answers])
             return
-        self.release(effects.answers)
-        self.after(index, self.machines[index])
-
-    def write(self, index: int, changes: list[Change]) -> Error:
-        """Commit changes that answer nobody who waits; returns why not, if not."""
-        effects = Effects(changes)
         try:
-            if changes:
-                self.commit(index, effects)
+            home = self.write(index, effects) if effects.changes else self.home(index)
         except Refused as refused:
-            return self.failed(index, effects, refused)
-        return Error.NONE
+            self.refuse(index, machine, effects, refused)
+            return
+        log = home.log
+        if log.high_watermark >= log.end_offset and index not in self.uncommitted:
+            self.release(index, machine, effects)
+        elif effects.changes or effects.answers:
+            self.uncommitted.setdefault(index, deque()).append(effects)
+            self.node.replicas.commit(home, partial(self.committed, index, machine))
 
-    def release(self, answers: Iterable[tuple[Promise, Any]]) -> None:
+    def committed(self, index: int, machine: M, error: Error) -> None:
+        """The oldest effects that wait in a partition are committed, or never will be."""
+        waiting = self.uncommitted[index]
+        effects = waiting.popleft()
+        if not waiting:
+            del self.uncommitted[index]
+        if error:
+            self.refuse(index, machine, effects, Refused(error, "the records could not be committed"))
+        else:
+            self.release(index, machine, effects)
+
+    def release(self, index: int, machine: M, effects: Effects) -> None:
+        """Give the answers, and start what follows from committed changes."""
+        self.answer(effects.answers)
+        if self.machines.get(index) is machine:
+            self.after(index, machine)
+
+    def answer(self, answers: Iterable[tuple[Promise, Any]]) -> None:
         for promise, answer in answers:
-            promise.answer = answer
             self.open.pop(promise, None)
+            promise.resolve(answer)
             self.node.signal(promise)
 
-    def failed(self, index: int, effects: Effects, refused: Refused) -> Error:
-        """Nothing was written. What is too large is the client's affair; otherwise the machine has lost its log."""
+    def refuse(self, index: int, machine: M, effects: Effects, refused: Refused) -> None:
+        """Nothing was committed. What is too large is the client's affair; otherwise the machine has lost its log."""
         if refused.error in TOO_LARGE:
             logger.warning("a client's wish is too large", topic=self.topic, partition=index, reason=refused.message)
-            self.release([(p, p.refuse(Error.UNKNOWN_SERVER_ERROR)) for p, _ in effects.answers])
+            self.answer([(p, p.refuse(Error.UNKNOWN_SERVER_ERROR)) for p, _ in effects.answers])
             if effects.undo is not None:
                 self.run(index, effects.undo())
-            return Error.UNKNOWN_SERVER_ERROR
+            return
         logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
         error = Error.NOT_COORDINATOR if refused.error in ELSEWHERE else Error.COORDINATOR_NOT_AVAILABLE
-        self.release([(p, p.refuse(error)) for p, _ in effects.answers])
-        self.unload(index, error)
-        return error
+        self.answer([(p, p.refuse(error)) for p, _ in effects.answers])
+        if self.machines.get(index) is machine:
+            self.unload(index, error)
 
     def unload(self, index: int, error: Error) -> None:
         """Let a machine go with all that is soft about it; who waits for it is told."""
         self.machines.pop(index, None)
-        self.release([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
+        self.answer([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
 
     def forget_topic(self, topic: str) -> None:
         """If the internal topic itself was deleted its machines go with it."""
@@ -296,25 +304,29 @@ class Coordinators(Generic[M]):
 
     def stop(self) -> None:
         """Tell all who wait that they have to look for another coordinator."""
-        self.release([(promise, promise.refuse(Error.NOT_COORDINATOR)) for promise in self.open])
+        for index in list(self.machines):
+            self.unload(index, Error.NOT_COORDINATOR)
 
-    def commit(self, index: int, effects: Effects) -> None:
-        """Append the changes in one batch and replay them."""
+    def write(self, index: int, effects: Effects) -> Partition:
+        """Append the changes in one batch and replay them; returns where. Raises Refused."""
         now = self.node.clock.wall_ms()
-        self.append(index, batch_of(effects.changes, now, effects.producer, self.codec), now)
+        pairs = [change.encoded or encode(change) for change in effects.changes]
+        home = self.append(index, build_pairs(pairs, now, effects.producer, self.codec), now)
         machine = self.machines[index]
         producer_id = effects.producer.id if effects.producer else -1
         for change in effects.changes:
             machine.replay(change.key, change.value, producer_id)
+        return home
 
-    def append(self, index: int, batch: bytearray, now_ms: int) -> None:
-        """Write a batch to a machine's partition; raises Refused."""
+    def append(self, index: int, batch: bytearray, now_ms: int) -> Partition:
+        """Append a batch to a machine's partition; raises Refused."""
         try:
             home = self.home(index)
         except Refused as refused:  # whoever has lost its log is no coordinator any more
             raise Refused(Error.NOT_LEADER_OR_FOLLOWER, refused.message) from None
         home.append(memoryview(batch), now_ms, origin=Origin.COORDINATOR)
         self.node.signal(home)
+        return home
 
     def replay_marker(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """A marker was appended to a partition of the topic. A machine that is not loaded will find it in the log."""
@@ -329,17 +341,41 @@ class Coordinators(Generic[M]):
             if index not in self.machines and home is not None and home.log.end_offset > home.log.start_offset:
                 yield from self.begin_load(index)
 
-    def ask(self, index: int, promise: Promise, effects: Effects) -> Any:
-        """Carry out a command and what it makes due; the answer if it is there, else a Wait for it, until the machine's
-        next deadline."""
+    def start(self, index: int, promise: Promise, effects: Effects) -> Promise:
+        """Carry out a command and what it makes due; the promise is kept when its answer is committed."""
         self.run(index, effects)
         if promise.answer is None:
             self.open[promise] = index
         self.tick_machine(index, self.node.clock.wall_ms())
+        return promise
+
+    def ask(self, index: int, promise: Promise, effects: Effects) -> Any:
+        """Carry out a command: its answer if that is committed, otherwise a Wait for it."""
+        self.start(index, promise, effects)
         if promise.answer is not None:
             return promise.answer
-        due_ms = self.machines[index].next_deadline_ms()
+        due_ms = self.machines[index].next_deadline_ms() if index in self.machines else inf
         return Wait(self.by_monotonic(due_ms), lambda _: promise.answer, (promise,))
+
+    def commit(self, index: int, changes: list[Change]) -> Promise:
+        """Commit changes; the promise is an Error, NONE when they are committed."""
+        promise = error_promise()
+        return self.start(index, promise, Effects(changes, [(promise, Error.NONE)]))
+
+    def read(self, answer: Callable[[], Any]) -> Any:
+        """Answer a request that only reads when all that it can have seen is committed. If that fails, read again."""
+        response = answer()
+        if not self.uncommitted:
+            return response
+        barriers = [self.commit(index, []) for index in list(self.uncommitted) if index in self.machines]
+
+        def attempt(expired: bool) -> Any:
+            outcomes = [barrier.answer for barrier in barriers]
+            if None in outcomes and not expired:
+                return None
+            return self.read(answer) if any(error != Error.NONE for error in outcomes) else response
+
+        return attempt(expired=False) or Wait(inf, attempt, tuple(barriers))
 
     def tick(self) -> None:
         """Let time pass for every loaded machine."""
@@ -362,32 +398,6 @@ class Coordinators(Generic[M]):
     def by_monotonic(self, wall_ms: float) -> float:
         clock = self.node.clock
         return clock.monotonic_ms() + max(0.0, wall_ms - clock.wall_ms())
-
-
-def batch_of(
-    changes: Sequence[Change], now_ms: int, producer: Producer | None = None, codec: int = Compression.NONE
-) -> bytearray:
-    """Changes as one record batch, all with one timestamp."""
-    body = b"".join([record_of(place, *(change.encoded or encode(change))) for place, change in enumerate(changes)])
-    attributes, writer = (0, (-1, -1)) if producer is None else (TRANSACTIONAL, (producer.id, producer.epoch))
-    if codec:
-        attributes, body = attributes | codec, compress(codec, body)
-    return assemble(0, -1, attributes, len(changes) - 1, now_ms, now_ms, *writer, -1, len(changes), body)
-
-
-def record_of(place: int, key: bytes, value: bytes | None) -> bytes:
-    """A record without headers, at its place in a batch."""
-    where = SMALL[place] if place < SMALL_ONES else zigzag(place)
-    key_size = len(key)
-    size = SMALL[key_size] if key_size < SMALL_ONES else zigzag(key_size)
-    if value is None:
-        body = b"\0\0" + where + size + key + b"\1\0"
-    else:
-        value_size = len(value)
-        told = SMALL[value_size] if value_size < SMALL_ONES else zigzag(value_size)
-        body = b"\0\0" + where + size + key + told + value + b"\0"
-    total = len(body)
-    return (SMALL[total] if total < SMALL_ONES else zigzag(total)) + body
 
 
 # Records that are read without the codec where they are many.

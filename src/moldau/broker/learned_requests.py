@@ -21,6 +21,7 @@ from moldau.wire.errors import WireError
 if TYPE_CHECKING:
     from moldau.broker.connection import Connection
     from moldau.broker.node import Node
+    from moldau.broker.wait import Wait
     from moldau.machines.metadata.authorizer import Authorizer
 
 START = Struct(">ii")  # key and version, correlation id
@@ -43,8 +44,11 @@ class Known(Protocol):
         """What the client must be allowed to do."""
         ...
 
-    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
-        """The answer to a request whose head ends at `end`, or None; may raise StructError, IndexError or WireError."""
+    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | Wait | None:
+        """Answer a request whose head ends at `end`, or return a Wait, or None.
+
+        May raise StructError, IndexError or WireError.
+        """
         ...
 
 
@@ -52,7 +56,7 @@ Ask = tuple[int, int, str]  # an operation on a resource: its type and its name
 Heads = dict[int, dict[bytes, Known]]  # by key and version
 
 
-def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | None:
+def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | Wait | None:
     """Answer a request by its head, or None."""
     try:
         api, correlation_id = _start(frame)

@@ -1,4 +1,9 @@
-"""The metadata log of one node: every change is appended, synced, replayed, and only then seen by anybody.
+"""The metadata of the cluster: its log, and two images of it.
+
+A command is decided on the image that runs ahead (`planned`), which has everything that was proposed. Its records are
+appended in one batch and synced in the background; when they are committed they are replayed into the image that
+everybody else sees (`cluster`), and only then is the client told. If a commit fails, `planned` is dropped and made
+again from what is committed.
 
 The log is `__cluster_metadata-0` in Kafka's format, with its control records, so that Kafka's tools read it and a
 quorum can take it over. A directory that Apache Kafka wrote is understood: its snapshot first, then its log.
@@ -6,24 +11,33 @@ quorum can take it over. A directory that Apache Kafka wrote is understood: its 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.authorizer import unheeded
 from moldau.broker.features import SUPPORTED
+from moldau.broker.partition import Partition
+from moldau.broker.steps import start
 from moldau.log.answers import Origin
 from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
 from moldau.log.log import Log
 from moldau.log.retention import retain
+from moldau.machines.effects import Promise, error_promise
 from moldau.machines.metadata import records as metadata_records
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
+from moldau.machines.metadata.cluster import Partition as Placement
+from moldau.machines.metadata.elections import elect_missing_leaders
 from moldau.machines.metadata.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records
+from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
@@ -37,21 +51,56 @@ SNAPSHOT = ".checkpoint"
 MIN_INSYNC = "min.insync.replicas"
 SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
+FEW_IDS = PRODUCER_ID_BLOCK // 10  # with fewer the next block is asked for
 CONFIG = LogConfig(
-    cleanup_policy=frozenset({"delete"}), retention_ms=-1, max_message_bytes=2**31 - 1, segment_ms=2**63 - 1
+    cleanup_policy=frozenset({"delete"}),
+    retention_ms=-1,
+    max_message_bytes=2**31 - 1,
+    segment_ms=2**63 - 1,
+    flush_messages=1,
 )
 
 
 @dataclass(slots=True)
 class ProducerIds:
-    """The block of producer ids that this broker may give out."""
+    """The producer ids that this broker may give out: a block at a time, and the next one before the last is used."""
 
-    next: int = 0
-    end: int = 0
+    ids: deque[int] = field(default_factory=deque[int])
+    is_requested: bool = False
+    error: Error = Error.NONE  # why there is no further block
+
+
+@dataclass(slots=True)
+class Proposal:
+    """The changes of one request: each is decided on those before it, and all are written as one batch."""
+
+    metadata: Metadata
+    records: list[Any] = field(default_factory=list[Any])
+
+    @property
+    def image(self) -> Cluster:
+        return self.metadata.planned
+
+    def add(self, records: Iterable[Any]) -> None:
+        for record in records:
+            self.image.replay(record)
+            self.records.append(record)
+
+    def commit(self) -> Promise:
+        """Write the changes. The promise is an Error: NONE when they are committed and can be seen by everybody."""
+        return self.metadata.write(self.records)
+
+    async def answer(self, response: Any, rows: Iterable[Any]) -> Any:
+        """Write the changes and return the response; if they cannot be committed, each row that says yes says no."""
+        if error := await self.commit():
+            for row in rows:
+                if not row.error_code:
+                    row.error_code, row.error_message = error, error.message
+        return response
 
 
 class Metadata:
-    """The image, the log behind it, and the only way to change either."""
+    """Both images, the log below them, and the only way to change any of these."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -61,7 +110,27 @@ class Metadata:
         self.producer_ids = ProducerIds()
         self.snapshot_offset = 0
         self.bytes_since_snapshot = 0
-        self.log: Log
+        self.is_writing_snapshot = False
+        self.home: Partition
+        self.in_flight: deque[list[Any]] = deque()  # batches that are written and not committed yet
+        self.draft: Proposal | None = None
+        self._planned: Cluster | None = None
+
+    @property
+    def log(self) -> Log:
+        return self.home.log
+
+    @property
+    def planned(self) -> Cluster:
+        """The image with everything that was proposed. It is made when the first command needs it."""
+        if self._planned is None:
+            self._planned = Cluster()
+            for record in image_records(self.cluster):
+                self._planned.replay(record)
+            for records in self.in_flight:
+                for record in records:
+                    self._planned.replay(record)
+        return self._planned
 
     @property
     def end_offset(self) -> int:
@@ -69,7 +138,8 @@ class Metadata:
 
     def load(self, log: Log) -> None:
         """Rebuild the image from the newest snapshot and the log after it."""
-        self.log = log
+        placement = Placement(0, (self.node.id,), (self.node.id,), self.node.id, leader_epoch=0, partition_epoch=0)
+        self.home = Partition(TOPIC, TOPIC_ID, 0, log, self.node.id, placement)
         log.advance_high_watermark(log.end_offset)
         offset = self.load_snapshot()
         while offset < log.end_offset:
@@ -90,8 +160,10 @@ class Metadata:
         return self.snapshot_offset
 
     def write_snapshot(self) -> None:
-        """Write the image as a snapshot that stands for the log so far, and let go of the log before it."""
-        now, end = self.node.clock.wall_ms(), self.log.end_offset
+        """Write the image in the background as a snapshot that stands for the log so far."""
+        if self.is_writing_snapshot:
+            return
+        now, end, covered = self.node.clock.wall_ms(), self.log.high_watermark, self.bytes_since_snapshot
         values = [Record(0, now, None, metadata_records.encode(record)) for record in image_records(self.cluster)]
         header = control_record(ControlType.SNAPSHOT_HEADER, codec.encode(m.SnapshotHeaderRecord(0, now), 0), now)
         footer = control_record(ControlType.SNAPSHOT_FOOTER, codec.encode(m.SnapshotFooterRecord(0), 0), now)
@@ -102,14 +174,27 @@ class Metadata:
             offset += len(some)
         parts.append(build([footer], base_offset=offset, control=True, partition_leader_epoch=self.epoch))
         name = f"{end:020d}-{self.epoch:010d}{SNAPSHOT}"
-        self.node.disk.write_atomic(f"{self.log.path}/{name}", b"".join(parts))
-        self.snapshot_offset, self.bytes_since_snapshot = end, 0
-        self.log.roll(now)
-        self.log.delete_records(end)
-        retain(self.log, now)
-        for old in self.snapshots():
-            if old != name:
-                self.node.disk.remove(f"{self.log.path}/{old}")
+        self.is_writing_snapshot = True
+        write = partial(self.node.disk.write_atomic, f"{self.log.path}/{name}", b"".join(parts))
+        self.node.background.submit(write, partial(self.snapshot_written, name, end, covered))
+
+    def snapshot_written(self, name: str, end: int, covered: int, outcome: Any) -> None:
+        """Let go of the log before a new snapshot, and of older snapshots. If it could not be written the log grows."""
+        self.is_writing_snapshot = False
+        try:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            now = self.node.clock.wall_ms()
+            self.snapshot_offset = end
+            self.bytes_since_snapshot -= covered
+            self.log.roll(now)
+            self.log.delete_records(end)
+            retain(self.log, now)
+            for old in self.snapshots():
+                if old < name:
+                    self.node.disk.remove(f"{self.log.path}/{old}")
+        except (OSError, Refused) as error:
+            logger.error("the metadata has no new snapshot; its log grows until the next try", reason=str(error))
 
     def snapshots(self) -> list[str]:
         """Names of the snapshots that are there, the newest last."""
@@ -138,17 +223,20 @@ class Metadata:
                 self.cluster.replay(metadata_records.decode(record.value or b""))
 
     def take_part(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> None:
-        """Begin a new epoch as the only voter, set up a new cluster, and register this broker."""
+        """Begin a new epoch as the only voter, set up a new cluster, register this broker, elect missing leaders."""
         self.epoch += 1
+        self.home.placement.leader_epoch = self.epoch
         voter = m.LeaderChangeMessage_Voter(self.node.id)
         change = m.LeaderChangeMessage(leader_id=self.node.id, voters=[voter], granting_voters=[voter])
         now = self.node.clock.wall_ms()
-        self.write([control_record(ControlType.LEADER_CHANGE, codec.encode(change, 0), now)], control=True)
+        self.append([control_record(ControlType.LEADER_CHANGE, codec.encode(change, 0), now)], control=True)
         if not self.cluster.features:
             # Eligible leader replicas (KIP-966) want min.insync.replicas as a setting of the whole cluster.
             features = [m.FeatureLevelRecord(feature.name, feature.initial) for feature in SUPPORTED if feature.initial]
-            self.commit([*features, m.ConfigRecord(BROKER, "", MIN_INSYNC, str(self.node.settings[MIN_INSYNC]))])
-        self.commit([self.registration(endpoints, log_dirs)])
+            self.establish([*features, m.ConfigRecord(BROKER, "", MIN_INSYNC, str(self.node.settings[MIN_INSYNC]))])
+        self.establish([self.registration(endpoints, log_dirs)])
+        if elected := list(elect_missing_leaders(self.cluster)):
+            self.establish(elected)
 
     def registration(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> Any:
         return m.RegisterBrokerRecord(
@@ -162,33 +250,91 @@ class Metadata:
             log_dirs=list(log_dirs),
         )
 
-    def commit(self, changes: Iterable[Any]) -> None:
-        """Append, sync and replay records. They stand in one batch: all of them survive a crash, or none."""
-        changes = list(changes)
-        if not changes:
-            return
-        now = self.node.clock.wall_ms()
-        self.write([Record(0, now, None, metadata_records.encode(change)) for change in changes])
+    def establish(self, changes: Sequence[Any]) -> None:
+        """Commit records at a start, before anybody is served; raises Refused."""
+        self.append(self.encode(changes))
+        self.log.flush(self.node.clock.wall_ms())
+        self.home.synced()
         for change in changes:
             self.cluster.replay(change)
 
-    def write(self, items: Sequence[Record], control: bool = False) -> None:
-        batch = build(items, control=control, partition_leader_epoch=self.epoch)
+    def propose(self) -> Proposal:
+        """Begin the changes of one request."""
+        if self.draft is not None and self.draft.records:
+            self._planned = None  # a handler failed between proposing and writing
+        self.draft = Proposal(self)
+        return self.draft
+
+    def write(self, records: list[Any]) -> Promise:
+        """Append records that were proposed, as one batch: all of them survive a crash, or none.
+
+        Without records the promise is kept when everything that was proposed before is committed.
+        """
+        promise = error_promise()
+        self.draft = None
+        try:
+            if records:
+                self.append(self.encode(records))
+                self.in_flight.append(records)
+        except Refused as refused:
+            logger.error("a change of the metadata cannot be written", reason=refused.message)
+            self._planned = None
+            promise.resolve(refused.error)
+            return promise
+        self.node.replicas.commit(self.home, partial(self.committed, records, promise))
+        return promise
+
+    def committed(self, records: list[Any], promise: Promise, error: Error) -> None:
+        """Make committed records true for everybody."""
+        if records:
+            self.in_flight.popleft()
+        if error:
+            self._planned = None
+        elif records:
+            self.node.apply(records)
+        promise.resolve(error)
+
+    def encode(self, changes: Sequence[Any]) -> list[Record]:
         now = self.node.clock.wall_ms()
-        self.log.append(memoryview(batch), leader_epoch=self.epoch, now_ms=now, origin=Origin.COORDINATOR)
-        self.log.flush(now)
+        return [Record(0, now, None, metadata_records.encode(change)) for change in changes]
+
+    def append(self, items: Sequence[Record], control: bool = False) -> None:
+        batch = build(items, control=control, partition_leader_epoch=self.epoch)
+        self.home.append(memoryview(batch), self.node.clock.wall_ms(), Origin.COORDINATOR)
         self.bytes_since_snapshot += len(batch)
-        self.log.advance_high_watermark(self.log.end_offset)
+
+    # Producer ids.
 
     def next_producer_id(self) -> int:
-        """A producer id that was never given out; ids are taken from the cluster a block at a time."""
-        ids = self.producer_ids
-        if ids.next == ids.end:
-            first = self.cluster.next_producer_id
-            self.commit([m.ProducerIdsRecord(self.node.id, self.broker_epoch, first + PRODUCER_ID_BLOCK)])
-            ids.next, ids.end = first, first + PRODUCER_ID_BLOCK
-        ids.next += 1
-        return ids.next - 1
+        """Take a producer id that was never given out; raises Refused while the next block is not there yet."""
+        mine = self.producer_ids
+        if len(mine.ids) <= FEW_IDS:
+            self.request_producer_ids()
+        if not mine.ids:
+            raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, "The next block of producer ids is being allocated.")
+        return mine.ids.popleft()
+
+    async def producer_ids_ready(self) -> Error:
+        """Wait until there is a producer id to take; returns why there will be none, if so."""
+        if self.producer_ids.ids:
+            return Error.NONE
+        self.request_producer_ids()
+        return await self.write([]) or self.producer_ids.error
+
+    def request_producer_ids(self) -> None:
+        if not self.producer_ids.is_requested:
+            self.producer_ids.is_requested = True
+            start(self.node, self.allocate_producer_ids())
+
+    async def allocate_producer_ids(self) -> None:
+        """Take a block of producer ids from the cluster."""
+        proposal, mine = self.propose(), self.producer_ids
+        first = proposal.image.next_producer_id
+        proposal.add([m.ProducerIdsRecord(self.node.id, self.broker_epoch, first + PRODUCER_ID_BLOCK)])
+        mine.error = await proposal.commit()
+        mine.is_requested = False
+        if not mine.error:
+            mine.ids.extend(range(first, first + PRODUCER_ID_BLOCK))
 
     @property
     def broker_epoch(self) -> int:

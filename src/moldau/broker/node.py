@@ -15,7 +15,7 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
-from moldau.broker import learned_requests as heads
+from moldau.broker import learned_requests
 from moldau.broker.api import Handler, known_with
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
@@ -30,12 +30,11 @@ from moldau.broker.share.state import ShareState, forget_shared, share_coordinat
 from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
 from moldau.broker.timers import TIMERS
 from moldau.broker.transactions import transaction_coordinators
-from moldau.broker.wait import Wait, Waits
+from moldau.broker.wait import NO_ANSWER, Wait, Waits
 from moldau.broker.work import Workshop
 from moldau.log.checkpoints import Damaged
 from moldau.log.disk import Disk
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
-from moldau.machines.result import Result
 from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
@@ -50,8 +49,9 @@ Learn = Callable[["Node", Connection, memoryview, int, Any, Any], None]
 Route = tuple[Handler, type[Any], Learn | None]
 
 API_VERSIONS = 18
-# Requests whose messages cost more than the work: their `learn` is told what was answered. See heads.py.
+# Requests whose messages cost more than the work: their `learn` is told what was answered. See learned_requests.py.
 LEARNERS = {0: "moldau.broker.api.produce_one", 8: "moldau.broker.api.commit_one"}
+LEARNT_LATER = 1 << 14  # bytes of a request whose head is learnt when its answer was waited for; it is copied
 SLICE_MS = 2.0  # how long background work may hold the node at a time
 IDLE_TICK_MS = 1000.0
 
@@ -81,7 +81,8 @@ class Node:
         self.id: int = settings["node.id"]
         self.apis = known_with(settings)
         self.routes: dict[tuple[int, int], Route] = {}
-        self.heads: heads.Heads = {}  # forgotten when the metadata changes
+        self.heads: learned_requests.Heads = {}  # forgotten when the metadata changes
+        self.max_elements: int = settings["moldau.request.max.elements"]
         self.request_counts = dict.fromkeys(self.apis, 0)
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
@@ -146,7 +147,7 @@ class Node:
         self.waits.expire(inf)
         self.cleaner.cancel()
         for directory in self.replicas.directories:
-            directory.close()
+            directory.close(broker_epoch=self.metadata.broker_epoch)
 
     def abandon(self) -> None:
         """Let go of the files as a crash would: nothing is synced, nothing is marked."""
@@ -158,11 +159,12 @@ class Node:
         mine, everybody = self.cluster.config(BROKER, str(self.id)), self.cluster.config(BROKER, "")
         self.settings = self.settings.with_dynamic(mine, everybody)
 
-    def commit(self, result: Result[Any]) -> Any:
-        """Make a command's records true, here and for all who ask from now on; returns its answer."""
-        gone = [self.cluster.topics_by_id[r.topic_id] for r in result.records if r.SCHEMA.name == "RemoveTopicRecord"]
+    def apply(self, records: Sequence[Any]) -> None:
+        """Make committed records of the metadata true, here and for all who ask from now on."""
+        gone = [self.cluster.topics_by_id[r.topic_id] for r in records if r.SCHEMA.name == "RemoveTopicRecord"]
         self.heads.clear()
-        self.metadata.commit(result.records)
+        for record in records:
+            self.cluster.replay(record)
         for topic in gone:
             self.replicas.remove_topic(topic)
             for coordinators in self.coordinators:
@@ -170,11 +172,10 @@ class Node:
             forget_topic(self, topic)
             forget_shared(self, topic)
             self.share_partitions.forget_topic(topic.id)
-        for record in result.records:
+        for record in records:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:
                 effect(self, record)
-        return result.answer
 
     def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
         """Id, host, port and rack of the live brokers, as seen from a listener."""
@@ -196,11 +197,14 @@ class Node:
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
-        if (answer := heads.serve(self, connection, frame)) is not None:
-            connection.out.append(answer)
+        if (answer := learned_requests.serve(self, connection, frame)) is not None:
+            if isinstance(answer, Wait):
+                self.park(connection, answer, partial(self.answer_bytes, connection))
+            else:
+                connection.out.append(answer)
             return
         try:
-            key, version, correlation_id, client_id, position = frames.request_header(frame)
+            key, version, correlation_id, client_id, position = frames.request_header(frame, self.max_elements)
         except frames.UnsupportedRequest as unsupported:
             self.answer_unsupported(connection, unsupported)
             return
@@ -212,11 +216,13 @@ class Node:
         connection.client_id = client_id
         handle, cls, learn = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
-        request, _ = codec.decode_from(cls, version, frame, position)
+        request, _ = codec.decode_from(cls, version, frame, position, self.max_elements)
         outcome = handle(self, connection, request, version)
         if outcome.__class__ is Wait:
-            connection.wait = outcome
-            self.waits.park(outcome, partial(self.answer, connection, key, version, correlation_id))
+            release = partial(self.answer, connection, key, version, correlation_id)
+            if learn is not None and len(frame) <= LEARNT_LATER:
+                release = partial(self.answer_and_learn, release, learn, connection, bytes(frame), version, request)
+            self.park(connection, outcome, release)
         elif outcome is not None:
             connection.out += frames.response_frame(key, version, correlation_id, outcome)
             if learn is not None:
@@ -229,9 +235,9 @@ class Node:
             return None
         handle, learner = api.handler(), LEARNERS.get(key)
         if self.authorizer is not None:
-            from moldau.broker import authorization as guards
+            from moldau.broker import authorization
 
-            handle = guards.guarded(key, handle)
+            handle = authorization.guarded(key, handle)
         learn = import_module(learner).learn if learner else None
         route = self.routes[key, version] = (handle, m.request_class(key), learn)
         return route
@@ -247,8 +253,34 @@ class Node:
     def answer(self, connection: Connection, key: int, version: int, correlation_id: int, response: Any) -> None:
         """Release the answer of a parked request."""
         connection.wait = None
-        connection.out += frames.response_frame(key, version, correlation_id, response)
+        if response is not NO_ANSWER:
+            connection.out += frames.response_frame(key, version, correlation_id, response)
         connection.on_ready(connection)
+
+    def answer_and_learn(
+        self,
+        answer: Callable[[Any], None],
+        learn: Learn,
+        connection: Connection,
+        frame: bytes,
+        version: int,
+        request: Any,
+        response: Any,
+    ) -> None:
+        """Release the answer of a parked request whose head is worth to be known."""
+        if response is not NO_ANSWER:
+            learn(self, connection, memoryview(frame), version, request, response)
+        answer(response)
+
+    def answer_bytes(self, connection: Connection, response: bytes) -> None:
+        """Release the answer of a parked request that was never decoded."""
+        connection.wait = None
+        connection.out.append(response)
+        connection.on_ready(connection)
+
+    def park(self, connection: Connection, wait: Wait, release: Callable[[Any], None]) -> None:
+        connection.wait = wait
+        self.waits.park(wait, release)
 
     def signal(self, watch: object) -> None:
         """Tell the waiting requests that something they watch has changed."""

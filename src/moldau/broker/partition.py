@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,10 +13,18 @@ from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
+ALL = -1  # acks: every replica in sync
+Then = Callable[[Error], None]
+
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """The log and who leads it. Waiting fetches watch this object, waiting acknowledgements its log."""
+    """The log and who leads it. Waiting fetches watch this object, waiting acknowledgements its log.
+
+    A record is committed when the high watermark has passed it: all replicas in sync have it, and if `flush.messages`
+    promises a sync of it, that is done. Everything that is promised to a client waits for this one event: see
+    `on_commit`, and `is_settled` for acknowledgements.
+    """
 
     topic: str
     topic_id: bytes
@@ -23,6 +33,7 @@ class Partition:
     node_id: int
     placement: Placement
     min_insync_replicas: int = 1
+    uncommitted: deque[tuple[int, Then]] | None = None  # end offsets, in order, and who waits for their commit
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -52,19 +63,45 @@ class Partition:
     def append(
         self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT, transaction_version: int = 0
     ) -> Appended:
-        """Append as the leader. With no other replica in sync, what is written is committed.
-
-        Where `flush.messages` promises a sync, clients' records are synced in the background, while their answers and
-        readers wait. A coordinator goes on at once by what it has written (it replays it, ends a transaction, answers),
-        so its sync is made here, and Refused says that it failed.
+        """Append as the leader. With no other replica in sync, what is written is committed, unless `flush.messages`
+        promises a sync: the caller then asks for one (`Replicas.flush`, `Replicas.commit`).
         """
         log, placement = self.log, self.placement
         appended = log.append(view, placement.leader_epoch, now_ms, origin, transaction_version)
-        if origin is Origin.COORDINATOR and self.must_sync():
-            log.flush(now_ms)
         if len(placement.isr) == 1 and not self.must_sync():
             log.advance_high_watermark(log.end_offset)
         return appended
+
+    def on_commit(self, end_offset: int, then: Then) -> None:
+        """Call `then` when all records before `end_offset` are committed, or with the reason why they never will be.
+
+        Calls come in the order of the offsets.
+        """
+        if self.uncommitted is None:
+            self.uncommitted = deque()
+        self.uncommitted.append((end_offset, then))
+        self.settle()
+
+    def settle(self) -> None:
+        """Call those whose records are committed by now; if the log is offline, call all."""
+        waiting, log = self.uncommitted, self.log
+        while waiting and (waiting[0][0] <= log.high_watermark or log.offline is not None):
+            end_offset, then = waiting.popleft()
+            then(Error.NONE if end_offset <= log.high_watermark else Error.KAFKA_STORAGE_ERROR)
+
+    def abandon(self, error: Error) -> None:
+        """Tell all who wait for a commit that there will be none."""
+        while self.uncommitted:
+            self.uncommitted.popleft()[1](error)
+
+    def is_settled(self, offset: int, acks: int) -> bool:
+        """Whether the acknowledgement of a record is due: for acks=all it is committed, otherwise synced as promised.
+
+        Nothing more happens to the records of a log that is offline.
+        """
+        log = self.log
+        done = log.high_watermark > offset if acks == ALL else log.recovery_point > offset or not self.must_sync()
+        return done or log.offline is not None
 
     def synced(self) -> None:
         """The log was synced: readers may see what waited for it, unless more came meanwhile that must wait."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau import settings as table
 from moldau.broker import logs
-from moldau.broker.partition import Partition
+from moldau.broker.partition import Partition, Then
 from moldau.log.config import LogConfig
 from moldau.log.directory import Directory
 from moldau.log.flush import Flush
@@ -44,6 +44,9 @@ class Replicas:
         partitions = self.by_name.get(topic)
         partition = partitions.get(index) if partitions else None
         if partition is None:
+            known = self.node.cluster.topics.get(topic)
+            if known is not None and index in known.partitions:
+                raise Refused(Error.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not on this broker.")
             raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
         error = partition.leader_error(-1)
         if error:
@@ -134,8 +137,8 @@ class Replicas:
         for partition in partitions.values():
             self.node.cleaner.forget(partition.log)
             self.home_of(partition).delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
-            self.node.signal(partition)
-            self.node.signal(partition.log)
+            partition.abandon(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            self.advanced(partition)
         for home in homes.values():
             home.make_certain()
 
@@ -148,6 +151,8 @@ class Replicas:
             for partition in self.by_name.get(name, {}).values():
                 partition.log.configure(config)
                 partition.min_insync_replicas = values["min.insync.replicas"]
+                partition.synced()  # flush.messages may promise less than before
+                self.advanced(partition)
 
     def settings_of(self, topic: str) -> dict[str, Any]:
         values = table.topic_settings(self.node.settings, self.node.cluster.config(TOPIC, topic))
@@ -161,7 +166,20 @@ class Replicas:
         """What makes the name of a folder that is set aside unlike any other."""
         return self.node.random.randbytes(16).hex()
 
-    # Flushes: prepared here, synced in the background, completed here.
+    # Commits, and flushes: prepared here, synced in the background, completed here.
+
+    def commit(self, partition: Partition, then: Then) -> None:
+        """Call `then` when all that is in the log now is committed; sync it if that was promised."""
+        if partition.must_sync():
+            self.flush(partition)
+        partition.on_commit(partition.log.end_offset, then)
+        self.node.signal(partition)
+
+    def advanced(self, partition: Partition) -> None:
+        """The high watermark has moved, or never will again: tell all who wait for that."""
+        partition.settle()
+        self.node.signal(partition)
+        self.node.signal(partition.log)
 
     def flush(self, partition: Partition) -> None:
         """Sync a log in the background. Appends that come meanwhile share the next sync."""
@@ -183,8 +201,7 @@ class Replicas:
         else:
             flush.complete()
             partition.synced()
-            self.node.signal(partition)
-        self.node.signal(partition.log)
+        self.advanced(partition)
         if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way
             self.flush(partition)
 

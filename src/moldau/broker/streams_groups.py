@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.connection import Connection
+from moldau.broker.metadata import Proposal
 from moldau.broker.topics import plan_topic
 from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
 from moldau.machines.metadata.topics import NewTopic
@@ -30,7 +31,7 @@ def is_enabled(node: Node) -> bool:
     return "streams" in protocols and node.cluster.features.get(FEATURE, 0) > 0
 
 
-def create_missing(node: Node, connection: Connection, topics: Sequence[InternalTopic], answer: Any) -> None:
+async def create_missing(node: Node, connection: Connection, topics: Sequence[InternalTopic], answer: Any) -> None:
     """Create the topics, and add to the status that tells of them what stands in the way."""
     if not topics:
         return
@@ -38,7 +39,10 @@ def create_missing(node: Node, connection: Connection, topics: Sequence[Internal
     if not may_create(node, connection, names):
         tell(answer, f"Unauthorized to CREATE on topics {', '.join(names)}.")
         return
-    failures = [f"{topic.name} ({why})" for topic in topics if (why := create(node, topic)) is not None]
+    proposal = node.metadata.propose()
+    failures = [f"{topic.name} ({why})" for topic in topics if (why := propose(node, proposal, topic)) is not None]
+    if error := await proposal.commit():
+        failures = [f"{topic.name} ({error.message})" for topic in topics]
     if failures:
         more = len(failures) - NAMED_TOPICS
         named = ", ".join(failures[:NAMED_TOPICS]) + (f" and {more} more" if more > 0 else "")
@@ -56,11 +60,11 @@ def may_create(node: Node, connection: Connection, names: Sequence[str]) -> bool
     return may(CLUSTER, CLUSTER_NAME) or all(may(TOPIC, name) for name in names)
 
 
-def create(node: Node, topic: InternalTopic) -> str | None:
-    """Create a topic; returns why not, if not."""
+def propose(node: Node, proposal: Proposal, topic: InternalTopic) -> str | None:
+    """Propose a topic; returns why it cannot be created, if so."""
     new = NewTopic(topic.name, topic.partitions, topic.replication or -1, configs=dict(topic.configs))
     try:
-        node.commit(plan_topic(node, new))
+        proposal.add(plan_topic(node, proposal.image, new))
     except Refused as refused:
         log.warning("an internal topic cannot be created", topic=topic.name, reason=refused.message)
         return refused.message

@@ -25,11 +25,16 @@ class Timer(NamedTuple):
 
 
 def flush_due(node: Node) -> None:
-    """flush.ms, and segments that were rolled: sync what is due, in the background."""
+    """flush.ms, and segments that were rolled: sync what is due, in the background.
+
+    Also what somebody waits for although a sync could not be prepared: the disk may have room again, or be gone.
+    """
     now = node.clock.wall_ms()
-    for partition in node.replicas:
+    for partition in (node.metadata.home, *node.replicas):
         if partition.log.flush_due(now):
             node.replicas.flush(partition)
+        if partition.uncommitted:
+            node.replicas.advanced(partition)
 
 
 def retention(node: Node) -> None:
@@ -80,10 +85,7 @@ def snapshot_metadata(node: Node) -> None:
     """Keep the metadata log short: a snapshot when enough has been written since the last one."""
     metadata = node.metadata
     if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
-        try:
-            metadata.write_snapshot()
-        except (OSError, Refused) as error:
-            log.error("the metadata has no new snapshot; its log grows until the next try", reason=str(error))
+        metadata.write_snapshot()
 
 
 def compact(node: Node) -> None:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from moldau import settings as table
-from moldau.machines.metadata.cluster import Topic
-from moldau.machines.metadata.topics import NewTopic, check_name, create_topic
-from moldau.machines.result import Result
+from moldau.machines.metadata import topics
+from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.topics import NewTopic
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
-def plan_topic(node: Any, new: NewTopic) -> Result[Topic]:
-    """Records of a new topic with the broker's defaults filled in; raises Refused."""
+async def create_topic(node: Any, new: NewTopic) -> None:
+    """Create a topic, unless somebody else is about to, and wait until it is there; raises Refused."""
+    proposal = node.metadata.propose()
+    if new.name not in proposal.image.topics:
+        proposal.add(plan_topic(node, proposal.image, new))
+    if error := await proposal.commit():
+        raise Refused(error, error.message)
+
+
+def plan_topic(node: Any, image: Cluster, new: NewTopic) -> list[Any]:
+    """Make the records of a new topic with the broker's defaults filled in; raises Refused."""
     check_configs(node, new.configs)
     if not new.assignment:
         partitions = node.settings["num.partitions"] if new.partitions == -1 else new.partitions
         replication = node.settings["default.replication.factor"] if new.replication == -1 else new.replication
         new = replace(new, partitions=partitions, replication=replication)
-    topic_id = fresh_id(node)
-    return create_topic(node.cluster, new, topic_id, node.random.randrange(1 << 16))
+    return topics.create_topic(image, new, fresh_id(node), node.random.randrange(1 << 16))
 
 
 def check_configs(node: Any, configs: Mapping[str, str]) -> None:
@@ -33,11 +41,22 @@ def check_configs(node: Any, configs: Mapping[str, str]) -> None:
         raise Refused(Error.INVALID_CONFIG, str(wrong)) from None
 
 
-def create_unasked(node: Any, name: str) -> None:
-    """A topic that a client merely mentioned; an internal one becomes what its coordinators need."""
-    check_name(name)
-    internal = {coordinators.topic: coordinators for coordinators in node.coordinators}.get(name)
-    node.commit(plan_topic(node, internal.new_topic() if internal else NewTopic(name)))
+async def create_unasked(node: Any, names: Iterable[str]) -> dict[str, Error]:
+    """Create topics that a client merely mentioned; returns why some cannot be created.
+
+    An internal one becomes what its coordinators need.
+    """
+    proposal, problems = node.metadata.propose(), dict[str, Error]()
+    internal = {coordinators.topic: coordinators for coordinators in node.coordinators}
+    for name in names:
+        new = internal[name].new_topic() if name in internal else NewTopic(name)
+        try:
+            if name not in proposal.image.topics:
+                proposal.add(plan_topic(node, proposal.image, new))
+        except Refused as refused:
+            problems[name] = refused.error
+    error: Error = await proposal.commit()
+    return dict.fromkeys(names, error) if error else problems
 
 
 def fresh_id(node: Any) -> bytes:
@@ -45,5 +64,5 @@ def fresh_id(node: Any) -> bytes:
     while True:
         raw = bytearray(node.random.randbytes(16))
         raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
-        if raw[0] >> 2 != 62 and bytes(raw) not in node.cluster.topics_by_id:
+        if raw[0] >> 2 != 62 and bytes(raw) not in node.metadata.planned.topics_by_id:
             return bytes(raw)

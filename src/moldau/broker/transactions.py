@@ -1,18 +1,20 @@
 """Transactions on this node: their coordinators, and the markers that these write.
 
-The machines (machines/transactions.py) decide; here a decision becomes markers in the partitions. A crash in between
-does no harm: what was decided is in `__transaction_state`, and its markers are written when the machine is loaded.
+The machines (machines/transactions.py) decide; here a committed decision becomes markers in the partitions, and when
+these are committed too, the transaction is complete. A crash in between does no harm: what was decided is in
+`__transaction_state`, and its markers are written when the machine is loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.coordinators import Coordinators
+from moldau.broker.steps import start
 from moldau.log.answers import Origin
-from moldau.machines.effects import Promise
+from moldau.machines.effects import Effects, Promise, error_promise
 from moldau.machines.transactions import Identity, Limits, Outcome, Partition, Transactions
 from moldau.wire.errors import Error
 from moldau.wire.records import end_txn_marker
@@ -65,31 +67,39 @@ def transaction_coordinators(node: Node) -> Coordinators[Transactions]:
 
 
 def write_decided(node: Node, index: int, machine: Transactions) -> None:
-    """Write the markers of every transaction that is decided, and complete those that have all of them.
+    """Write the markers of every transaction whose decision is committed.
 
     What cannot be written now (a disk has failed) is tried again with the machine's next tick. Called again by the
     runtime while it is at work, it leaves the rest to the first call.
     """
-    if not machine.unmarked or machine.marking:
+    if not machine.unmarked or machine.starts_marking:
         return
-    machine.marking = True
+    machine.starts_marking = True
     try:
-        coordinator_epoch = node.transactions.home(index).placement.leader_epoch
-        for name in list(machine.unmarked):
-            if write_markers(node, machine, name, coordinator_epoch):
-                node.transactions.run(index, machine.marked(name, node.clock.wall_ms()))
+        undecided = {
+            change.key.transactional_id
+            for effects in node.transactions.uncommitted.get(index, ())
+            for change in effects.changes
+        }
+        for name in [name for name in machine.unmarked if name not in machine.marking and name not in undecided]:
+            start(node, write_markers(node, index, machine, name))
     finally:
-        machine.marking = False
+        machine.starts_marking = False
 
 
-def write_markers(node: Node, machine: Transactions, name: str, coordinator_epoch: int) -> bool:
-    """Write the markers of one transaction that are missing; whether it has all of them then."""
+async def write_markers(node: Node, index: int, machine: Transactions, name: str) -> None:
+    """Write the markers of one transaction that are missing; when all are committed it is complete."""
     one, missing = machine.by_id[name], machine.unmarked[name]
+    machine.marking.add(name)
+    coordinator_epoch = node.transactions.home(index).placement.leader_epoch
     end = Marker(node, Identity(one.producer_id, one.epoch), one.commits, coordinator_epoch, one.client_version)
-    missing.difference_update([where for where in sorted(missing) if end.write(*where) in NOTHING_TO_END])
+    outcomes = [(where, end.write(*where)) for where in sorted(missing)]
+    missing.difference_update([where for where, error in outcomes if await error in NOTHING_TO_END])
+    machine.marking.discard(name)
     if missing:
         log.warning("markers of a transaction cannot be written yet", id=name, partitions=len(missing))
-    return not missing
+    elif node.transactions.machines.get(index) is machine:
+        node.transactions.run(index, machine.marked(name, node.clock.wall_ms()))
 
 
 class Marker:
@@ -113,65 +123,69 @@ class Marker:
             )
         )
 
-    def write(self, topic: str, index: int) -> Error:
-        """Append the marker to a partition; offsets that were committed in the transaction count from now on."""
-        node = self.node
+    def write(self, topic: str, index: int) -> Promise:
+        """Append the marker to a partition; the promise is an Error, NONE when the marker is committed.
+
+        Offsets that were committed in the transaction count from now on.
+        """
+        node, promise = self.node, error_promise()
         try:
             partition = node.replicas.leader(topic, index)
             partition.append(self.batch, self.now_ms, Origin.COORDINATOR, self.transaction_version)
         except Refused as refused:
-            return refused.error
+            promise.resolve(refused.error)
+            return promise
         for coordinators in node.coordinators:
             if coordinators.topic == topic:
                 coordinators.replay_marker(index, *self.producer, self.commit)
-        node.signal(partition)
-        return Error.NONE
+        node.replicas.commit(partition, promise.resolve)
+        return promise
 
 
-# What the coordinator says.
+# What the coordinator says. Each promise is kept when the answer is committed.
+
+Command = Callable[[Transactions, Promise], Effects]
 
 
-def init_producer_id(node: Node, name: str, timeout_ms: int, expected: Identity | None) -> Outcome:
-    def ask(machine: Transactions, promise: Promise) -> Any:
-        return machine.init_producer_id(promise, name, timeout_ms, expected, node.clock.wall_ms())
-
-    return asked(node, name, ask, Outcome)
+def init_producer_id(node: Node, name: str, timeout_ms: int, expected: Identity | None) -> Promise:
+    """Ask for an Outcome."""
+    now = node.clock.wall_ms()
+    return ask(node, name, lambda it, promise: it.init_producer_id(promise, name, timeout_ms, expected, now), Outcome)
 
 
 def add_partitions(
     node: Node, name: str, producer: Identity, partitions: Iterable[Partition], client_version: int
-) -> Error:
-    """Make the partitions part of the producer's transaction."""
+) -> Promise:
+    """Make the partitions part of the producer's transaction; asks for an Error."""
 
-    def ask(machine: Transactions, promise: Promise) -> Any:
+    def command(machine: Transactions, promise: Promise) -> Effects:
         return machine.add_partitions(promise, name, producer, partitions, client_version, node.clock.wall_ms())
 
-    return asked(node, name, ask, lambda error: error)
+    return ask(node, name, command, lambda error: error)
 
 
-def end_transaction(node: Node, name: str, producer: Identity, commit: bool, client_version: int) -> Outcome:
-    def ask(machine: Transactions, promise: Promise) -> Any:
-        return machine.end(promise, name, producer, commit, client_version, node.clock.wall_ms())
-
-    return asked(node, name, ask, Outcome)
-
-
-def verify_partitions(
-    node: Node, name: str, producer: Identity, partitions: Iterable[Partition]
-) -> dict[Partition, Error]:
-    """Whether each partition is part of the producer's transaction."""
-    try:
-        return node.transactions.of(name)[1].verify(name, producer, partitions)
-    except Refused as refused:
-        return dict.fromkeys(partitions, refused.error)
+def end_transaction(node: Node, name: str, producer: Identity, commit: bool, client_version: int) -> Promise:
+    """Ask for an Outcome."""
+    now = node.clock.wall_ms()
+    return ask(node, name, lambda it, promise: it.end(promise, name, producer, commit, client_version, now), Outcome)
 
 
-def asked(node: Node, name: str, ask: Any, refuse: Any) -> Any:
-    """The coordinator's answer, which is always there at once."""
+def verify_partitions(node: Node, name: str, producer: Identity, partitions: Iterable[Partition]) -> Promise:
+    """Ask whether each partition is part of the producer's transaction: a dictionary of errors."""
+
+    def command(machine: Transactions, promise: Promise) -> Effects:
+        return Effects(answers=[(promise, machine.verify(name, producer, partitions))])
+
+    return ask(node, name, command, lambda error: dict.fromkeys(partitions, error))
+
+
+def ask(node: Node, name: str, command: Command, refuse: Callable[[Error], Any]) -> Promise:
+    """Put a command to the coordinator of a transactional id."""
     promise = Promise(refuse)
     try:
         index, machine = node.transactions.of(name)
-        effects = ask(machine, promise)
+        effects = command(machine, promise)
     except Refused as refused:  # there is no coordinator, or no producer id
-        return refuse(refused.error)
-    return node.transactions.ask(index, promise, effects)
+        promise.resolve(refuse(refused.error))
+        return promise
+    return node.transactions.start(index, promise, effects)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HEAP_SLACK = 64
+NO_ANSWER = object()  # what a Wait returns whose request gets no answer
 
 
 @dataclass(slots=True, eq=False)
@@ -15,8 +16,8 @@ class Wait:
     """A handler's way to say "not yet": a long poll, an acknowledgement that waits for a flush or for replicas.
 
     `attempt(expired)` returns the response, or None to wait on; it must answer when `expired` is true. It runs
-    again whenever one of `watches` is signalled, and for the last time at the deadline. `release` frames the answer;
-    the node fills it in.
+    again whenever one of `watches` is signalled, and for the last time at the deadline. It may return another Wait,
+    which takes the place of this one. `release` frames the answer; the node fills it in.
     """
 
     deadline_ms: float
@@ -24,6 +25,15 @@ class Wait:
     watches: tuple[object, ...] = ()
     release: Callable[[Any], None] = field(init=False)
     done: bool = field(default=False, init=False)
+
+
+def finish(outcome: Any, change: Callable[[Any], Any]) -> Any:
+    """Let `change` have the last word on a response, now or after a wait."""
+    if outcome.__class__ is not Wait:
+        return outcome if outcome is None or outcome is NO_ANSWER else change(outcome)
+    attempt = outcome.attempt
+    outcome.attempt = lambda expired: finish(attempt(expired), change)
+    return outcome
 
 
 class Waits:
@@ -55,16 +65,29 @@ class Waits:
     def expire(self, now_ms: float) -> None:
         """Answer every request whose deadline has come."""
         while self.deadlines and self.deadlines[0][0] <= now_ms:
-            self.attempt(heapq.heappop(self.deadlines)[2], expired=True)
+            deadline_ms, _, wait = heapq.heappop(self.deadlines)
+            if deadline_ms == wait.deadline_ms:
+                self.attempt(wait, expired=True)
 
     def attempt(self, wait: Wait, expired: bool) -> None:
         """Ask the handler again, and answer if it has an answer now."""
         if wait.done:
             return
         response = wait.attempt(expired)
-        if response is not None:
+        if wait.done:  # it was answered by a signal that the attempt itself gave
+            return
+        if response.__class__ is Wait:
+            self.renew(wait, response)
+        elif response is not None:
             self.forget(wait)
             wait.release(response)
+
+    def renew(self, wait: Wait, following: Wait) -> None:
+        """Let a request wait for something else. The object stays, since its connection knows it."""
+        self.forget(wait)
+        wait.deadline_ms, wait.attempt, wait.watches = following.deadline_ms, following.attempt, following.watches
+        wait.done = False
+        self.park(wait, wait.release)
 
     def forget(self, wait: Wait) -> None:
         """Take a request out, answered or not. Its place in the heap goes when the heap is mostly such places."""

@@ -19,7 +19,7 @@ from itertools import compress as choose
 from itertools import pairwise
 from operator import le
 
-from moldau.log.compaction_keys import KeyMap, Scan, newest_timestamp, places, shifted
+from moldau.log.compaction_keys import KeyMap
 from moldau.log.index import Aborted, AbortedTransactions
 from moldau.wire.compression import compress
 from moldau.wire.errors import WireError
@@ -37,6 +37,7 @@ from moldau.wire.records import (
     control_type,
     records,
 )
+from moldau.wire.records.scan import Scan, newest_timestamp, places, shifted
 
 STEP_RECORDS = 1000
 """How many records are scanned before the work is interrupted: under a millisecond."""

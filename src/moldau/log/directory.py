@@ -33,7 +33,6 @@ from moldau.wire.refusal import Refused
 logger = logging.getLogger(__name__)
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 LOCK, BOOT, META = ".lock", ".moldau_boot", "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
@@ -56,6 +55,11 @@ class Meta(NamedTuple):
     cluster_id: str | None
     node_id: int | None
     directory_id: str | None
+
+
+def clean_shutdown(broker_epoch: int) -> bytes:
+    """Return the content of the file that marks a clean stop."""
+    return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
 
 
 def partition_of(name: str) -> Partition | None:
@@ -337,8 +341,11 @@ class Directory:
         tables = {RECOVERY_POINTS: self.recovery_points, START_OFFSETS: self.start_offsets}
         return tables.get(name, self.high_watermarks)
 
-    def close(self, *, clean: bool = True) -> None:
-        """Close all partitions and let go of the lock. Only if each of them could be synced is the stop a clean one."""
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Close all partitions and let go of the lock. Only if each of them could be synced is the stop a clean one.
+
+        The next registration of an Apache Kafka broker names the epoch; a wrong one makes the stop unclean (KIP-966).
+        """
         sound = clean and self.offline is None and (self.clean or self.found <= self.logs.keys())
         together = sum(log.written for log in self.logs.values()) > SYNC_TOGETHER
         for log in self.logs.values():
@@ -353,7 +360,7 @@ class Directory:
             self.checkpoint()
         if sound and self.offline is None:
             try:
-                self.files.disk.write_atomic(self._at(CLEAN_SHUTDOWN), CLEAN_SHUTDOWN_CONTENT)
+                self.files.disk.write_atomic(self._at(CLEAN_SHUTDOWN), clean_shutdown(broker_epoch))
             except OSError as error:
                 logger.warning("%s could not be marked as cleanly closed: %s", self.path, error)
         self.release_lock()

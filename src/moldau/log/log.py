@@ -33,8 +33,9 @@ from moldau.log.rolling import must_roll
 from moldau.log.segment import Segment
 from moldau.log.segments import Segments
 from moldau.log.validation import examine, no_batch, wants_records
+from moldau.wire.crc import crc32c
 from moldau.wire.errors import Error
-from moldau.wire.records import CRC_START, HEADER, HEADER_SIZE, LENGTH_START, TRANSACTIONAL, crc32c
+from moldau.wire.records import CRC_START, HEADER, HEADER_SIZE, LENGTH_START, TRANSACTIONAL
 from moldau.wire.refusal import Refused
 
 __all__ = ["Appended", "Flush", "Found", "Isolation", "Log", "Origin", "Read", "Refused"]

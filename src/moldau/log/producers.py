@@ -15,8 +15,9 @@ from typing import NamedTuple
 from moldau.log.answers import Origin
 from moldau.log.disk import Disk, remove_if_there
 from moldau.log.index import Aborted
+from moldau.wire.crc import crc32c
 from moldau.wire.errors import Error, WireError
-from moldau.wire.records import Batch, ControlType, control_type, coordinator_epoch, crc32c, records
+from moldau.wire.records import Batch, ControlType, control_type, coordinator_epoch, records
 from moldau.wire.refusal import Refused
 
 SNAPSHOT = ".snapshot"

@@ -9,11 +9,11 @@ of a compacted topic are looked through for keys, as compaction will. Everywhere
 
 from collections.abc import Iterator
 
-from moldau.log.compaction_keys import Scan
 from moldau.log.config import FOREVER, LogConfig
 from moldau.wire.compression import Compression
 from moldau.wire.errors import Error, WireError
 from moldau.wire.records import LENGTH_START, LOG_APPEND_TIME, MAGIC, Batch, Record, build, patch, records, seal
+from moldau.wire.records.scan import Scan
 from moldau.wire.refusal import Refused
 
 CODECS = {codec.name.lower(): codec for codec in Compression} | {"uncompressed": Compression.NONE}

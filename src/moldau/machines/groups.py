@@ -15,8 +15,7 @@ from moldau.machines import offsets
 from moldau.machines.classic import group as classic
 from moldau.machines.classic import requests as classic_requests
 from moldau.machines.classic.group import ClassicGroup
-from moldau.machines.consumer import classic_members as guests
-from moldau.machines.consumer import fencing as departures
+from moldau.machines.consumer import classic_members, fencing
 from moldau.machines.consumer import group as consumer
 from moldau.machines.effects import Change, Effects, Promise
 from moldau.machines.group import Client, Group, Randomness, refuse
@@ -158,11 +157,11 @@ KINDS: dict[str, Kind] = {
         leave=classic_requests.leave,
     ),
     "consumer": Kind(
-        loaded=departures.loaded,
-        join=guests.join,
-        sync=guests.sync,
-        heartbeat=guests.heartbeat,
-        leave=guests.leave,
+        loaded=fencing.loaded,
+        join=classic_members.join,
+        sync=classic_members.sync,
+        heartbeat=classic_members.heartbeat,
+        leave=classic_members.leave,
     ),
     "share": Kind(
         loaded=share_heartbeats.loaded,

@@ -12,8 +12,8 @@ from struct import error as StructError
 from typing import Any, NamedTuple
 
 from moldau.machines.effects import Change
-from moldau.wire.codec_write import uvarint
-from moldau.wire.records import HEADER, HEADER_SIZE, LENGTH_START, MAGIC, seal, zigzag
+from moldau.wire.numbers import uvarint, zigzag
+from moldau.wire.records import HEADER, HEADER_SIZE, LENGTH_START, MAGIC, seal
 
 NO_EXPIRY = -1
 NO_TOPIC_ID = bytes(16)

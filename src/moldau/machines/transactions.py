@@ -128,7 +128,8 @@ class Transactions:
         self.unmarked: dict[str, set[Partition]] = {}
         self.decided: dict[str, tuple[Any, Transaction]] = {}  # what a change that is being committed will make true
         self.abort_due_ms = self.expiry_due_ms = self.retry_due_ms = inf
-        self.marking = False  # markers are being written just now
+        self.marking: set[str] = set()  # whose markers are being written
+        self.starts_marking = False
 
     # What the runtime asks for.
 

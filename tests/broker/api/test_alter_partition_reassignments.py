@@ -2,7 +2,6 @@
 
 import pytest
 
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -65,7 +64,7 @@ def test_nothing_moves(world):
 
 def test_a_move_to_another_broker_is_listed_and_can_be_cancelled(world):
     world.create("t")
-    world.node.commit(Result((m.RegisterBrokerRecord(broker_id=7, fenced=False, log_dirs=[bytes(16)]),), None))
+    world.change(m.RegisterBrokerRecord(broker_id=7, fenced=False, log_dirs=[bytes(16)]))
     assert codes(ask(world, (0, [7]), may_change=False)) == [Error.NONE]
     (topic,) = listed(world).topics
     expected = m.ListPartitionReassignmentsResponse_OngoingPartitionReassignment(0, [7, 1], [7], [1])

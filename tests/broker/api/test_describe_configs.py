@@ -4,7 +4,6 @@ import pytest
 
 from moldau import settings as table
 from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -28,7 +27,7 @@ def synonyms_of(row):
 
 def store(world, kind, name, **values):
     records = [m.ConfigRecord(kind, name, key.replace("_", "."), value) for key, value in values.items()]
-    world.node.commit(Result(tuple(records), None))
+    world.change(*records)
 
 
 def test_a_topic_shows_its_own_settings_and_where_the_others_come_from(make_world):

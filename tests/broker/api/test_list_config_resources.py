@@ -3,7 +3,6 @@
 import pytest
 
 from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -14,7 +13,7 @@ def listed(world):
     world.create("t")
     rows = [m.ConfigRecord(GROUP, "g", "consumer.session.timeout.ms", "50000")]
     rows += [m.ConfigRecord(CLIENT_METRICS, "m", "interval.ms", "1000"), m.ConfigRecord(BROKER, "", "x", "y")]
-    world.node.commit(Result(tuple(rows), None))
+    world.change(*rows)
 
     def ask(*kinds, version=1):
         answer = world.call(m.ListConfigResourcesRequest(list(kinds)), version)

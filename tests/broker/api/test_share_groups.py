@@ -293,7 +293,7 @@ class Refusing:
     """A share coordinator that is not there."""
 
     def __getattr__(self, name: str) -> Any:
-        def refuse(request: Any) -> Any:
+        async def refuse(request: Any) -> Any:
             response = m.response_class(request.SCHEMA.key)
             row = getattr(m, f"{response.__name__}_PartitionResult")
             topic_row = getattr(m, response.__name__ + "_" + RESULTS[name])
@@ -351,6 +351,6 @@ def test_without_a_log_the_coordinator_is_elsewhere(world, monkeypatch):
     ):
         describe(world, "g")
         with monkeypatch.context() as patched:
-            patched.setattr(world.node.groups, "commit", refuse)
+            patched.setattr(world.node.groups, "write", refuse)
             assert ask() == Error.NOT_COORDINATOR
         assert describe(world, "g")[0].group_state == "Empty"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.broker.share.state import TOPIC
+from moldau.machines.effects import Effects
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.broker.conftest import World
@@ -171,7 +172,7 @@ def test_share_partition_that_nobody_uses_does_not_hold_up_the_pruning(world: Wo
 def test_log_that_begins_within_a_batch_is_counted_from_the_batch_on(world: World) -> None:
     for group in "abc":
         initialize(world, group=group)
-    world.node.shares.write(0, world.node.shares.machine(0).of_deleted_topic(id_of(world)))
+    world.node.shares.run(0, Effects(world.node.shares.machine(0).of_deleted_topic(id_of(world))))
     initialize(world)
     log = world.node.shares.home(0).log
     log.delete_records(4)

@@ -1,6 +1,5 @@
 """UnregisterBroker: brokers that are gone are forgotten, this one is not."""
 
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -11,7 +10,7 @@ def test_an_unknown_broker_is_refused(world):
 
 
 def test_a_broker_that_is_gone_is_forgotten(world):
-    world.node.commit(Result((m.RegisterBrokerRecord(broker_id=7, broker_epoch=99),), None))
+    world.change(m.RegisterBrokerRecord(broker_id=7, broker_epoch=99))
     assert world.call(m.UnregisterBrokerRequest(7)).error_code == Error.NONE
     assert list(world.node.cluster.brokers) == [1]
 

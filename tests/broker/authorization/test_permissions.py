@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker import authorization as guards
+from moldau.broker import authorization
 from moldau.broker.api import load
 from moldau.machines.metadata.acls import ALL, CLUSTER, CLUSTER_NAME, GROUP, OPERATIONS, TOPIC, TRANSACTIONAL_ID
 from moldau.machines.metadata.authorizer import IMPLIED_BY
@@ -46,13 +46,13 @@ def test_an_api_is_refused_unless_its_operation_is_allowed(realm: Realm, part: i
         for granted in OPERATIONS:
             realm.have_only(*besides, *((kind, name, granted) for name in NAMES[kind]))
             node.share_sessions.open("g", MEMBER, 0, ())  # which an acknowledgement needs
-            refused = guards.DENIED[kind] in codes(realm.ask(request, version))
+            refused = authorization.DENIED[kind] in codes(realm.ask(request, version))
             what = f"{request.SCHEMA.name} v{version}, resource type {kind}, operation {granted}"
             assert refused == (granted not in suffices(operation)), what
 
 
 def test_every_api_has_a_guard():
-    guards.load()
-    assert not load().keys() - guards.GUARDS.keys()
+    authorization.load()
+    assert not load().keys() - authorization.GUARDS.keys()
     known = {m.message(name).SCHEMA.key for name in m.names() if name.endswith("Request")}
-    assert not guards.GUARDS.keys() - known
+    assert not authorization.GUARDS.keys() - known

@@ -37,6 +37,7 @@ class Progress:
         self.peer = Peer(world, f"{name}.fetch")
         self.committed = committed  # reads and starts from what is decided alone
         self.positions: dict[Ledger, int] = {}
+        self.asked_ms = 0.0  # when the offsets were last asked for
 
     # Where to begin.
 
@@ -49,6 +50,7 @@ class Progress:
             return
         version = self.world.random.randrange(STABLE, BY_ID + 1)
         floors = {ledger: self.roster.floors.get(ledger, NOTHING) for ledger in missing}
+        self.asked_ms = self.world.clock.now
         answer = yield from self.member.office.ask(self.look_up_request(missing, version), version)
         if answer is not None:
             self.found(answer if version < 8 else answer.groups[0], floors)
@@ -88,7 +90,7 @@ class Progress:
             return
         if error is not Error.NONE:
             raise self.roster.broken(Property.ANSWERS, f"the offset of {ledger} was asked for: {error.name}")
-        self.roster.found(ledger, offset, floor)
+        self.roster.found(ledger, offset, floor, self.asked_ms)
         if ledger in self.member.owned:
             self.positions[ledger] = max(offset, 0)
             self.world.events.note(f"{self.member.name} begins {ledger} at {offset}")

@@ -38,6 +38,8 @@ class Reader:
         self.read: dict[Ledger, int] = {}  # delivered, and not committed
         self.member = MEMBERS[roster.kind](world, roster, name, instance, self)
         self.progress = Progress(world, name, self.member, world.random.random() < 0.5)
+        low = BY_EPOCH if isinstance(self.member, ConsumerMember) else 7
+        self.commit_version = world.random.randrange(low, BY_ID + 1)  # one for its life: its commits begin alike
         self.script = Script(world, self.live())
 
     def live(self) -> Steps[None]:
@@ -101,8 +103,7 @@ class Reader:
         goes_back = self.world.random.random() < 0.03 and not self.world.draining
         if goes_back:
             self.go_back(offsets)
-        low = BY_EPOCH if isinstance(self.member, ConsumerMember) else 7
-        version = self.world.random.randrange(low, BY_ID + 1)
+        version = self.commit_version
         for ledger, offset in offsets.items():
             self.roster.sends(ledger, offset, goes_back)
         sent_ms, generation = self.world.clock.now, self.member.identity[2]

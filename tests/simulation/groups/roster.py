@@ -137,13 +137,15 @@ class Roster:
             seen = f"{holder.name} committed {ledger} of {mine}, which {claim.holder.name} got in {claim.generation}"
             raise self.broken(Property.FENCED, seen)
 
-    def found(self, ledger: Ledger, offset: int, floor: int) -> None:
-        """The group's offset was asked for when `floor` was acknowledged."""
+    def found(self, ledger: Ledger, offset: int, floor: int, asked_ms: float) -> None:
+        """The group's offset was asked for then, when `floor` was acknowledged. What is told must stay as well."""
         self.at[ledger] = offset
         if offset < min(floor, self.floors.get(ledger, NOTHING)):
             raise self.broken(Property.COMMIT_STAYS, f"{ledger} is at {offset}, {floor} was acknowledged")
         if offset not in self.sent.get(ledger, {NOTHING}):
             raise self.broken(Property.COMMIT_STAYS, f"{ledger} is at {offset}, which nobody has committed")
+        if ledger not in self.lowered_ms:  # its owner may think that it went back
+            self.committed(ledger, offset, asked_ms)
 
     def power_lost(self) -> None:
         """Nothing of a group is synced: its acknowledged offsets may be gone."""

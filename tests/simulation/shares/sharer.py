@@ -205,7 +205,7 @@ class Sharer:
         elif error not in BEGUN_ANEW or all(word.hold.firm for word in words):
             self.check_refusal(ledger, error)
         for word in words:
-            self.forget(word)
+            self.forget(word, in_doubt=error in AWAY)
 
     def done(self, word: Word, asked_ms: float) -> None:
         ledger, offset, kind, hold = word
@@ -217,10 +217,11 @@ class Sharer:
         if kind in SETTLING:
             self.pool.settle((ledger, offset), hold)
 
-    def forget(self, word: Word) -> None:
-        """Nothing came of it; the lock will end by itself."""
+    def forget(self, word: Word, in_doubt: bool = False) -> None:
+        """Nothing came of it, or that is not known: a sync that failed may have reached the disk."""
         place = word.ledger, word.offset
-        self.pool.refused(place, word.hold)
+        if not in_doubt:
+            self.pool.refused(place, word.hold)
         self.pool.let_go(place, word.hold)
         self.held[word.ledger].pop(word.offset, None)
 

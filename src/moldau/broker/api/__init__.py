@@ -9,10 +9,12 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
+from moldau.broker.steps import follow
 from moldau.settings import Settings
 from moldau.wire import schema
 
@@ -52,17 +54,46 @@ APIS: dict[int, Api] = {}
 
 
 def api(
-    key: int, versions: tuple[int, int], advertised: int | None = None, setting: str | None = None
+    key: int,
+    versions: tuple[int, int],
+    advertised: int | None = None,
+    setting: str | None = None,
+    reads: str | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler for the versions of one key."""
+    """Register a handler for the versions of one key. One that is a coroutine may await commits: see steps.py.
+
+    `reads` names the coordinators of whose state the answer tells: it waits until what it tells is committed.
+    """
     low, high = versions
 
     def register(handler: Handler) -> Handler:
+        handler = followed(handler) if iscoroutinefunction(handler) else handler
+        handler = reading(reads, handler) if reads else handler
         APIS[key] = Api(key, low, high, low if advertised is None else advertised, handler, setting)
         assert APIS[key]._replace(handle=None) == rows()[key], f"the row of key {key} says {rows()[key]}"
         return handler
 
     return register
+
+
+def followed(steps: Handler) -> Handler:
+    """Make a handler of a coroutine."""
+
+    @wraps(steps)
+    def handle(node: Any, connection: Any, request: Any, version: int) -> Any:
+        return follow(node, steps(node, connection, request, version))
+
+    return handle
+
+
+def reading(coordinators: str, handler: Handler) -> Handler:
+    """Let the answers of a handler wait until what they tell is committed."""
+
+    @wraps(handler)
+    def handle(node: Any, connection: Any, request: Any, version: int) -> Any:
+        return getattr(node, coordinators).read(lambda: handler(node, connection, request, version))
+
+    return handle
 
 
 def module_of(request: str) -> str:

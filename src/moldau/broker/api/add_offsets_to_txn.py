@@ -14,10 +14,10 @@ from moldau.wire.errors import Error
 
 
 @api(25, versions=(0, 4))
-def add_offsets_to_txn(node, connection, request, version):
+async def add_offsets_to_txn(node, connection, request, version):
     where = node.groups.topic, node.groups.partition_for(request.group_id)
     producer = Identity(request.producer_id, request.producer_epoch)
-    error = add_partitions(node, request.transactional_id, producer, [where], 0)
+    error = await add_partitions(node, request.transactional_id, producer, [where], 0)
     if error is Error.PRODUCER_FENCED and version < 2:
         error = Error.INVALID_PRODUCER_EPOCH
     return m.AddOffsetsToTxnResponse(error_code=error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.broker.steps import start
 from moldau.broker.transactions import add_partitions, verify_partitions
 from moldau.machines.metadata.topics import INTERNAL_TOPICS
 from moldau.machines.transactions import Identity, Partition
@@ -18,7 +19,7 @@ from moldau.wire.errors import Error
 
 
 @api(24, versions=(0, 5))
-def add_partitions_to_txn(node, connection, request, version):
+async def add_partitions_to_txn(node, connection, request, version):
     if version < 4:
         one = m.AddPartitionsToTxnRequest_AddPartitionsToTxnTransaction(
             request.v3_and_below_transactional_id,
@@ -26,17 +27,15 @@ def add_partitions_to_txn(node, connection, request, version):
             request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(answer(node, one, version)))
+        return m.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(await answer(node, one, version)))
+    answers = [(one.transactional_id, start(node, answer(node, one, version))) for one in request.transactions]
     results = [
-        m.AddPartitionsToTxnResponse_AddPartitionsToTxnResult(
-            one.transactional_id, by_topic(answer(node, one, version))
-        )
-        for one in request.transactions
+        m.AddPartitionsToTxnResponse_AddPartitionsToTxnResult(name, by_topic(await errors)) for name, errors in answers
     ]
     return m.AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def answer(node: Any, one: Any, version: int) -> dict[Partition, Error]:
+async def answer(node: Any, one: Any, version: int) -> dict[Partition, Error]:
     """An error for each partition. If one of them is not there, nothing is done with the others."""
     partitions = [(topic.name, index) for topic in one.topics for index in topic.partitions]
     errors = {where: error for where in partitions if (error := unusable(node, *where, version))}
@@ -44,8 +43,8 @@ def answer(node: Any, one: Any, version: int) -> dict[Partition, Error]:
         return errors | {where: Error.OPERATION_NOT_ATTEMPTED for where in partitions if where not in errors}
     producer = Identity(one.producer_id, one.producer_epoch)
     if one.verify_only:
-        return verify_partitions(node, one.transactional_id, producer, partitions)
-    error = add_partitions(node, one.transactional_id, producer, partitions, 2 if version >= 4 else 0)
+        return await verify_partitions(node, one.transactional_id, producer, partitions)
+    error = await add_partitions(node, one.transactional_id, producer, partitions, 2 if version >= 4 else 0)
     if error is Error.PRODUCER_FENCED and version < 2:
         error = Error.INVALID_PRODUCER_EPOCH
     return dict.fromkeys(partitions, error)

@@ -17,15 +17,17 @@ from moldau.wire.refusal import Refused
 
 
 @api(49, versions=(0, 1))
-def alter_client_quotas(node, connection, request, version):
+async def alter_client_quotas(node, connection, request, version):
     alterations = [
         Alteration(quota_entity(distinct(row.entity)), [(op.key, None if op.remove else op.value) for op in row.ops])
         for row in request.entries
     ]
-    result = alter_quotas(node.cluster, alterations)
+    proposal = node.metadata.propose()
+    records, problems = alter_quotas(proposal.image, alterations)
     if not request.validate_only:
-        node.commit(result)
-    return m.AlterClientQuotasResponse(entries=[row_of(entity, problem) for entity, problem in result.answer.items()])
+        proposal.add(records)
+    rows = [row_of(entity, problem) for entity, problem in problems.items()]
+    return await proposal.answer(m.AlterClientQuotasResponse(entries=rows), rows)
 
 
 def distinct(parts: list[Any]) -> list[Any]:

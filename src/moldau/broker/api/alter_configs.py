@@ -11,20 +11,22 @@ from typing import Any
 
 from moldau import settings as table
 from moldau.broker.api import api
-from moldau.broker.configs import answer_each, check_stored, commit, scope_of
+from moldau.broker.configs import answer_each, check_stored, plan, scope_of
+from moldau.broker.metadata import Proposal
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(33, versions=(0, 2))
-def alter_configs(node, connection, request, version):
-    alter = partial(replace_all, node, request.validate_only)
+async def alter_configs(node, connection, request, version):
+    proposal = node.metadata.propose()
+    alter = partial(replace_all, node, proposal, request.validate_only)
     rows = answer_each(request.resources, alter, m.AlterConfigsResponse_AlterConfigsResourceResponse)
-    return m.AlterConfigsResponse(responses=rows)
+    return await proposal.answer(m.AlterConfigsResponse(responses=rows), rows)
 
 
-def replace_all(node: Any, validate_only: bool, resource: Any) -> None:
+def replace_all(node: Any, proposal: Proposal, validate_only: bool, resource: Any) -> None:
     kind, name = resource.resource_type, resource.resource_name
     given = {config.name: config.value for config in resource.configs}
     if len(given) < len(resource.configs):
@@ -33,4 +35,6 @@ def replace_all(node: Any, validate_only: bool, resource: Any) -> None:
         raise Refused(Error.INVALID_REQUEST, "A setting in the request has no value.")
     check_stored(node, kind, name)
     new = partial(table.replace, scope_of(kind, name), node.settings, given)
-    commit(node, kind, name, new, given, validate_only)
+    records = plan(node, proposal.image, kind, name, new, given)
+    if not validate_only:
+        proposal.add(records)

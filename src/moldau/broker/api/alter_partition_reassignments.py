@@ -10,38 +10,38 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.broker.metadata import Proposal
 from moldau.machines.metadata.placement import cancel, reassign
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(45, versions=(0, 1))
-def alter_partition_reassignments(node, connection, request, version):
+async def alter_partition_reassignments(node, connection, request, version):
     if not request.topics:
         return m.AlterPartitionReassignmentsResponse()
     may_change_count = request.allow_replication_factor_change
-    records: list[Any] = []
+    proposal = node.metadata.propose()
     rows = [
         m.AlterPartitionReassignmentsResponse_ReassignableTopicResponse(
-            topic.name, [alter(node, topic.name, part, may_change_count, records) for part in topic.partitions]
+            topic.name, [alter(proposal, topic.name, part, may_change_count) for part in topic.partitions]
         )
         for topic in request.topics
     ]
     response = m.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_count, error_message=None, responses=rows
     )
-    return node.commit(Result(tuple(records), response))
+    return await proposal.answer(response, [part for row in rows for part in row.partitions])
 
 
-def alter(node: Any, name: str, asked: Any, may_change_count: bool, records: list[Any]) -> Any:
-    """The row of one partition; its records join those that are committed together."""
+def alter(proposal: Proposal, name: str, asked: Any, may_change_count: bool) -> Any:
+    """Move one partition, or cancel its move; returns its row."""
     index, target = asked.partition_index, asked.replicas
     try:
         if target is None:
-            records += cancel(node.cluster, name, index).records
+            proposal.add(cancel(proposal.image, name, index))
         else:
-            records += reassign(node.cluster, name, index, target, may_change_count).records
+            proposal.add(reassign(proposal.image, name, index, target, may_change_count))
     except Refused as refused:
         row = index, refused.error, refused.message
         return m.AlterPartitionReassignmentsResponse_ReassignablePartitionResponse(*row)

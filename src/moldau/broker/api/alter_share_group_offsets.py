@@ -20,13 +20,13 @@ Errors = dict[tuple[bytes, int], Error]
 
 
 @api(91, versions=(0, 0))
-def alter_share_group_offsets(node, connection, request, version):
+async def alter_share_group_offsets(node, connection, request, version):
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     if not request.group_id:
         return refused(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
     try:
-        errors = alter(node, request)
+        errors = await alter(node, request)
     except Refused as why:
         return refused(why.error, why.message)
     known = node.cluster.topics
@@ -41,18 +41,18 @@ def refused(error: Error, why: str) -> Any:
     return m.AlterShareGroupOffsetsResponse(error_code=error, error_message=why)
 
 
-def alter(node: Any, request: Any) -> Errors:
+async def alter(node: Any, request: Any) -> Errors:
     """Why partitions keep their offsets, for those that do; raises Refused."""
     index, machine = node.groups.of(request.group_id)
     step = share_offsets.alter(machine, request.group_id, wanted(node, request))
-    error = node.groups.write(index, step.changes)
+    error = await node.groups.commit(index, step.changes)
     if error:
         raise Refused(error, error.message)
     if step.request is None:
         return {}
-    errors = share_groups.errors_of(node.share_state.initialize(step.request))
+    errors = share_groups.errors_of(await node.share_state.initialize(step.request))
     if not any(errors.values()):
-        share_groups.conclude(node, index, step.request, share_offsets.initialized)
+        await share_groups.conclude(node, index, step.request, share_offsets.initialized)
     return errors
 
 

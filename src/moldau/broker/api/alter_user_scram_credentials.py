@@ -16,14 +16,17 @@ from moldau.wire.refusal import Refused
 
 
 @api(51, versions=(0, 0))
-def alter_user_scram_credentials(node, connection, request, version):
+async def alter_user_scram_credentials(node, connection, request, version):
     deletions = [(one.name, one.mechanism) for one in request.deletions]
     upsertions = [
         Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
         for one in request.upsertions
     ]
-    answer = node.commit(alter(node.cluster.credentials, deletions, upsertions))
-    return m.AlterUserScramCredentialsResponse(results=[row_of(*pair) for pair in answer.items()])
+    proposal = node.metadata.propose()
+    records, answer = alter(proposal.image.credentials, deletions, upsertions)
+    proposal.add(records)
+    rows = [row_of(*pair) for pair in answer.items()]
+    return await proposal.answer(m.AlterUserScramCredentialsResponse(results=rows), rows)
 
 
 def row_of(user: str, problem: Refused | None) -> Any:

@@ -1,8 +1,8 @@
 """OffsetCommit to one topic without metadata: most commits are that, and its bytes are few beside its messages.
 
-What stands before the partitions (client id, group, member, generation, topic) is the head, see heads.py. The records
-of one commit differ from those of the next in offsets, leader epochs and the time alone, so for each set of partitions
-all the rest of them is kept; so is the answer.
+What stands before the partitions (client id, group, member, generation, topic) is the head, see learned_requests.py.
+The records of one commit differ from those of the next in offsets, leader epochs and the time alone, so for each set of
+partitions all the rest of them is kept; so is the answer.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.learned_requests import Ask, keep
 from moldau.machines.classic.group import ClassicGroup
+from moldau.machines.effects import Effects, Promise
 from moldau.machines.metadata.acls import GROUP, READ, TOPIC
 from moldau.machines.offset_records import Packed, Stencil
 from moldau.machines.offsets import keep_session
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.connection import Connection
     from moldau.broker.node import Node
+    from moldau.broker.wait import Wait
     from moldau.machines.metadata.cluster import Topic
 
 OFFSET_COMMIT = 8
@@ -64,8 +67,8 @@ class Commits:
     known: dict[tuple[int, ...], Known] = field(default_factory=dict[tuple[int, ...], Known], init=False)
     key: int = field(default=OFFSET_COMMIT, init=False)
 
-    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
-        """Commit and answer, or None."""
+    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | Wait | None:
+        """Commit and answer, at once or when that is committed, or None."""
         groups = node.groups
         machine = groups.machines.get(self.index)
         if machine is None or (group := machine.groups.get(self.group)) is None or end + self.size != len(frame):
@@ -84,11 +87,15 @@ class Commits:
             if isinstance(group, ClassicGroup):
                 keep_session(machine, group, self.member, now)
             places = fields[1::3]
-            groups.append(self.index, known.stencil.batch(places, now), now)
+            log = groups.append(self.index, known.stencil.batch(places, now), now).log
         except Refused:
             return None
         machine.offsets.replay_packed(self.group, self.topic.name, indexes, Packed(places, now, self.topic.id))
-        return _start(len(known.answer) + 4, correlation_id) + known.answer
+        answer = framed(correlation_id, known.answer)
+        if log.high_watermark == log.end_offset and self.index not in groups.uncommitted:
+            return answer
+        promise = Promise(lambda error: framed(correlation_id, self.answer(indexes, error)))
+        return groups.ask(self.index, promise, Effects(answers=[(promise, answer)]))
 
     def learn(self, indexes: tuple[int, ...]) -> Known | None:
         """What to keep for these partitions; None if one of them does not exist."""
@@ -100,12 +107,16 @@ class Commits:
         self.known[indexes] = known
         return known
 
-    def answer(self, indexes: tuple[int, ...]) -> bytes:
-        """Behind length and correlation id."""
+    def answer(self, indexes: tuple[int, ...], error: Error = Error.NONE) -> bytes:
+        """Make a response without its length and correlation id."""
         named = ("", self.topic.id) if self.version >= BY_ID else (self.topic.name, bytes(16))
-        rows = [m.OffsetCommitResponse_OffsetCommitResponsePartition(index) for index in indexes]
+        rows = [m.OffsetCommitResponse_OffsetCommitResponsePartition(index, error) for index in indexes]
         response = m.OffsetCommitResponse(topics=[m.OffsetCommitResponse_OffsetCommitResponseTopic(*named, rows)])
         return b"".join(frames.response_frame(OFFSET_COMMIT, self.version, 0, response))[8:]
+
+
+def framed(correlation_id: int, answer: bytes) -> bytes:
+    return _start(len(answer) + 4, correlation_id) + answer
 
 
 def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:

@@ -23,7 +23,7 @@ from moldau.wire.refusal import Refused
 CLASSIC, CONSUMER = 0, 1
 
 
-@api(69, versions=(0, 1))
+@api(69, versions=(0, 1), reads="groups")
 def consumer_group_describe(node, connection, request, version):
     rows = [describe(node, group_id) for group_id in request.group_ids]
     operations.tell_of_groups(request, rows)

@@ -19,7 +19,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(30, versions=(1, 3))
-def create_acls(node, connection, request, version):
+async def create_acls(node, connection, request, version):
     if node.authorizer is None:
         off = row_of(Refused(Error.SECURITY_DISABLED, NO_AUTHORIZER))
         return m.CreateAclsResponse(results=[off] * len(request.creations))
@@ -35,8 +35,11 @@ def create_acls(node, connection, request, version):
         )
         for one in request.creations
     ]
-    problems = node.commit(create(node.cluster.acls, asked, lambda: fresh_id(node)))
-    return m.CreateAclsResponse(results=[row_of(problem) for problem in problems])
+    proposal = node.metadata.propose()
+    records, problems = create(proposal.image.acls, asked, lambda: fresh_id(node))
+    proposal.add(records)
+    rows = [row_of(problem) for problem in problems]
+    return await proposal.answer(m.CreateAclsResponse(results=rows), rows)
 
 
 def row_of(problem: Refused | None) -> Any:

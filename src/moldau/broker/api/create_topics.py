@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau import settings as table
 from moldau.broker.api import api
+from moldau.broker.metadata import Proposal
 from moldau.broker.topics import plan_topic
 from moldau.machines.metadata.topics import METADATA_TOPIC, NewTopic
 from moldau.wire import messages as m
@@ -19,29 +20,30 @@ from moldau.wire.refusal import Refused
 
 
 @api(19, versions=(2, 7))
-def create_topics(node, connection, request, version):
-    counts = Counter(topic.name for topic in request.topics)
-    rows = [create(node, topic, request.validate_only) for topic in request.topics if counts[topic.name] == 1]
+async def create_topics(node, connection, request, version):
+    counts, proposal = Counter(topic.name for topic in request.topics), node.metadata.propose()
+    asked = [topic for topic in request.topics if counts[topic.name] == 1]
+    rows = [create(node, proposal, topic, request.validate_only) for topic in asked]
     rows += [
         refusal(name, Refused(Error.INVALID_REQUEST, f"The request names topic '{name}' {count} times."))
         for name, count in counts.items()
         if count > 1
     ]
-    return m.CreateTopicsResponse(topics=rows)
+    return await proposal.answer(m.CreateTopicsResponse(topics=rows), rows)
 
 
-def create(node: Any, asked: Any, validate_only: bool) -> Any:
+def create(node: Any, proposal: Proposal, asked: Any, validate_only: bool) -> Any:
     try:
         new = new_topic(asked)
-        plan = plan_topic(node, new)
-        if not validate_only:
-            node.commit(plan)
+        records = plan_topic(node, proposal.image, new)
     except Refused as refused:
         return refusal(asked.name, refused)
-    partitions = [record for record in plan.records if record.SCHEMA.name == "PartitionRecord"]
+    if not validate_only:
+        proposal.add(records)
+    partitions = [record for record in records if record.SCHEMA.name == "PartitionRecord"]
     return m.CreateTopicsResponse_CreatableTopicResult(
         name=new.name,
-        topic_id=plan.answer.id,
+        topic_id=records[0].topic_id,
         error_message=None,
         num_partitions=len(partitions),
         replication_factor=len(partitions[0].replicas),

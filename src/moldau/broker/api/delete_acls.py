@@ -18,12 +18,15 @@ from moldau.wire.refusal import Refused
 
 
 @api(31, versions=(1, 3))
-def delete_acls(node, connection, request, version):
+async def delete_acls(node, connection, request, version):
     if node.authorizer is None:
         off = row_of(Refused(Error.SECURITY_DISABLED, NO_AUTHORIZER))
         return m.DeleteAclsResponse(filter_results=[off] * len(request.filters))
-    outcomes = node.commit(delete(node.cluster.acls, [filter_of(one) for one in request.filters]))
-    return m.DeleteAclsResponse(filter_results=[row_of(outcome) for outcome in outcomes])
+    proposal = node.metadata.propose()
+    records, outcomes = delete(proposal.image.acls, [filter_of(one) for one in request.filters])
+    proposal.add(records)
+    rows = [row_of(outcome) for outcome in outcomes]
+    return await proposal.answer(m.DeleteAclsResponse(filter_results=rows), rows)
 
 
 def row_of(outcome: list[Acl] | Refused) -> Any:

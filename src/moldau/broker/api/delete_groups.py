@@ -9,6 +9,7 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.share.groups import delete_states
+from moldau.broker.steps import start
 from moldau.machines.effects import Effects, Promise
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -16,22 +17,23 @@ from moldau.wire.refusal import Refused
 
 
 @api(42, versions=(0, 2))
-def delete_groups(node, connection, request, version):
-    rows = [delete(node, group_id) for group_id in dict.fromkeys(request.groups_names)]
-    return m.DeleteGroupsResponse(results=rows)
+async def delete_groups(node, connection, request, version):
+    rows = [start(node, delete(node, group_id)) for group_id in dict.fromkeys(request.groups_names)]
+    return m.DeleteGroupsResponse(results=[await row for row in rows])
 
 
-def delete(node: Any, group_id: str) -> Any:
+async def delete(node: Any, group_id: str) -> Any:
     def row(error: Error) -> Any:
         return m.DeleteGroupsResponse_DeletableGroupResult(group_id, error)
 
     try:
         index, machine = node.groups.of(group_id)
-        error = delete_states(node, index, machine, group_id)
+        error = await delete_states(node, index, machine, group_id)
         if error:
             return row(error)
+        index, machine = node.groups.of(group_id)  # it may have been loaded again meanwhile
         changes = machine.delete(group_id)
     except Refused as refused:
         return row(refused.error)
     promise = Promise(row)
-    return node.groups.ask(index, promise, Effects(changes, [(promise, row(Error.NONE))]))
+    return await node.groups.start(index, promise, Effects(changes, [(promise, row(Error.NONE))]))

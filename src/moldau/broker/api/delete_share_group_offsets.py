@@ -17,13 +17,13 @@ from moldau.wire.refusal import Refused
 
 
 @api(92, versions=(0, 0))
-def delete_share_group_offsets(node, connection, request, version):
+async def delete_share_group_offsets(node, connection, request, version):
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     if not request.group_id:
         return refused(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
     try:
-        rows = delete(node, request.group_id, [topic.topic_name for topic in request.topics])
+        rows = await delete(node, request.group_id, [topic.topic_name for topic in request.topics])
     except Refused as why:
         return refused(why.error, why.message)
     return m.DeleteShareGroupOffsetsResponse(responses=rows)
@@ -33,26 +33,27 @@ def refused(error: Error, why: str) -> Any:
     return m.DeleteShareGroupOffsetsResponse(error_code=error, error_message=why)
 
 
-def delete(node: Any, group_id: str, names: list[str]) -> list[Any]:
+async def delete(node: Any, group_id: str, names: list[str]) -> list[Any]:
     """A row for each topic; raises Refused."""
     index, machine = node.groups.of(group_id)
     step, nothing = share_offsets.delete_offsets(machine, group_id, names)
-    write(node, index, step.changes)
+    await write(node, index, step.changes)
     row = m.DeleteShareGroupOffsetsResponse_DeleteShareGroupOffsetsResponseTopic
     failures = [row(name, bytes(16), Error.UNKNOWN_TOPIC_OR_PARTITION, why) for name, why in nothing.items()]
     if step.request is None:
         return failures
-    errors = share_groups.errors_of(node.share_state.delete(step.request))
+    errors = share_groups.errors_of(await node.share_state.delete(step.request))
     failed = {topic: error for (topic, _), error in errors.items() if error}
     failures += [row(name_of(node, topic), topic, error, error.message) for topic, error in failed.items()]
     done = [topic for topic in dict.fromkeys(topic for topic, _ in errors) if topic not in failed]
     if done:
-        write(node, index, share_offsets.offsets_deleted(machine, group_id, done))
+        index, machine = node.groups.of(group_id)  # it may have been loaded again meanwhile
+        await write(node, index, share_offsets.offsets_deleted(machine, group_id, done))
     return [row(name_of(node, topic), topic, Error.NONE, None) for topic in done] + failures
 
 
-def write(node: Any, index: int, changes: Iterable[Any]) -> None:
-    error = node.groups.write(index, list(changes))
+async def write(node: Any, index: int, changes: Iterable[Any]) -> None:
+    error = await node.groups.commit(index, list(changes))
     if error:
         raise Refused(error, error.message)
 

@@ -9,5 +9,5 @@ from moldau.broker.api import api
 
 
 @api(86, versions=(0, 0))
-def delete_share_group_state(node, connection, request, version):
-    return node.share_state.delete(request)
+async def delete_share_group_state(node, connection, request, version):
+    return await node.share_state.delete(request)

@@ -18,7 +18,7 @@ from moldau.wire.refusal import Refused
 MISSING_IS_ERROR = 6
 
 
-@api(15, versions=(0, 6))
+@api(15, versions=(0, 6), reads="groups")
 def describe_groups(node, connection, request, version):
     rows = [describe(node, group_id, version) for group_id in request.groups]
     operations.tell_of_groups(request, rows)

@@ -25,26 +25,26 @@ Asked = Mapping[bytes, list[int]]
 
 
 @api(90, versions=(0, 1))
-def describe_share_group_offsets(node, connection, request, version):
-    return m.DescribeShareGroupOffsetsResponse(groups=[describe(node, asked) for asked in request.groups])
+async def describe_share_group_offsets(node, connection, request, version):
+    return m.DescribeShareGroupOffsetsResponse(groups=[await describe(node, asked) for asked in request.groups])
 
 
-def describe(node: Any, asked: Any) -> Any:
+async def describe(node: Any, asked: Any) -> Any:
     row = m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseGroup(asked.group_id)
     if not share_groups.enabled(node):
         row.error_code = Error.UNSUPPORTED_VERSION
         return row
     try:
         if asked.topics is None:
-            row.topics = read(node, asked.group_id, all_partitions(node, asked.group_id))
+            row.topics = await read(node, asked.group_id, await all_partitions(node, asked.group_id))
         else:
-            row.topics = asked_topics(node, asked)
+            row.topics = await asked_topics(node, asked)
     except Refused as refused:
         row.error_code, row.error_message = refused.error, refused.message
     return row
 
 
-def asked_topics(node: Any, asked: Any) -> list[Any]:
+async def asked_topics(node: Any, asked: Any) -> list[Any]:
     """Of a topic that does not exist nothing is known."""
     topics = node.cluster.topics
     unknown = [
@@ -55,16 +55,20 @@ def asked_topics(node: Any, asked: Any) -> list[Any]:
         if topic.topic_name not in topics
     ]
     known = {topics[topic.topic_name].id: topic.partitions for topic in asked.topics if topic.topic_name in topics}
-    return unknown + read(node, asked.group_id, known)
+    return unknown + await read(node, asked.group_id, known)
 
 
-def all_partitions(node: Any, group_id: str) -> Asked:
-    group = existing(node.groups.of(group_id)[1], group_id, ShareGroup)
+async def all_partitions(node: Any, group_id: str) -> Asked:
+    index, machine = node.groups.of(group_id)
+    group = existing(machine, group_id, ShareGroup)
     known = group.known_states().initialized if group else {}
-    return {topic: sorted(found.partitions) for topic, found in known.items() if topic in node.cluster.topics_by_id}
+    asked = {topic: sorted(found.partitions) for topic, found in known.items() if topic in node.cluster.topics_by_id}
+    if error := await node.groups.commit(index, []):
+        raise Refused(error, error.message)
+    return asked
 
 
-def read(node: Any, group_id: str, asked: Asked) -> list[Any]:
+async def read(node: Any, group_id: str, asked: Asked) -> list[Any]:
     """Ask the share coordinator."""
     rows = [
         m.ReadShareGroupStateSummaryRequest_ReadStateSummaryData(
@@ -74,8 +78,8 @@ def read(node: Any, group_id: str, asked: Asked) -> list[Any]:
     ]
     if not rows:
         return []
-    results = node.share_state.read_summary(m.ReadShareGroupStateSummaryRequest(group_id, rows)).results
-    return [topic_row(node, result) for result in results]
+    response = await node.share_state.read_summary(m.ReadShareGroupStateSummaryRequest(group_id, rows))
+    return [topic_row(node, result) for result in response.results]
 
 
 def topic_row(node: Any, result: Any) -> Any:

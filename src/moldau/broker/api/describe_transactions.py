@@ -13,7 +13,7 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
-@api(65, versions=(0, 0))
+@api(65, versions=(0, 0), reads="transactions")
 def describe_transactions(node, connection, request, version):
     return m.DescribeTransactionsResponse(
         transaction_states=[describe(node, name) for name in request.transactional_ids]

@@ -10,38 +10,39 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.broker.metadata import Proposal
 from moldau.machines.metadata.placement import PREFERRED, UNCLEAN, elect_leader
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(43, versions=(0, 2))
-def elect_leaders(node, connection, request, version):
+async def elect_leaders(node, connection, request, version):
     asked = request.topic_partitions
     if asked is not None and not asked:
         return m.ElectLeadersResponse()
     if request.election_type not in (PREFERRED, UNCLEAN):
         return unknown_type(request)
+    proposal = node.metadata.propose()
     if asked is None:
-        topics = [(topic.name, sorted(topic.partitions)) for topic in node.cluster.topics.values()]
+        topics = [(topic.name, sorted(topic.partitions)) for topic in proposal.image.topics.values()]
     else:
         topics = [(topic.topic, topic.partitions) for topic in asked]
-    records: list[Any] = []
     results = []
     for name, indexes in topics:
-        rows = [elect(node, name, index, request.election_type, records) for index in indexes]
+        rows = [elect(proposal, name, index, request.election_type) for index in indexes]
         if asked is None:
             rows = [row for row in rows if row.error_code != Error.ELECTION_NOT_NEEDED]
         results.append(m.ElectLeadersResponse_ReplicaElectionResult(name, rows))
-    return node.commit(Result(tuple(records), m.ElectLeadersResponse(replica_election_results=results)))
+    response = m.ElectLeadersResponse(replica_election_results=results)
+    return await proposal.answer(response, [row for result in results for row in result.partition_result])
 
 
-def elect(node: Any, name: str, index: int, kind: int, records: list[Any]) -> Any:
-    """The row of one partition; its records join those that are committed together."""
+def elect(proposal: Proposal, name: str, index: int, kind: int) -> Any:
+    """Elect the leader of one partition; returns its row."""
     try:
-        records += elect_leader(node.cluster, name, index, kind).records
+        proposal.add(elect_leader(proposal.image, name, index, kind))
     except Refused as refused:
         return m.ElectLeadersResponse_PartitionResult(index, refused.error, refused.message)
     return m.ElectLeadersResponse_PartitionResult(index, error_message=None)

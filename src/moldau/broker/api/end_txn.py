@@ -16,10 +16,10 @@ from moldau.wire.errors import Error
 
 
 @api(26, versions=(0, 5))
-def end_txn(node, connection, request, version):
+async def end_txn(node, connection, request, version):
     producer = Identity(request.producer_id, request.producer_epoch)
     client_version = 2 if version >= 5 else 0
-    outcome = end_transaction(node, request.transactional_id, producer, request.committed, client_version)
+    outcome = await end_transaction(node, request.transactional_id, producer, request.committed, client_version)
     error, identity = outcome
     if error is Error.PRODUCER_FENCED and version < 2:
         error = Error.INVALID_PRODUCER_EPOCH

@@ -23,9 +23,9 @@ COORDINATORS = {0: "groups", 1: "transactions", SHARE: "shares"}
 
 
 @api(10, versions=(0, 6))
-def find_coordinator(node, connection, request, version):
+async def find_coordinator(node, connection, request, version):
     keys = request.coordinator_keys if version >= BATCHED else [request.key]
-    rows = [find(node, connection, key, request.key_type, version) for key in keys]
+    rows = [await find(node, connection, key, request.key_type, version) for key in keys]
     if version >= BATCHED:
         return m.FindCoordinatorResponse(coordinators=rows)
     (row,) = rows
@@ -39,11 +39,11 @@ def find_coordinator(node, connection, request, version):
     )
 
 
-def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> Any:
+async def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> Any:
     try:
         check(key, key_type, version)
         coordinators = getattr(node, COORDINATORS[key_type])
-        coordinators.create_topic()
+        await coordinators.create_topic()
         coordinators.readable(coordinators.partition_for(key))
         brokers = node.brokers(connection.listener)
         host, port = next((host, port) for broker, host, port, _ in brokers if broker == node.id)

@@ -14,8 +14,9 @@ from typing import Any
 
 from moldau import settings as table
 from moldau.broker.api import api
-from moldau.broker.configs import answer_each, check_broker_id, check_stored, commit, scope_of
+from moldau.broker.configs import answer_each, check_broker_id, check_stored, plan, scope_of
 from moldau.broker.loggers import change_level, check_level
+from moldau.broker.metadata import Proposal
 from moldau.machines.metadata.cluster import BROKER_LOGGER
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -23,13 +24,14 @@ from moldau.wire.refusal import Refused
 
 
 @api(44, versions=(0, 1))
-def incremental_alter_configs(node, connection, request, version):
-    alter = partial(alter_some, node, request.validate_only)
+async def incremental_alter_configs(node, connection, request, version):
+    proposal = node.metadata.propose()
+    alter = partial(alter_some, node, proposal, request.validate_only)
     rows = answer_each(request.resources, alter, m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse)
-    return m.IncrementalAlterConfigsResponse(responses=rows)
+    return await proposal.answer(m.IncrementalAlterConfigsResponse(responses=rows), rows)
 
 
-def alter_some(node: Any, validate_only: bool, resource: Any) -> None:
+def alter_some(node: Any, proposal: Proposal, validate_only: bool, resource: Any) -> None:
     kind, name = resource.resource_type, resource.resource_name
     changes = [(config.name, config.config_operation, config.value) for config in resource.configs]
     check_changes(changes)
@@ -37,9 +39,11 @@ def alter_some(node: Any, validate_only: bool, resource: Any) -> None:
         alter_levels(node, name, changes, validate_only)
         return
     check_stored(node, kind, name)
-    old = node.cluster.config(kind, name)
+    old = proposal.image.config(kind, name)
     new = partial(table.alter, scope_of(kind, name), node.settings, old, changes)
-    commit(node, kind, name, new, [key for key, _, _ in changes], validate_only)
+    records = plan(node, proposal.image, kind, name, new, [key for key, _, _ in changes])
+    if not validate_only:
+        proposal.add(records)
 
 
 def check_changes(changes: list[tuple[str, int, str | None]]) -> None:

@@ -21,21 +21,24 @@ NOBODY = Identity()
 
 
 @api(22, versions=(0, 5))
-def init_producer_id(node, connection, request, version):
+async def init_producer_id(node, connection, request, version):
     said = Identity(request.producer_id, request.producer_epoch)
     if said != NOBODY and -1 in said:
         return answer(Error.INVALID_REQUEST, NOBODY)
     if request.transactional_id is None:
         try:
+            if error := await node.metadata.producer_ids_ready():
+                return answer(error, NOBODY)
             return answer(Error.NONE, Identity(node.metadata.next_producer_id(), 0))
-        except Refused as refused:  # the block of ids could not be written down
+        except Refused as refused:  # others were faster
             return answer(refused.error, NOBODY)
     if not request.transactional_id:
         return answer(Error.INVALID_REQUEST, NOBODY)
     if not 0 < request.transaction_timeout_ms <= node.settings["transaction.max.timeout.ms"]:
         return answer(Error.INVALID_TRANSACTION_TIMEOUT, NOBODY)
     expected = None if said == NOBODY else said
-    error, identity = ask(node, request.transactional_id, request.transaction_timeout_ms, expected)
+    await node.metadata.producer_ids_ready()
+    error, identity = await ask(node, request.transactional_id, request.transaction_timeout_ms, expected)
     if error is Error.PRODUCER_FENCED and version < 4:
         error = Error.INVALID_PRODUCER_EPOCH
     return answer(error, identity)

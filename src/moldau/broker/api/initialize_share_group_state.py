@@ -9,5 +9,5 @@ from moldau.broker.api import api
 
 
 @api(83, versions=(0, 0))
-def initialize_share_group_state(node, connection, request, version):
-    return node.share_state.initialize(request)
+async def initialize_share_group_state(node, connection, request, version):
+    return await node.share_state.initialize(request)

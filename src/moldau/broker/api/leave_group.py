@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.broker.groups import ask_member
-from moldau.broker.wait import Wait
+from moldau.broker.wait import finish
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -25,8 +25,7 @@ def leave_group(node, connection, request, version):
     if version < BATCHED:
         request.members = [m.LeaveGroupRequest_MemberIdentity(request.member_id)]
     answer = ask_member(node, connection, request, version, lambda kind: kind.leave, refuse)
-    assert answer.__class__ is not Wait
-    return answer if version >= BATCHED else single(answer)
+    return answer if version >= BATCHED else finish(answer, single)
 
 
 def single(answer: Any) -> Any:

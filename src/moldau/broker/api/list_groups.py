@@ -15,7 +15,7 @@ from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
-@api(16, versions=(0, 5))
+@api(16, versions=(0, 5), reads="groups")
 def list_groups(node, connection, request, version):
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}

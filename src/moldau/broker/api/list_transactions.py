@@ -17,7 +17,7 @@ from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
-@api(66, versions=(0, 2))
+@api(66, versions=(0, 2), reads="transactions")
 def list_transactions(node, connection, request, version):
     try:
         wanted = chosen(request, node.clock.wall_ms())

@@ -26,11 +26,13 @@ NO_ID = bytes(16)
 
 
 @api(3, versions=(0, 13))
-def metadata(node, connection, request, version):
+async def metadata(node, connection, request, version):
     everything = request.topics is None or (version == 0 and not request.topics)
     include = request.include_topic_authorized_operations
     found = all_topics(node) if everything else asked_topics(node, request, version)
     topics = list(found)
+    if not everything and request.allow_auto_topic_creation and node.settings["auto.create.topics.enable"]:
+        await create_missing(node, topics)
     if include:
         for row in topics:
             if row.error_code != Error.UNKNOWN_TOPIC_ID:
@@ -46,25 +48,33 @@ def metadata(node, connection, request, version):
     return response
 
 
+async def create_missing(node: Any, rows: list[Any]) -> None:
+    """Create the topics that were mentioned and are not there. The client is told only what went wrong."""
+    missing = {row.name: row for row in rows if row.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION}
+    if missing:
+        for name, error in (await create_unasked(node, missing)).items():
+            missing[name].error_code = error
+
+
 def all_topics(node: Any) -> Iterator[Any]:
     return (describe(node, topic) for topic in node.cluster.topics.values())
 
 
 def asked_topics(node: Any, request: Any, version: int) -> Iterator[Any]:
-    """The asked topics in their order, each once; missing ones are created if both sides want that."""
+    """Describe the asked topics in their order, each once."""
     by_id = version >= 12 and any(asked.topic_id != NO_ID for asked in request.topics)
     unique = {(asked.name, asked.topic_id): asked for asked in request.topics}
     for asked in unique.values():
         if by_id and asked.topic_id == NO_ID:
             continue  # as in Kafka, the first id makes it a request by ids alone
         try:
-            yield describe(node, look_up(node, asked, request.allow_auto_topic_creation, version))
+            yield describe(node, look_up(node, asked, version))
         except Refused as refused:
             name = None if by_id else asked.name if asked.name is not None or version >= 12 else ""
             yield m.MetadataResponse_MetadataResponseTopic(refused.error, name, asked.topic_id, name in INTERNAL_TOPICS)
 
 
-def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
+def look_up(node: Any, asked: Any, version: int) -> Topic:
     by_id = asked.topic_id != NO_ID
     if (by_id or asked.name is None) and version < 12:
         raise Refused(Error.INVALID_REQUEST, "asking by topic id needs version 12")
@@ -75,10 +85,7 @@ def look_up(node: Any, asked: Any, may_create: bool, version: int) -> Topic:
         return topic
     if by_id:
         raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
-    name = str(asked.name)
-    check_name(name)
-    if may_create and node.settings["auto.create.topics.enable"]:
-        create_unasked(node, name)
+    check_name(str(asked.name))
     raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau.broker.api import api
 from moldau.machines import offsets
+from moldau.machines.effects import Effects, Promise
 from moldau.machines.offsets import AnyRow
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -43,8 +44,8 @@ def offset_commit(node, connection, request, version):
     if any(commit.errors):
         for slot, error in zip(slots, commit.errors, strict=True):
             slot.error_code = error
-    error = node.groups.write(index, commit.changes)
-    return refuse(error) if error else response
+    promise = Promise(refuse)
+    return node.groups.ask(index, promise, Effects(commit.changes, [(promise, response)]))
 
 
 def sort_out(node: Any, request: Any, version: int) -> tuple[list[Any], list[AnyRow], list[Any]]:

@@ -22,7 +22,7 @@ GROUP_ERRORS = 2  # from this version on there is room for an error of the group
 BY_ID = 10
 
 
-@api(9, versions=(1, 10))
+@api(9, versions=(1, 10), reads="groups")
 def offset_fetch(node, connection, request, version):
     if version >= BATCHED:
         groups = [fetch_group(node, group, request.require_stable, version) for group in request.groups]

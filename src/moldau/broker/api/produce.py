@@ -21,8 +21,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from moldau.broker.admission import barred_partitions
+from moldau.broker.admission import barred_partitions, transactional_parts
 from moldau.broker.api import api
+from moldau.broker.steps import follow
 from moldau.broker.wait import Wait
 from moldau.log.answers import Appended
 from moldau.machines.metadata.topics import INTERNAL_TOPICS
@@ -40,14 +41,30 @@ UNTOLD = {Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE, Error.CORRUPT_ME
 
 @api(0, versions=(3, 13), advertised=0)
 def produce(node, connection, request, version):
-    acks, now = request.acks, node.clock.wall_ms()
-    topics, unsynced, failed = [], [], False
-    by_id = version >= 13
-    known = node.replicas.by_id if by_id else node.replicas.by_name
+    if not (parts := transactional_parts(request)):
+        return append_all(node, connection, request, version, {})
+    outcome = follow(node, produce_in_transaction(node, connection, request, version, parts))
+    if outcome.__class__ is Wait:  # the frame is gone by the time that the transaction's coordinator answers
+        for topic in request.topic_data:
+            for part in topic.partition_data:
+                part.records = memoryview(bytearray(part.records or b""))
+    return outcome
+
+
+async def produce_in_transaction(node: Any, connection: Any, request: Any, version: int, parts: list[Any]) -> Any:
+    """Write when the transaction's coordinator has said where the producer may write."""
     try:
-        barred = barred_partitions(node, request, version)
+        barred = await barred_partitions(node, request, version, parts)
     except Refused as refused:
         return refuse_all(connection, request, refused)
+    return append_all(node, connection, request, version, barred)
+
+
+def append_all(node: Any, connection: Any, request: Any, version: int, barred: dict[tuple[str, int], Refused]) -> Any:
+    acks, now = request.acks, node.clock.wall_ms()
+    topics, unsettled, failed = [], [], False
+    by_id = version >= 13
+    known = node.replicas.by_id if by_id else node.replicas.by_name
     for topic, parts in asked(request.topic_data):
         partitions = known.get(topic.topic_id if by_id else topic.name)
         answers = []
@@ -65,25 +82,26 @@ def produce(node, connection, request, version):
                 answers.append(refusal(reached, part.index, refused))
                 continue
             node.signal(partition)
-            if partition.must_sync():
-                unsynced.append((partition, appended.last_offset))
+            if not partition.is_settled(appended.last_offset, acks):
+                unsettled.append((partition, appended.last_offset))
             answers.append(
                 m.ProduceResponse_PartitionProduceResponse(
                     part.index, 0, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
                 )
             )
         topics.append(m.ProduceResponse_TopicProduceResponse(topic.name, topic.topic_id, answers))
-    for partition, _ in unsynced:
-        node.replicas.flush(partition)
+    for partition, _ in unsettled:
+        if partition.must_sync():
+            node.replicas.flush(partition)
     if acks == 0:
         # There is no answer to carry an error: the client learns of it by losing the connection.
         connection.closing = "a produce request with acks=0 failed" if failed else connection.closing
         return None
     response = m.ProduceResponse(topics)
-    if (ready := when_synced(response, unsynced, expired=False)) is not None:
+    if (ready := when_settled(response, unsettled, acks, expired=False)) is not None:
         return ready
     deadline = node.clock.monotonic_ms() + request.timeout_ms
-    return Wait(deadline, partial(when_synced, response, unsynced), tuple(p.log for p, _ in unsynced))
+    return Wait(deadline, partial(when_settled, response, unsettled, acks), tuple(p.log for p, _ in unsettled))
 
 
 def asked(topics: list[Any]) -> Iterable[tuple[Any, Iterable[Any]]]:
@@ -154,13 +172,13 @@ def refusal(reached: Any, index: int, refused: Refused) -> Any:
     return answer
 
 
-def when_synced(response: Any, unsynced: list[tuple[Any, int]], expired: bool) -> Any:
-    """flush.messages promises that what is acknowledged is on disk. A log that went offline will not be synced."""
-    late = [p for p, last_offset in unsynced if p.log.recovery_point <= last_offset]
-    if any(p.log.offline is None for p in late) and not expired:
-        return None
-    for p, _ in unsynced:
+def when_settled(response: Any, unsettled: list[tuple[Any, int]], acks: int, expired: bool) -> Any:
+    """Return the response when every partition has done what `acks` and flush.messages promise, or cannot do it."""
+    for p, _ in unsettled:
         p.synced()  # by a compaction, it may be: what is acknowledged can be read
+    if not expired and not all(p.is_settled(last_offset, acks) for p, last_offset in unsettled):
+        return None
+    late = [p for p, last_offset in unsettled if p.log.offline is not None or not p.is_settled(last_offset, acks)]
     errors = {(name, p.index): late_error(p) for p in late for name in (p.topic_id, p.topic)}
     for topic in response.responses:
         for part in topic.partition_responses:

@@ -1,9 +1,9 @@
 """Produce of one batch to one partition, again and again: most requests are that, and a small one costs more in
 messages than in work.
 
-What stands before the records (client id, acks, topic, partition) is the head, see heads.py; the answer is the same in
-request after request but for three numbers. In a transaction the partition must have records of it already: the first
-ones go the way of produce.py, which asks the transaction's coordinator.
+What stands before the records (client id, acks, topic, partition) is the head, see learned_requests.py; the answer is
+the same in request after request but for three numbers. In a transaction the partition must have records of it already:
+the first ones go the way of produce.py, which asks the transaction's coordinator.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.api.produce import ATTRIBUTES_AT, MAGIC_AT, ZSTD, refusal
+from moldau.broker.api.produce import ATTRIBUTES_AT, MAGIC_AT, ZSTD, late_error, refusal
 from moldau.broker.learned_requests import START, Ask, keep
-from moldau.log.config import FOREVER
+from moldau.broker.wait import Wait
 from moldau.machines.metadata.acls import TOPIC, TRANSACTIONAL_ID, WRITE
-from moldau.wire import codec_write, frames
+from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.codec_read import longer
+from moldau.wire.numbers import uvarint
 from moldau.wire.records import MAGIC, TRANSACTIONAL
 from moldau.wire.refusal import Refused
 
@@ -52,10 +53,12 @@ class Appends:
     after: bytes
     pack: Callable[..., bytes]
     asks: tuple[Ask, ...]
+    acks: int
+    timeout_ms: int
     key: int = field(default=PRODUCE, init=False)
 
-    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | None:
-        """Append and answer, or None."""
+    def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | Wait | None:
+        """Append and answer, at once or when that is settled, or None."""
         records = flexible_records(frame, end) if self.version >= FIRST_FLEXIBLE else plain_records(frame, end)
         if records is None or records[MAGIC_AT] != MAGIC or records[ATTRIBUTES_AT] not in self.attributes:
             return None
@@ -63,11 +66,31 @@ class Appends:
         if self.attributes.start and not goes_on(partition, records):
             return None
         try:
-            base, _, append_time, start, _ = partition.append(records, node.clock.wall_ms())
+            base, last, append_time, start, _ = partition.append(records, node.clock.wall_ms())
         except Refused as refused:
             return refusal_frame(self, correlation_id, refused)
         node.signal(partition)
-        return self.pack(self.size, correlation_id, self.before, base, append_time, start, self.after)
+        answer = self.pack(self.size, correlation_id, self.before, base, append_time, start, self.after)
+        return answer if partition.log.high_watermark > last else self.wait(node, last, correlation_id, answer)
+
+    def wait(self, node: Node, last: int, correlation_id: int, answer: bytes) -> bytes | Wait:
+        """Give the answer when the acknowledgement is due, as produce.py does."""
+        partition = self.partition
+
+        def attempt(expired: bool) -> bytes | None:
+            partition.synced()
+            settled = partition.is_settled(last, self.acks)
+            if not settled and not expired:
+                return None
+            if settled and partition.log.offline is None:
+                return answer
+            error = late_error(partition)
+            return refusal_frame(self, correlation_id, Refused(error, error.message))
+
+        if partition.must_sync():
+            node.replicas.flush(partition)
+        deadline = node.clock.monotonic_ms() + self.timeout_ms
+        return attempt(expired=False) or Wait(deadline, attempt, (partition.log,))
 
 
 def goes_on(partition: Partition, records: memoryview) -> bool:
@@ -119,23 +142,22 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     part = topic.partition_data[0]
     partition = known[part.index]
     end = end_of_head(frame, version, len(part.records))
-    if end is None or partition.log.config.flush_messages != FOREVER:
-        return
-    who = connection.client_id, request.transactional_id
-    keep(node, connection, frame, end, lambda: appends(*who, partition, version))
+    if end is not None:
+        keep(node, connection, frame, end, lambda: appends(connection.client_id, request, partition, version))
 
 
 def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
     """Where the length of the records begins, if the request ends as `Appends` expects."""
     flexible = version >= FIRST_FLEXIBLE
-    length, tail = (codec_write.uvarint(size + 1), TAGS) if flexible else (LENGTH.pack(size), b"")
+    length, tail = (uvarint(size + 1), TAGS) if flexible else (LENGTH.pack(size), b"")
     stop = len(frame) - len(tail)
     start = stop - size
     end = start - len(length)
     return end if frame[stop:] == tail and frame[end:start] == length else None
 
 
-def appends(client_id: str | None, transactional_id: str | None, partition: Partition, version: int) -> Appends:
+def appends(client_id: str | None, request: Any, partition: Partition, version: int) -> Appends:
+    transactional_id = request.transactional_id
     filled = m.ProduceResponse_PartitionProduceResponse(partition.index, 0, *FILLING)
     answer = answer_frame(partition, version, 0, filled)
     before, after = answer[START.size :].split(HOLE.pack(*FILLING))
@@ -145,4 +167,5 @@ def appends(client_id: str | None, transactional_id: str | None, partition: Part
     asks = ((WRITE, TOPIC, partition.topic),)
     if transactional_id:
         asks = (*asks, (WRITE, TRANSACTIONAL_ID, transactional_id))
-    return Appends(client_id, partition, version, attributes, len(answer) - LENGTH.size, before, after, pack, asks)
+    around = len(answer) - LENGTH.size, before, after, pack
+    return Appends(client_id, partition, version, attributes, *around, asks, request.acks, request.timeout_ms)

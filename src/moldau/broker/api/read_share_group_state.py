@@ -9,5 +9,5 @@ from moldau.broker.api import api
 
 
 @api(84, versions=(0, 0))
-def read_share_group_state(node, connection, request, version):
-    return node.share_state.read(request)
+async def read_share_group_state(node, connection, request, version):
+    return await node.share_state.read(request)

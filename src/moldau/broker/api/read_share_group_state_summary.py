@@ -9,5 +9,5 @@ from moldau.broker.api import api
 
 
 @api(87, versions=(0, 1))
-def read_share_group_state_summary(node, connection, request, version):
-    return node.share_state.read_summary(request)
+async def read_share_group_state_summary(node, connection, request, version):
+    return await node.share_state.read_summary(request)

@@ -17,7 +17,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(79, versions=(1, 2))
-def share_acknowledge(node, connection, request, version):
+async def share_acknowledge(node, connection, request, version):
     error = may_ask(node, request)
     if error:
         return m.ShareAcknowledgeResponse(error_code=error)
@@ -25,7 +25,7 @@ def share_acknowledge(node, connection, request, version):
         session = proceed(node, request)
     except Refused as refused:
         return m.ShareAcknowledgeResponse(error_code=refused.error)
-    told = acknowledge(node, request, version, said_in(request))
+    told = await acknowledge(node, request, version, said_in(request))
     if request.share_session_epoch == FINAL_EPOCH:
         node.share_partitions.end_session(session)
     lock_ms = node.share_partitions.limits(request.group_id).lock_ms

@@ -26,7 +26,7 @@ FRUITLESS = 16  # reads of a partition in one attempt that may find nothing but 
 
 
 @api(78, versions=(1, 2))
-def share_fetch(node, connection, request, version):
+async def share_fetch(node, connection, request, version):
     error = may_ask(node, request) or check_fields(request, version)
     if error:
         return m.ShareFetchResponse(error_code=error)
@@ -39,7 +39,7 @@ def share_fetch(node, connection, request, version):
             deadline = node.clock.monotonic_ms() + max(0, request.max_wait_ms)
             return Wait(deadline, lambda expired: response if expired else None)
         return response
-    told = acknowledge(node, request, version, said)
+    told = await acknowledge(node, request, version, said)
     poll = Poll(node, session, request, told)
     if request.share_session_epoch == FINAL_EPOCH:
         node.share_partitions.end_session(session)

@@ -20,7 +20,7 @@ from moldau.wire.refusal import Refused
 ASSIGNOR = "simple"
 
 
-@api(77, versions=(1, 1))
+@api(77, versions=(1, 1), reads="groups")
 def share_group_describe(node, connection, request, version):
     rows = [describe(node, group_id) for group_id in request.group_ids]
     operations.tell_of_groups(request, rows)

@@ -19,7 +19,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(76, versions=(1, 1))
-def share_group_heartbeat(node, connection, request, version):
+async def share_group_heartbeat(node, connection, request, version):
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     try:
@@ -29,9 +29,9 @@ def share_group_heartbeat(node, connection, request, version):
         return refused(why.error, why.message)
     promise = Promise(lambda error: refused(error, error.message))
     beat = heartbeat(machine, promise, request, client_of(connection), node.clock.wall_ms())
-    answer = node.groups.ask(index, promise, beat.effects)
+    answer = await node.groups.start(index, promise, beat.effects)
     if beat.initialize is not None and answer.error_code == Error.NONE:
-        share_groups.initialize(node, index, beat.initialize)
+        await share_groups.initialize(node, index, beat.initialize)
     return answer
 
 

@@ -20,7 +20,7 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
-@api(89, versions=(0, 0))
+@api(89, versions=(0, 0), reads="groups")
 def streams_group_describe(node, connection, request, version):
     if not is_enabled(node):
         rows = [

@@ -22,7 +22,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(88, versions=(0, 0))
-def streams_group_heartbeat(node, connection, request, version):
+async def streams_group_heartbeat(node, connection, request, version):
     if not is_enabled(node):
         return refusal(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message).response
     if (problem := wrong_names(request.topology)) is not None:
@@ -34,8 +34,8 @@ def streams_group_heartbeat(node, connection, request, version):
         return refusal(why.error, why.message).response
     promise = Promise(refused)
     effects = heartbeat(machine, promise, request, client_of(connection), version, node.clock.wall_ms())
-    heard = node.groups.ask(index, promise, effects)
-    create_missing(node, connection, heard.missing, heard.response)
+    heard = await node.groups.start(index, promise, effects)
+    await create_missing(node, connection, heard.missing, heard.response)
     return heard.response
 
 

@@ -23,7 +23,7 @@ KNOWS_ABORTABLE, ADDS_PARTITIONS = 4, 5
 
 
 @api(28, versions=(0, 5))
-def txn_offset_commit(node, connection, request, version):
+async def txn_offset_commit(node, connection, request, version):
     topics, rows, slots = sort_out(node, request)
     response = m.TxnOffsetCommitResponse(topics=topics)
 
@@ -35,7 +35,7 @@ def txn_offset_commit(node, connection, request, version):
     if not rows:
         return response
     try:
-        index, machine = reach(node, request, version)
+        index, machine = await reach(node, request, version)
         member = request.member_id, request.group_instance_id, request.generation_id
         now = node.clock.wall_ms()
         commit: Commit = commit_transactional(machine, request.group_id, member, rows, now, version=version)
@@ -45,10 +45,10 @@ def txn_offset_commit(node, connection, request, version):
         slot.error_code = error
     promise = Promise(refuse)
     producer = Producer(request.producer_id, request.producer_epoch)
-    return node.groups.ask(index, promise, Effects(commit.changes, [(promise, response)], producer))
+    return await node.groups.start(index, promise, Effects(commit.changes, [(promise, response)], producer))
 
 
-def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
+async def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
     """The group's machine, once the transaction is known to include its partition; raises Refused."""
     if not request.group_id:
         raise Refused(Error.INVALID_GROUP_ID, "The group id is empty.")
@@ -56,7 +56,8 @@ def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
     home = node.groups.home(index)
     producer = Identity(request.producer_id, request.producer_epoch)
     adds, knows_abortable = version >= ADDS_PARTITIONS, version >= KNOWS_ABORTABLE
-    for error in admit(node, request.transactional_id, producer, [home], adds, knows_abortable).values():
+    errors = await admit(node, request.transactional_id, producer, [home], adds, knows_abortable)
+    for error in errors.values():
         raise Refused(Error.NOT_COORDINATOR if error in ELSEWHERE else error, error.message)
     return index, node.groups.machine(index)
 

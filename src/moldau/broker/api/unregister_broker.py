@@ -7,19 +7,20 @@ until it is started again.
 from __future__ import annotations
 
 from moldau.broker.api import api
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(64, versions=(0, 0))
-def unregister_broker(node, connection, request, version):
+async def unregister_broker(node, connection, request, version):
     broker_id = request.broker_id
-    if broker_id not in node.cluster.brokers:
+    proposal = node.metadata.propose()
+    if broker_id not in proposal.image.brokers:
         problem = f"No broker {broker_id} is registered."
         return m.UnregisterBrokerResponse(error_code=Error.BROKER_ID_NOT_REGISTERED, error_message=problem)
     if broker_id == node.id:
         problem = f"Broker {broker_id} is running; stop it before you unregister it."
         return m.UnregisterBrokerResponse(error_code=Error.INVALID_REQUEST, error_message=problem)
-    record = m.UnregisterBrokerRecord(broker_id, node.cluster.brokers[broker_id].epoch)
-    return node.commit(Result((record,), m.UnregisterBrokerResponse()))
+    proposal.add([m.UnregisterBrokerRecord(broker_id, proposal.image.brokers[broker_id].epoch)])
+    response = m.UnregisterBrokerResponse()
+    return await proposal.answer(response, [response])

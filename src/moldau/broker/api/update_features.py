@@ -17,16 +17,18 @@ from moldau.wire.refusal import Refused
 
 
 @api(57, versions=(0, 2))
-def update(node, connection, request, version):
+async def update(node, connection, request, version):
     wishes = [Wish(f.feature, f.max_version_level, f.upgrade_type) for f in request.feature_updates]
+    proposal = node.metadata.propose()
     try:
-        result = update_features(node.cluster, wishes, node.settings["min.insync.replicas"])
+        records = update_features(proposal.image, wishes, node.settings["min.insync.replicas"])
     except Refused as refused:
         return m.UpdateFeaturesResponse(error_code=refused.error, error_message=refused.message)
     if not request.validate_only:
-        node.commit(result)
+        proposal.add(records)
     results = [done(wish.feature) for wish in wishes] if version < 2 else []
-    return m.UpdateFeaturesResponse(error_message=None, results=results)
+    response = m.UpdateFeaturesResponse(error_message=None, results=results)
+    return await proposal.answer(response, [response])
 
 
 def done(feature: str) -> Any:

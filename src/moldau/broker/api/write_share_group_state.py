@@ -9,5 +9,5 @@ from moldau.broker.api import api
 
 
 @api(85, versions=(0, 1))
-def write_share_group_state(node, connection, request, version):
-    return node.share_state.write(request)
+async def write_share_group_state(node, connection, request, version):
+    return await node.share_state.write(request)

@@ -10,27 +10,27 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import api
+from moldau.broker.steps import start
 from moldau.broker.transactions import Marker
 from moldau.machines.transactions import Identity
 from moldau.wire import messages as m
 
 
 @api(27, versions=(1, 2))
-def write_txn_markers(node, connection, request, version):
-    return m.WriteTxnMarkersResponse([write(node, one) for one in request.markers])
+async def write_txn_markers(node, connection, request, version):
+    rows = [start(node, write(node, one)) for one in request.markers]
+    return m.WriteTxnMarkersResponse([await row for row in rows])
 
 
-def write(node: Any, one: Any) -> Any:
+async def write(node: Any, one: Any) -> Any:
     producer = Identity(one.producer_id, one.producer_epoch)
     marker = Marker(node, producer, one.transaction_result, one.coordinator_epoch, one.transaction_version)
+    row = m.WriteTxnMarkersResponse_WritableTxnMarkerPartitionResult
+    written = [
+        (topic.name, [(at, marker.write(topic.name, at)) for at in topic.partition_indexes]) for topic in one.topics
+    ]
     topics = [
-        m.WriteTxnMarkersResponse_WritableTxnMarkerTopicResult(
-            topic.name,
-            [
-                m.WriteTxnMarkersResponse_WritableTxnMarkerPartitionResult(index, marker.write(topic.name, index))
-                for index in topic.partition_indexes
-            ],
-        )
-        for topic in one.topics
+        m.WriteTxnMarkersResponse_WritableTxnMarkerTopicResult(name, [row(at, await error) for at, error in parts])
+        for name, parts in written
     ]
     return m.WriteTxnMarkersResponse_WritableTxnMarkerResult(one.producer_id, topics)

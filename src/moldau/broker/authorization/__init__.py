@@ -17,7 +17,7 @@ from typing import Any
 
 from moldau.broker import operations
 from moldau.broker.api import Handler
-from moldau.broker.wait import Wait
+from moldau.broker.wait import finish
 from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, TRANSACTIONAL_ID
 from moldau.wire.errors import Error
 
@@ -59,16 +59,10 @@ class Call:
         known = operations.OF[resource_type]
         return operations.bits(operation for operation in known if self.may(operation, resource_type, name))
 
-    def forward(self, finish: Callable[[Any], Any] | None = None) -> Any:
-        """Let the handler answer; `finish` may change the answer before it leaves, now or after a wait."""
+    def forward(self, change: Callable[[Any], Any] | None = None) -> Any:
+        """Let the handler answer; `change` may change the answer before it leaves, now or after a wait."""
         outcome = self.handle(self.node, self.connection, self.request, self.version)
-        if finish is None or outcome is None:
-            return outcome
-        if isinstance(outcome, Wait):
-            attempt = outcome.attempt
-            outcome.attempt = lambda expired: None if (answer := attempt(expired)) is None else finish(answer)
-            return outcome
-        return finish(outcome)
+        return outcome if change is None else finish(outcome, change)
 
     def withhold(self, items: str, rows: str, may: Callable[[Any], bool], refuse: Callable[[Any], Any]) -> Any:
         """Forward the request without those of `items` that the client may not have, and add their refusals to

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.share.sessions import Part
+from moldau.broker.steps import start
 from moldau.machines.share.partition import REJECT, RENEW, Acknowledgement
 from moldau.machines.share.state import Key
 from moldau.wire.errors import Error
@@ -43,22 +44,31 @@ def said_in(request: Any) -> dict[Part, list[Acknowledgement]]:
     }
 
 
-def acknowledge(
+async def acknowledge(
     node: Node, request: Any, version: int, said: Mapping[Part, Sequence[Acknowledgement]]
 ) -> dict[Part, Told]:
     """Settle all that is acknowledged; tells of each partition how it went."""
-    highest = RENEW if version >= RENEWS_FROM else REJECT
-    told: dict[Part, Told] = {}
-    for part, batches in said.items():
-        try:
-            settle(node, Key(request.group_id, *part), request.member_id, batches, highest, request.is_renew_ack)
-            told[part] = Error.NONE, None
-        except Refused as refused:
-            told[part] = refused.error, refused.message or None
-    return told
+    highest, renews = RENEW if version >= RENEWS_FROM else REJECT, request.is_renew_ack
+    told = {
+        part: start(node, outcome(node, Key(request.group_id, *part), request.member_id, batches, highest, renews))
+        for part, batches in said.items()
+    }
+    return {part: await promise for part, promise in told.items()}
 
 
-def settle(node: Node, key: Key, member: str, said: Sequence[Acknowledgement], highest: int, renews: bool) -> None:
+async def outcome(
+    node: Node, key: Key, member: str, said: Sequence[Acknowledgement], highest: int, renews: bool
+) -> Told:
+    try:
+        await settle(node, key, member, said, highest, renews)
+    except Refused as refused:
+        return refused.error, refused.message or None
+    return Error.NONE, None
+
+
+async def settle(
+    node: Node, key: Key, member: str, said: Sequence[Acknowledgement], highest: int, renews: bool
+) -> None:
     partitions = node.replicas.by_id.get(key.topic_id)
     if partitions is None:
         raise Refused(Error.UNKNOWN_TOPIC_ID, "")
@@ -67,8 +77,8 @@ def settle(node: Node, key: Key, member: str, said: Sequence[Acknowledgement], h
     shared = node.share_partitions.find(key)
     if key.partition not in partitions or shared is None:
         raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION.message)
-    changes = shared.machine.acknowledge(member, said, node.clock.monotonic_ms())
-    node.share_partitions.commit(shared, changes)
+    now = node.clock.monotonic_ms()
+    await node.share_partitions.commit(shared, lambda: shared.machine.acknowledge(member, said, now))
 
 
 def is_sound(said: Iterable[Acknowledgement], highest: int, renews: bool) -> bool:

@@ -28,28 +28,28 @@ def enabled(node: Node) -> bool:
     return bool(node.cluster.features.get(FEATURE)) or "share" in node.settings["group.coordinator.rebalance.protocols"]
 
 
-def initialize(node: Node, index: int, request: Any) -> None:
+async def initialize(node: Node, index: int, request: Any) -> None:
     """Set up the state of partitions that a heartbeat has asked for. As in Kafka, one that fails fails them all."""
-    response = node.share_state.initialize(request)
+    response = await node.share_state.initialize(request)
     ok = not any(errors_of(response).values())
     outcome: Outcome = share_offsets.initialized if ok else share_offsets.uninitialized
-    conclude(node, index, request, outcome)
+    await conclude(node, index, request, outcome)
 
 
-def conclude(node: Node, index: int, request: Any, outcome: Outcome) -> None:
+async def conclude(node: Node, index: int, request: Any, outcome: Outcome) -> None:
     """Tell the machine how it went."""
     partitions = {row.topic_id: frozenset(part.partition for part in row.partitions) for row in request.topics}
     if (machine := node.groups.machines.get(index)) is not None:
-        node.groups.write(index, outcome(machine, request.group_id, partitions))
+        await node.groups.commit(index, outcome(machine, request.group_id, partitions))
 
 
-def delete_states(node: Node, index: int, machine: Groups, group_id: str) -> Error:
+async def delete_states(node: Node, index: int, machine: Groups, group_id: str) -> Error:
     """Delete all that a group has at the share coordinator; raises Refused."""
     step = share_offsets.delete_group(machine, group_id)
-    error = node.groups.write(index, step.changes)
+    error = await node.groups.commit(index, step.changes)
     if error or step.request is None:
         return error
-    return next(filter(None, errors_of(node.share_state.delete(step.request)).values()), Error.NONE)
+    return next(filter(None, errors_of(await node.share_state.delete(step.request)).values()), Error.NONE)
 
 
 def errors_of(response: Any) -> dict[tuple[bytes, int], Error]:

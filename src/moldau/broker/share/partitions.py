@@ -2,13 +2,14 @@
 
 One is made of what was persisted when a member first fetches, and let go when the group has no session left, when its
 state was set anew by an administrator, or when the share coordinator says that another leader has taken over. What
-becomes of records is persisted before anybody is told. Who waits for records watches the `Key`.
+becomes of records is persisted before anybody is told: one change of a share partition after the other, each decided
+on the state that the one before left. Who waits for records watches the `Key`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ from moldau import settings as table
 from moldau.broker import logs
 from moldau.broker.partition import Partition
 from moldau.broker.share.sessions import ShareSession
+from moldau.broker.steps import Turns, start
 from moldau.log import lookup
 from moldau.log.log import Isolation, Log
+from moldau.machines.effects import Promise
 from moldau.machines.metadata.cluster import GROUP
 from moldau.machines.share.batches import StateBatch, read_batches
 from moldau.machines.share.partition import Limits, SharePartition, state_batches
@@ -53,6 +56,7 @@ class Shared:
     machine: SharePartition
     state_epoch: int
     leader_epoch: int
+    turns: Turns = field(default_factory=Turns)
 
 
 class SharePartitions:
@@ -61,6 +65,7 @@ class SharePartitions:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.known: dict[Key, Shared] = {}
+        self.loading: dict[Key, Promise] = {}
         self.settings: dict[str, dict[str, Any]] = {}  # of groups, until any setting changes
         self.deadline_ms = inf  # no lock ends before
 
@@ -94,19 +99,38 @@ class SharePartitions:
         return shared
 
     def open(self, key: Key, home: Partition) -> Shared:
-        """A share partition, read from the share coordinator if need be; raises Refused."""
-        shared = self.find(key)
-        if shared is None:
-            leader_epoch = home.placement.leader_epoch
-            state = self.read(key, leader_epoch)
-            start, batches = state.start_offset, read_batches(state.state_batches)
-            if start == UNKNOWN:
-                start = self.initial_offset(key.group, home.log)
-                self.write(key, state.state_epoch, leader_epoch, start, 0, ())
-            machine = SharePartition(start, batches, lambda: self.limits(key.group))
-            shared = self.known[key] = Shared(key, home, machine, state.state_epoch, leader_epoch)
-        shared.machine.cut(home.log.start_offset)
+        """Find a share partition, or load it from the share coordinator; raises Refused, also while it is loaded."""
+        shared = self.find(key) or self.loaded(key, home)
+        if not shared.turns.busy:
+            shared.machine.cut(home.log.start_offset)
         return shared
+
+    def loaded(self, key: Key, home: Partition) -> Shared:
+        """Return a share partition whose load has ended, or begin one; who waits for it is signalled by its key."""
+        if key not in self.loading:
+            self.loading[key] = start(self.node, self.load(key, home))
+            self.loading[key].then = lambda: self.node.signal(key)
+        outcome = self.loading[key].answer
+        if outcome is None:
+            raise Refused(Error.COORDINATOR_LOAD_IN_PROGRESS, "The state of the share partition is being read.")
+        del self.loading[key]
+        if isinstance(outcome, Refused):
+            raise outcome
+        self.known[key] = outcome
+        return outcome
+
+    async def load(self, key: Key, home: Partition) -> Shared | Refused:
+        leader_epoch = home.placement.leader_epoch
+        try:
+            state = await self.read(key, leader_epoch)
+            offset, batches = state.start_offset, read_batches(state.state_batches)
+            if offset == UNKNOWN:
+                offset = self.initial_offset(key.group, home.log)
+                await self.write(key, state.state_epoch, leader_epoch, offset, 0, ())
+        except Refused as refused:
+            return refused
+        machine = SharePartition(offset, batches, lambda: self.limits(key.group))
+        return Shared(key, home, machine, state.state_epoch, leader_epoch)
 
     def initial_offset(self, group: str, log: Log) -> int:
         """Where a group begins that has never read the partition. It is written down: a crash must not move it."""
@@ -122,6 +146,7 @@ class SharePartitions:
 
     def forget(self, key: Key) -> None:
         """What is persisted counts again, or somebody else leads: locks are gone."""
+        self.loading.pop(key, None)
         if self.known.pop(key, None) is not None:
             self.node.signal(key)
 
@@ -135,10 +160,13 @@ class SharePartitions:
         for topic_id, index in session.parts:
             shared = self.find(Key(session.group, topic_id, index))
             if shared is not None:
-                try:
-                    self.commit(shared, shared.machine.release(session.member))
-                except Refused as refused:
-                    log.warning("records are not released yet", partition=str(shared.key), reason=refused.message)
+                start(self.node, self.release(shared, session.member))
+
+    async def release(self, shared: Shared, member: str) -> None:
+        try:
+            await self.commit(shared, lambda: shared.machine.release(member))
+        except Refused as refused:
+            log.warning("records are not released yet", partition=str(shared.key), reason=refused.message)
 
     def end_connection(self, connection_id: int) -> None:
         """A connection is gone, and with it its sessions; groups without any need no memory."""
@@ -149,19 +177,26 @@ class SharePartitions:
 
     # Deliveries that end.
 
-    def commit(self, shared: Shared, changes: list[Run]) -> None:
-        """Persist changes, carry them out, and wake who waits for records; raises Refused, and nothing has changed."""
-        if not changes:
-            return
-        self.persist(shared, changes)
-        self.carry_out(shared, changes)
+    async def commit(self, shared: Shared, decide: Callable[[], list[Run]]) -> None:
+        """Persist what `decide` says, carry it out, and wake who waits for records.
 
-    def persist(self, shared: Shared, changes: list[Run]) -> None:
+        If it raises Refused nothing has changed.
+        """
+        try:
+            async with shared.turns:
+                changes = decide()
+                if changes:
+                    await self.persist(shared, changes)
+                    self.carry_out(shared, changes)
+        finally:
+            self.note_deadline(shared)
+
+    async def persist(self, shared: Shared, changes: list[Run]) -> None:
         batches, machine = state_batches(changes), shared.machine
         if batches:
             epochs = shared.state_epoch, shared.leader_epoch
             try:
-                self.write(shared.key, *epochs, machine.start, machine.done_count(changes), batches)
+                await self.write(shared.key, *epochs, machine.start, machine.done_count(changes), batches)
             except Refused as refused:
                 if refused.error in OUTDATED:
                     self.forget(shared.key)
@@ -169,7 +204,6 @@ class SharePartitions:
 
     def carry_out(self, shared: Shared, changes: list[Run]) -> None:
         shared.machine.apply(changes)
-        self.note_deadline(shared)
         self.node.signal(shared.key)
 
     def note_deadline(self, shared: Shared) -> None:
@@ -177,33 +211,41 @@ class SharePartitions:
         self.deadline_ms = min(self.deadline_ms, shared.machine.deadline_ms)
 
     def tick(self, now_ms: float) -> None:
-        """End the locks whose time is up. It is worth no more than a message if that cannot be persisted."""
+        """End the locks whose time is up. One that is being changed notes its deadline when that is done."""
         if now_ms < self.deadline_ms:
             return
-        for shared in [one for one in self.known.values() if one.machine.deadline_ms <= now_ms]:
+        idle = [one for one in self.known.values() if not one.turns.busy]
+        for shared in [one for one in idle if one.machine.deadline_ms <= now_ms]:
+            start(self.node, self.expire(shared, now_ms))
+        idle = [one for one in self.known.values() if not one.turns.busy]
+        self.deadline_ms = min((one.machine.deadline_ms for one in idle), default=inf)
+
+    async def expire(self, shared: Shared, now_ms: float) -> None:
+        """End locks. It is worth no more than a message if that cannot be persisted."""
+        async with shared.turns:
             changes = shared.machine.expire(now_ms)
             try:
-                self.persist(shared, changes)
+                await self.persist(shared, changes)
             except Refused as refused:
                 log.warning("the end of a lock is not persisted", partition=str(shared.key), reason=refused.message)
             self.carry_out(shared, changes)
-        self.deadline_ms = min((one.machine.deadline_ms for one in self.known.values()), default=inf)
+        self.note_deadline(shared)
 
     # The share coordinator.
 
-    def read(self, key: Key, leader_epoch: int) -> Any:
+    async def read(self, key: Key, leader_epoch: int) -> Any:
         part = m.ReadShareGroupStateRequest_PartitionData(key.partition, leader_epoch)
         topic = m.ReadShareGroupStateRequest_ReadStateData(key.topic_id, [part])
-        return checked(self.node.share_state.read(m.ReadShareGroupStateRequest(key.group, [topic])))
+        return checked(await self.node.share_state.read(m.ReadShareGroupStateRequest(key.group, [topic])))
 
-    def write(
+    async def write(
         self, key: Key, state_epoch: int, leader_epoch: int, start: int, done: int, batches: Iterable[StateBatch]
     ) -> None:
         rows = [m.WriteShareGroupStateRequest_StateBatch(*batch) for batch in batches]
         fields = key.partition, state_epoch, leader_epoch, start, done, rows
         part = m.WriteShareGroupStateRequest_PartitionData(*fields)
         topic = m.WriteShareGroupStateRequest_WriteStateData(key.topic_id, [part])
-        checked(self.node.share_state.write(m.WriteShareGroupStateRequest(key.group, [topic])))
+        checked(await self.node.share_state.write(m.WriteShareGroupStateRequest(key.group, [topic])))
 
 
 def checked(response: Any) -> Any:

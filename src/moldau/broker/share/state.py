@@ -1,7 +1,7 @@
 """The share coordinator of this node: machines/share/state.py on the partitions of `__share_group_state`.
 
 Leaders of share partitions and the group coordinator ask it with the messages of its APIs, be they on this node or on
-another; every answer is there at once.
+another, and await the answers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.coordinators import Coordinators
+from moldau.broker.steps import start
 from moldau.log.log import Log
-from moldau.machines.effects import Change
+from moldau.machines.effects import Change, Effects
 from moldau.machines.metadata.cluster import Topic
 from moldau.machines.share.batches import read_batches
 from moldau.machines.share.state import UNKNOWN, Key, ShareStates, Write, rows
@@ -70,22 +71,22 @@ class ShareState:
     def __init__(self, node: Node) -> None:
         self.node = node
 
-    def initialize(self, request: Any) -> Any:
-        return self.each(request, m.InitializeShareGroupStateResponse, "InitializeStateResult", initialize, True)
+    async def initialize(self, request: Any) -> Any:
+        return await self.each(request, m.InitializeShareGroupStateResponse, "InitializeStateResult", initialize, True)
 
-    def read(self, request: Any) -> Any:
-        return self.each(request, m.ReadShareGroupStateResponse, "ReadStateResult", read)
+    async def read(self, request: Any) -> Any:
+        return await self.each(request, m.ReadShareGroupStateResponse, "ReadStateResult", read)
 
-    def write(self, request: Any) -> Any:
-        return self.each(request, m.WriteShareGroupStateResponse, "WriteStateResult", write)
+    async def write(self, request: Any) -> Any:
+        return await self.each(request, m.WriteShareGroupStateResponse, "WriteStateResult", write)
 
-    def delete(self, request: Any) -> Any:
-        return self.each(request, m.DeleteShareGroupStateResponse, "DeleteStateResult", delete, True)
+    async def delete(self, request: Any) -> Any:
+        return await self.each(request, m.DeleteShareGroupStateResponse, "DeleteStateResult", delete, True)
 
-    def read_summary(self, request: Any) -> Any:
-        return self.each(request, m.ReadShareGroupStateSummaryResponse, "ReadStateSummaryResult", read_summary)
+    async def read_summary(self, request: Any) -> Any:
+        return await self.each(request, m.ReadShareGroupStateSummaryResponse, "ReadStateSummaryResult", read_summary)
 
-    def each(self, request: Any, response: Any, result: str, ask: Ask, sets: bool = False) -> Any:
+    async def each(self, request: Any, response: Any, result: str, ask: Ask, sets: bool = False) -> Any:
         """Ask about each partition; of one that is named twice the last answer counts. What says little gets none.
 
         Where state is set anew (`sets`), members start from it.
@@ -97,22 +98,25 @@ class ShareState:
         for topic in request.topics:
             for part in topic.partitions:
                 key = Key(request.group_id, bytes(topic.topic_id), part.partition)
-                answers.setdefault(key.topic_id, {})[part.partition] = answer = self.one(key, part, row, ask)
-                if sets and not answer.error_code:
-                    self.node.share_partitions.forget(key)
+                answer = start(self.node, self.one(key, part, row, ask, sets))
+                answers.setdefault(key.topic_id, {})[part.partition] = answer
         topic_row = getattr(m, f"{response.__name__}_{result}")
-        return response([topic_row(topic_id, list(parts.values())) for topic_id, parts in answers.items()])
+        return response([topic_row(id_, [await part for part in parts.values()]) for id_, parts in answers.items()])
 
-    def one(self, key: Key, part: Any, row: Any, ask: Ask) -> Any:
+    async def one(self, key: Key, part: Any, row: Any, ask: Ask, sets: bool) -> Any:
         try:
-            self.node.shares.create_topic()  # Kafka's brokers look for the coordinator before they ask it
+            await self.node.shares.create_topic()  # Kafka's brokers look for the coordinator before they ask it
             index, machine = self.node.shares.of(str(key))
             changes, tell = ask(machine, key, part, self.node.clock.wall_ms())
-            if error := self.node.shares.write(index, changes):
+            committed = self.node.shares.commit(index, changes)
+            answer = {} if committed.answer else tell()
+            if error := await committed:
                 raise Refused(error, error.message)
         except Refused as refused:
             return row(key.partition, refused.error, refused.message)
-        return row(key.partition, **tell())
+        if sets:
+            self.node.share_partitions.forget(key)
+        return row(key.partition, **answer)
 
 
 def nothing() -> Mapping[str, Any]:
@@ -176,15 +180,15 @@ def refresh_cold(node: Node) -> None:
 def commit(node: Node, index: int, changes: list[Change], at_once: int) -> None:
     for at in range(0, len(changes), at_once):
         if index in node.shares.machines:
-            node.shares.write(index, changes[at : at + at_once])
+            node.shares.run(index, Effects(changes[at : at + at_once]))
 
 
 def prune(node: Node) -> None:
-    """Cut off what later snapshots have made worthless."""
+    """Cut off what later snapshots have made worthless, once these are committed."""
     for index, machine in list(node.shares.machines.items()):
         try:
             home = node.shares.readable(index)
-            if machine.needed_from() > home.log.start_offset:
+            if index not in node.shares.uncommitted and machine.needed_from() > home.log.start_offset:
                 home.log.delete_records(machine.needed_from())
         except Refused as refused:
             log.error("share state cannot be pruned", partition=index, reason=refused.message)

@@ -6,8 +6,8 @@
 
 The group is written to the log when its assignment is made, when it empties, and when a static member comes back under
 a new id. Between these moments generation, members and state are soft: after a crash the group is at its last record,
-and the members, whose generation is then unknown, join again. The rebalances are in classic_rebalance.py, the requests
-in classic_requests.py.
+and the members, whose generation is then unknown, join again. The rebalances are in rebalance.py, the requests
+in requests.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """ConsumerGroupHeartbeat: the one request by which members of a consumer group join, go on and leave (KIP-848).
 
-Checks come in Kafka's order, in its words where clients show them. What a heartbeat brings about is in turns.py.
+Checks come in Kafka's order, in its words where clients show them. What follows from a heartbeat is in
+heartbeat_step.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from moldau.machines.effects import Change
 from moldau.machines.offset_records import text
 from moldau.machines.reconciling import NOTHING, Owned, State, is_reconciled, state_of
 from moldau.wire import messages as m
-from moldau.wire.codec_write import uvarint
+from moldau.wire.numbers import uvarint
 
 # The numbers of ConsumerGroupTargetAssignmentMemberKey and ConsumerGroupCurrentMemberAssignmentKey.
 TARGET_KEY, ASSIGNMENT_KEY = b"\0\7", b"\0\10"

@@ -1,7 +1,7 @@
 """From the classic protocol to the consumer protocol and back, while members go on consuming (KIP-848).
 
 The first member that joins a classic group of consumers with the new protocol turns it into a consumer group, in which
-the others are guests (guests.py). When the last member with the new protocol goes, the group turns back.
+the others are guests (classic_members.py). When the last member with the new protocol goes, the group turns back.
 `group.consumer.migration.policy` says which of the two may happen.
 """
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -152,7 +151,7 @@ class Acls:
                 yield found
 
 
-def create(acls: Acls, asked: Sequence[Acl], fresh_id: Callable[[], bytes]) -> Result[list[Refused | None]]:
+def create(acls: Acls, asked: Sequence[Acl], fresh_id: Callable[[], bytes]) -> tuple[list[Any], list[Refused | None]]:
     """Records of the entries that are new, and for each that was asked for why it cannot be, if so."""
     records: dict[Acl, Any] = {}
     answer: list[Refused | None] = []
@@ -162,8 +161,8 @@ def create(acls: Acls, asked: Sequence[Acl], fresh_id: Callable[[], bytes]) -> R
         if problem is None and acl not in acls.ids and acl not in records:
             records[acl] = record(acl, fresh_id())
     if len(records) > CHANGES_MAX:
-        return Result((), [too_many()] * len(asked))
-    return Result(tuple(records.values()), answer)
+        return [], [too_many()] * len(asked)
+    return list(records.values()), answer
 
 
 def record(acl: Acl, acl_id: bytes) -> Any:
@@ -191,7 +190,7 @@ def objection(acl: Acl) -> Refused | None:
     return Refused(Error.INVALID_REQUEST, problem)
 
 
-def delete(acls: Acls, filters: Iterable[Filter]) -> Result[list[list[Acl] | Refused]]:
+def delete(acls: Acls, filters: Iterable[Filter]) -> tuple[list[Any], list[list[Acl] | Refused]]:
     """Records that remove what any filter matches, and for each filter what it matched, or why it cannot be."""
     gone: dict[bytes, None] = {}
     answer: list[list[Acl] | Refused] = []
@@ -206,7 +205,7 @@ def delete(acls: Acls, filters: Iterable[Filter]) -> Result[list[list[Acl] | Ref
             continue
         gone.update(dict.fromkeys(ids))
         answer.append(matched)
-    return Result(tuple(m.RemoveAccessControlEntryRecord(acl_id) for acl_id in gone), answer)
+    return [m.RemoveAccessControlEntryRecord(acl_id) for acl_id in gone], answer
 
 
 def describe(acls: Acls, wanted: Filter) -> list[Acl]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
+RECOVERING = 1  # the recovery state of a leader that may lack records
 UNASSIGNED_DIRECTORY = bytes(16)
 
 # Resource types of ConfigRecord and of the config APIs.

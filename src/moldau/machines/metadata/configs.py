@@ -12,7 +12,6 @@ from typing import Any
 from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Cluster
 from moldau.machines.metadata.features import ELIGIBLE_LEADERS, MIN_INSYNC
 from moldau.machines.metadata.topics import check_name
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -30,7 +29,7 @@ def check_resource(kind: int, name: str) -> None:
         raise Refused(Error.INVALID_REQUEST, "The name of the resource is empty; only brokers have settings for all.")
 
 
-def replace(cluster: Cluster, kind: int, name: str, new: Overrides, touched: Collection[str] = ()) -> Result[None]:
+def replace(cluster: Cluster, kind: int, name: str, new: Overrides, touched: Collection[str] = ()) -> list[Any]:
     """Records that bring a resource from its overrides to the new ones; raises Refused.
 
     A broker's setting that was touched is written even if it stays as it was: a broker reads the files that it names
@@ -43,7 +42,7 @@ def replace(cluster: Cluster, kind: int, name: str, new: Overrides, touched: Col
     old = cluster.config(kind, name)
     changed = [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
     again = [key for key in touched if kind == BROKER and key not in changed]
-    return Result(tuple(m.ConfigRecord(kind, name, key, new.get(key)) for key in [*changed, *again]), None)
+    return [m.ConfigRecord(kind, name, key, new.get(key)) for key in [*changed, *again]]
 
 
 def check_min_insync(cluster: Cluster, name: str, new: Overrides, touched: Collection[str]) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -50,7 +49,9 @@ Credentials = Mapping[Key, Credential]
 Answer = dict[str, Refused | None]  # by user
 
 
-def alter(credentials: Credentials, deletions: Iterable[Key], upsertions: Iterable[Upsertion]) -> Result[Answer]:
+def alter(
+    credentials: Credentials, deletions: Iterable[Key], upsertions: Iterable[Upsertion]
+) -> tuple[list[Any], Answer]:
     """Records of what is in order, and for each user whether it was. A user may be named once, in both lists."""
     answer: Answer = {}
     records: dict[str, Any] = {}
@@ -59,7 +60,7 @@ def alter(credentials: Credentials, deletions: Iterable[Key], upsertions: Iterab
     for one in upsertions:
         consider(answer, records, one.user, partial(record, one))
     done = dict.fromkeys(records)
-    return Result(tuple(records.values()), done | answer)
+    return list(records.values()), done | answer
 
 
 def consider(answer: Answer, records: dict[str, Any], user: str, make: Callable[[], Any]) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.machines.metadata.cluster import BROKER, Cluster
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -31,7 +30,7 @@ class Wish:
     kind: int = UPGRADE
 
 
-def update_features(cluster: Cluster, wishes: Iterable[Wish], min_insync_replicas: int) -> Result[None]:
+def update_features(cluster: Cluster, wishes: Iterable[Wish], min_insync_replicas: int) -> list[Any]:
     """Records of all the wishes, or a refusal of all of them. Of a feature that is named twice the last counts."""
     final = {wish.feature: wish for wish in wishes}
     for wish in final.values():
@@ -42,7 +41,7 @@ def update_features(cluster: Cluster, wishes: Iterable[Wish], min_insync_replica
             records.append(m.FeatureLevelRecord(wish.feature, wish.level))
             if wish.feature == ELIGIBLE_LEADERS and wish.level:
                 records += pin_min_insync(cluster, min_insync_replicas)
-    return Result(tuple(records), None)
+    return records
 
 
 def check(cluster: Cluster, wish: Wish) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from moldau.machines.metadata.cluster import NO_LEADER, NO_LEADER_CHANGE, Cluster, Partition, Topic
 from moldau.machines.metadata.topics import check_replicas, default_directory
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -25,7 +24,7 @@ def find(cluster: Cluster, name: str, index: int) -> tuple[Topic, Partition]:
     return topic, topic.partitions[index]
 
 
-def elect_leader(cluster: Cluster, name: str, index: int, kind: int) -> Result[Partition]:
+def elect_leader(cluster: Cluster, name: str, index: int, kind: int) -> list[Any]:
     """Give the lead to the preferred replica or, unclean, to any that lives where there is no leader."""
     topic, part = find(cluster, name, index)
     leads = part.leader == part.replicas[0] if kind == PREFERRED else part.leader != NO_LEADER
@@ -35,11 +34,11 @@ def elect_leader(cluster: Cluster, name: str, index: int, kind: int) -> Result[P
     if kind == PREFERRED:
         if part.replicas[0] not in live.intersection(part.isr):
             raise Refused(Error.PREFERRED_LEADER_NOT_AVAILABLE, Error.PREFERRED_LEADER_NOT_AVAILABLE.message)
-        return Result((change(topic, part, leader=part.replicas[0]),), part)
+        return [change(topic, part, leader=part.replicas[0])]
     candidates = [i for i in part.isr if i in live] or [i for i in part.replicas if i in live]
     if not candidates:
         raise Refused(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE, Error.ELIGIBLE_LEADERS_NOT_AVAILABLE.message)
-    return Result((change(topic, part, leader=candidates[0], isr=[candidates[0]]),), part)
+    return [change(topic, part, leader=candidates[0], isr=[candidates[0]])]
 
 
 def change(topic: Topic, part: Partition, **changed: Any) -> Any:
@@ -49,7 +48,7 @@ def change(topic: Topic, part: Partition, **changed: Any) -> Any:
 
 def reassign(
     cluster: Cluster, name: str, index: int, target: Sequence[int], may_change_count: bool = True
-) -> Result[Partition]:
+) -> list[Any]:
     """Move a partition to other replicas: at once if they are in sync, else by way of adding and removing."""
     topic, part = find(cluster, name, index)
     check_replicas(cluster, {index: target}, len(target))
@@ -60,19 +59,19 @@ def reassign(
         )
         raise Refused(Error.INVALID_REPLICATION_FACTOR, problem)
     if tuple(target) == part.replicas and not is_moving(part):
-        return Result((), part)
+        return []
     if set(target) <= set(part.isr):
-        return Result((settle(cluster, topic, part, target),), part)
+        return [settle(cluster, topic, part, target)]
     settled = [i for i in part.replicas if i not in part.adding]
     adding = [i for i in target if i not in settled]
     removing = [i for i in settled if i not in target]
     replicas = [*target, *removing]
     placed = place(cluster, part, replicas)
     record = change(topic, part, replicas=replicas, adding_replicas=adding, removing_replicas=removing, **placed)
-    return Result((record,), part)
+    return [record]
 
 
-def cancel(cluster: Cluster, name: str, index: int) -> Result[Partition]:
+def cancel(cluster: Cluster, name: str, index: int) -> list[Any]:
     """Go back to the replicas from before the reassignment."""
     topic, part = find(cluster, name, index)
     if not is_moving(part):
@@ -80,7 +79,7 @@ def cancel(cluster: Cluster, name: str, index: int) -> Result[Partition]:
     before = [i for i in part.replicas if i not in part.adding]
     if not set(before) & set(part.isr):
         raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, f"No earlier replica of {name}-{index} is in sync.")
-    return Result((settle(cluster, topic, part, before),), part)
+    return [settle(cluster, topic, part, before)]
 
 
 def settle(cluster: Cluster, topic: Topic, part: Partition, replicas: Sequence[int]) -> Any:

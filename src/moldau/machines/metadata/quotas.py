@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.machines.metadata.cluster import Cluster, QuotaEntity
-from moldau.machines.result import Result
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -49,7 +48,9 @@ class Component:
     match: str | None
 
 
-def alter_quotas(cluster: Cluster, alterations: Iterable[Alteration]) -> Result[Mapping[QuotaEntity, Refused | None]]:
+def alter_quotas(
+    cluster: Cluster, alterations: Iterable[Alteration]
+) -> tuple[list[Any], Mapping[QuotaEntity, Refused | None]]:
     """Records of what is in order, and for each entity whether it was. An entity may be named once."""
     records: list[Any] = []
     answer: dict[QuotaEntity, Refused | None] = {}
@@ -61,7 +62,7 @@ def alter_quotas(cluster: Cluster, alterations: Iterable[Alteration]) -> Result[
             answer[alteration.entity] = None
         except Refused as refused:
             answer[alteration.entity] = refused
-    return Result(tuple(records), answer)
+    return records, answer
 
 
 def alter(cluster: Cluster, alteration: Alteration) -> list[Any]:

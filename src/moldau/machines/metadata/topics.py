@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.machines.metadata.cluster import TOPIC, UNASSIGNED_DIRECTORY, Cluster, Topic
-from moldau.machines.result import Result
+from moldau.machines.metadata.cluster import TOPIC, UNASSIGNED_DIRECTORY, Cluster
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -67,13 +66,13 @@ def check_new_name(cluster: Cluster, name: str) -> None:
             raise Refused(Error.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with the existing topic '{twin}'.")
 
 
-def create_topic(cluster: Cluster, new: NewTopic, topic_id: bytes, spread_from: int = 0) -> Result[Topic]:
+def create_topic(cluster: Cluster, new: NewTopic, topic_id: bytes, spread_from: int = 0) -> list[Any]:
     """Records of a new topic. Counts of -1 are resolved by the caller, which knows the broker's defaults."""
     check_new_name(cluster, new.name)
     assignment = check_manual(cluster, new) if new.assignment else place(cluster, new, spread_from)
     configs = [m.ConfigRecord(TOPIC, new.name, name, value) for name, value in sorted(new.configs.items())]
     partitions = [new_partition(cluster, topic_id, index, ids) for index, ids in sorted(assignment.items())]
-    return Result((m.TopicRecord(new.name, topic_id), *configs, *partitions), Topic(new.name, topic_id))
+    return [m.TopicRecord(new.name, topic_id), *configs, *partitions]
 
 
 def place(cluster: Cluster, new: NewTopic, spread_from: int) -> Assignment:
@@ -155,14 +154,9 @@ def default_directory(cluster: Cluster, broker_id: int) -> bytes:
     return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
 
 
-def delete_topic(cluster: Cluster, topic: Topic) -> Result[Topic]:
-    """One record removes the topic, its partitions and its settings."""
-    return Result((m.RemoveTopicRecord(topic.id),), topic)
-
-
 def add_partitions(
     cluster: Cluster, name: str, count: int, assignment: Sequence[Sequence[int]] | None, spread_from: int = 0
-) -> Result[Topic]:
+) -> list[Any]:
     """Records that bring a topic to `count` partitions."""
     topic = cluster.topics.get(name)
     if topic is None:
@@ -181,5 +175,4 @@ def add_partitions(
     else:
         chosen = dict(enumerate(assignment, have))
         check_replicas(cluster, chosen, replication)
-    records = tuple(new_partition(cluster, topic.id, index, ids) for index, ids in sorted(chosen.items()))
-    return Result(records, topic)
+    return [new_partition(cluster, topic.id, index, ids) for index, ids in sorted(chosen.items())]

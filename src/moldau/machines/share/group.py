@@ -3,7 +3,7 @@
 It has members, a target assignment and epochs as a consumer group has them, but a partition may be given to any number
 of members, so nobody waits for anybody, and the group is either Empty or Stable. It commits no offsets: how far its
 records are is the business of the share coordinator, and `states` tells for which partitions that has a state.
-State changes only by replay; the commands are in share_heartbeats.py and share_offsets.py.
+State changes only by replay; the commands are in heartbeats.py and offsets.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Epochs are those of consumer groups: the group's grows with each change of members, topology, topics or settings, the
 target's is that for which the assignor has worked, each member's is that of the target it has reached. State changes
-only by replay; what is soft is lost with the process. The commands are in streams_heartbeats.py.
+only by replay; what is soft is lost with the process. The commands are in heartbeats.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """StreamsGroupHeartbeat: the one request by which members of a streams group join, go on and leave (KIP-1071).
 
 Checks come in Kafka's order, in its words where clients show them. What a heartbeat brings about is in
-streams_turns.py. Internal topics that are missing are handed over with the answer: the broker creates them.
+heartbeat_step.py. Internal topics that are missing are handed over with the answer: the broker creates them.
 """
 
 from __future__ import annotations
