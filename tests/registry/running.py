@@ -15,6 +15,7 @@ BROKER = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 500,
     "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
 }
 
 

@@ -14,9 +14,9 @@ import pytest
 from moldau import __version__
 from moldau.client import Client, Member
 from moldau.registry.app import ENDPOINTS
-from moldau.registry.election import Identity, assign
 from moldau.registry.errors import MESSAGES
 from moldau.testing import Broker, broker, eventually
+from moldau.topicstore.election import Identity, assign
 from tests.registry.running import BROKER, Running, body, record, running, unique
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from moldau.admin.mistakes import misused
 from moldau.client import Client
-
-if TYPE_CHECKING:
-    from moldau.serdes.registry import Registry
 
 BOOTSTRAP, REGISTRY = "127.0.0.1:9092", "http://127.0.0.1:8081"
 REGISTRY_PREFIX = "schema.registry."
@@ -54,15 +50,6 @@ class Connection:
             if name.startswith(REGISTRY_PREFIX)
         }
         return {**own, f"{REGISTRY_PREFIX}url": self.registry_url}
-
-    def connect_registry(self) -> Registry:
-        """The registry as serdes have it; ValueError of its client's is a mistake in settings."""
-        from moldau.serdes.registry import Registry
-
-        try:
-            return Registry.connect(self.registry_settings)
-        except ValueError as error:
-            raise misused(f"The registry cannot be used: {error}.") from None
 
     def close(self) -> None:
         if self._client is not None:

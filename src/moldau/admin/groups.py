@@ -128,11 +128,13 @@ def described(client: Client, name: str, kind: str = "") -> DescribedGroup:
     return found
 
 
-def committed(client: Client, name: str, *, stable: bool = False) -> dict[TopicPartition, Committed]:
+def committed(
+    client: Client, name: str, *, stable: bool = False, timeout_s: float | None = None
+) -> dict[TopicPartition, Committed]:
     """All that a group has committed."""
     row = m.OffsetFetchRequest_OffsetFetchRequestGroup(name, topics=None)
     request = m.OffsetFetchRequest(groups=[row], require_stable=stable)
-    answer = check(client.send(request, group(name), at_most=NAMES_UNTIL))
+    answer = check(client.send(request, group(name), at_most=NAMES_UNTIL, timeout_s=timeout_s))
     return {
         (topic.name, part.partition_index): Committed(
             part.committed_offset, part.committed_leader_epoch, part.metadata or ""
@@ -172,18 +174,25 @@ def lags(client: Client, of: DescribedGroup) -> list[Lag]:
     ]
 
 
-def commit(client: Client, name: str, wanted: Mapping[TopicPartition, int]) -> None:
+def commit(
+    client: Client,
+    name: str,
+    wanted: Mapping[TopicPartition, int],
+    *,
+    metadata: Mapping[TopicPartition, str] | None = None,
+    timeout_s: float | None = None,
+) -> None:
     """Set what a group without members has committed; ClientError where a partition is refused."""
+    text, row = metadata or {}, m.OffsetCommitRequest_OffsetCommitRequestPartition
     topics = [
         m.OffsetCommitRequest_OffsetCommitRequestTopic(
             name=topic,
-            partitions=[
-                m.OffsetCommitRequest_OffsetCommitRequestPartition(part, wanted[topic, part], -1, "") for part in parts
-            ],
+            partitions=[row(part, wanted[topic, part], -1, text.get((topic, part), "")) for part in parts],
         )
         for topic, parts in by_topic(wanted).items()
     ]
-    check(client.send(m.OffsetCommitRequest(group_id=name, topics=topics), group(name), at_most=NAMES_UNTIL))
+    request = m.OffsetCommitRequest(group_id=name, topics=topics)
+    check(client.send(request, group(name), at_most=NAMES_UNTIL, timeout_s=timeout_s))
 
 
 def delete(client: Client, names: Iterable[str]) -> dict[str, Error]:

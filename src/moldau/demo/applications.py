@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from moldau.client import Client
@@ -58,8 +57,7 @@ def stream_of(builder: StreamsBuilder, topic: Topic) -> KStream[Any, Any]:
 
 def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callable[[], None]) -> None:
     """Both in one Spark, until SIGTERM or SIGINT."""
-    from moldau.plan.conveyor.start import definition
-    from moldau.spark import run as run_queries
+    from moldau.plan.conveyor.start import run as run_applications
     from moldau.spark import session
     from moldau.spark.runner import Policy
     from moldau.streams.application import application
@@ -75,8 +73,7 @@ def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callab
     spark.sparkContext.setLogLevel("ERROR")
     await_topics(bootstrap_servers)
     ready()
-    queries = {one.id: partial(definition, one) for one in made}
-    run_queries(queries, spark, policy=Policy(stop_s=STOP_S), progress=False)
+    run_applications(made, spark, policy=Policy(stop_s=STOP_S), progress=False)
 
 
 def await_topics(bootstrap_servers: str) -> None:

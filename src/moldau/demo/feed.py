@@ -10,16 +10,14 @@ from dataclasses import dataclass
 
 from confluent_kafka import Producer
 
-from moldau.client import CONTROLLER, Client, Leader, check
-from moldau.client import messages as m
+from moldau.admin import offsets, topics
+from moldau.client import Client
 from moldau.demo.shop import Event, Shop, pace
 from moldau.demo.topics import ORDERS, PARTITIONS, TOPICS
 from moldau.serdes.context import Context
 from moldau.serdes.formats import serde
 from moldau.serdes.registry import Registry, Schema
 
-TIMEOUT_MS = 30_000
-LATEST_OFFSET = -1
 MOST_BEHIND_S = 1.0  # after a pause of the machine's, what was missed stays missed
 QUEUED = 10_000
 FLUSH_S = 5.0
@@ -36,21 +34,11 @@ class Feed:
 
 
 def make_topics(client: Client) -> None:
-    """Those that are not there."""
-    there = client.send(m.MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    names = {row.name for row in there.topics}
-    new = [
-        m.CreateTopicsRequest_CreatableTopic(
-            topic.name,
-            PARTITIONS,
-            -1,
-            configs=[m.CreateTopicsRequest_CreatableTopicConfig(*pair) for pair in topic.settings.items()],
-        )
-        for topic in TOPICS
-        if topic.name not in names
-    ]
+    """Create the topics that are not there."""
+    there = {topic.name for topic in topics.listed(client)}
+    new = [topics.NewTopic(one.name, PARTITIONS, configs=one.settings) for one in TOPICS if one.name not in there]
     if new:
-        check(client.send(m.CreateTopicsRequest(new, TIMEOUT_MS), CONTROLLER))
+        topics.create(client, new)
 
 
 def register(registry: Registry) -> None:
@@ -59,14 +47,9 @@ def register(registry: Registry) -> None:
 
 
 def orders_so_far(client: Client) -> int:
-    """How many orders were ever written."""
-    total = 0
-    for partition in range(PARTITIONS):
-        row = m.ListOffsetsRequest_ListOffsetsPartition(partition_index=partition, timestamp=LATEST_OFFSET)
-        topic = m.ListOffsetsRequest_ListOffsetsTopic(ORDERS.name, [row])
-        answer = check(client.send(m.ListOffsetsRequest(topics=[topic]), Leader(ORDERS.name, partition)))
-        total += answer.topics[0].partitions[0].offset
-    return total
+    """Count the orders that were ever written."""
+    places = [(ORDERS.name, partition) for partition in range(PARTITIONS)]
+    return sum(offsets.one_time(client, places, offsets.LATEST).values())
 
 
 class Writer:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.datastructures import QueryParams
-
+from moldau import http
 from moldau.http import HttpError
 from moldau.registry import names
 from moldau.registry.commands import Candidate, Registry
@@ -20,15 +19,12 @@ from moldau.settings import ServiceSettings
 HIGHEST = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request."""
+@dataclass(slots=True, kw_only=True)
+class Call(http.Call):
+    """A request to an endpoint of the registry."""
 
     registry: Registry
     settings: ServiceSettings
-    path: dict[str, str]
-    query: QueryParams
-    body: Any = None
     cluster_id: str = ""
     is_led: bool = True
 

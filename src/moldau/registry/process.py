@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,18 +13,21 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from moldau.client import Client, ClientError
-from moldau.http import HttpError, Listen, ServeError, parse_listen, run
+from moldau.http import Listen, ServeError, parse_listen, run
 from moldau.registry.app import THREADS, Parts, application
 from moldau.registry.commands import Registry
-from moldau.registry.election import Election, Identity
-from moldau.registry.forwarding import Forwarder
 from moldau.registry.parsing import Schemas
+from moldau.registry.records import CODEC, NOOP_RECORD, Record
 from moldau.registry.store import Store
-from moldau.registry.topic import Topic, TopicError, prepare
 from moldau.settings import CLIENT, HTTP, REGISTRY, ServiceSettings, SettingError, client_inert_names, rows
+from moldau.topicstore import Election, Identity, State, StoreError, prepare
+from moldau.topicstore import Store as TopicStore
 
 log = logging.getLogger(__name__)
 PREFIX = "kafkastore."
+GROUP_TYPE = "sr"  # as Confluent's
+OWN = {"allow.auto.create.topics": "false"}
+ADVICE = ", or start with kafkastore.topic.skip.validation=true"
 
 
 def serve(
@@ -70,9 +72,10 @@ def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) 
         election = Election(
             kafka,
             settings["schema.registry.group.id"],
+            GROUP_TYPE,
             identity(settings, listen),
             sticky=settings["leader.election.sticky"],
-            before_leading=lambda: _catch_up(topic),
+            before_leading=lambda: _take_over(topic),
         )
         open_parts.callback(election.close)
         threads = open_parts.enter_context(ThreadPoolExecutor(THREADS, "registry"))
@@ -80,10 +83,8 @@ def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) 
             _registry(settings, store),
             topic,
             election,
-            Forwarder(settings),
             settings,
             threads,
-            threading.Lock(),
             kafka.refresh().id or "",
         )
         election.start()
@@ -101,27 +102,35 @@ def _registry(settings: ServiceSettings, store: Store) -> Registry:
     )
 
 
-def _topic(settings: ServiceSettings, client: dict[str, Any], store: Store) -> Topic:
-    """The topic, read to its end; ServeError if it cannot be."""
+def _topic(settings: ServiceSettings, client: dict[str, Any], store: Store) -> TopicStore[Record]:
+    """Open the topic and read it to its end; ServeError if that cannot be done."""
     until = time.monotonic() + settings.seconds("kafkastore.init.timeout.ms")
-    name, replicas = settings["kafkastore.topic"], settings["kafkastore.topic.replication.factor"]
-    skip = settings["kafkastore.topic.skip.validation"]
-    topic = None
+    name = settings["kafkastore.topic"]
+    kafka = Client({**client, **OWN, "default.api.timeout.ms": settings["kafkastore.init.timeout.ms"]})
+    topic = TopicStore(
+        kafka,
+        name,
+        CODEC,
+        State(lambda record: store.replay(*record), store.reset),
+        noop=NOOP_RECORD,
+        transactional_id=f"schema-registry-{name}",
+        timeout_s=settings.seconds("kafkastore.timeout.ms"),
+    )
     try:
-        prepare(client, name, replicas, until - time.monotonic(), skip_validation=skip)
-        topic = Topic(name, client, store, settings.seconds("kafkastore.timeout.ms"))
+        replicas = min(settings["kafkastore.topic.replication.factor"], len(kafka.refresh().brokers))
+        skip = settings["kafkastore.topic.skip.validation"]
+        prepare(kafka, name, replicas=replicas, advice=ADVICE, validate=not skip)
         topic.start(max(1.0, until - time.monotonic()))
-    except (TopicError, ClientError) as error:
-        if topic is not None:
-            topic.close()
+    except (StoreError, ClientError) as error:
+        topic.close()
         raise ServeError(f"{error} Is there a broker at {client['bootstrap.servers']}?") from None
     return topic
 
 
-def _catch_up(topic: Topic) -> bool:
+def _take_over(topic: TopicStore[Record]) -> bool:
     try:
-        topic.catch_up()
-    except HttpError as error:
+        topic.take_over()
+    except ClientError as error:
         log.warning("cannot lead: %s", error)
         return False
     return True

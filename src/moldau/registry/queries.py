@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from starlette.responses import Response
+
 from moldau import __version__
 from moldau.http import HttpError
 from moldau.registry import names, tags
@@ -111,8 +113,13 @@ def _tagged(call: Call, version: Version, answer: Json) -> Json:
     return answer | ({"schemaTags": rows} if rows else {})
 
 
-def show_version_schema(call: Call) -> str:
-    return _text(call, found_version(call, deleted=call.flag("deleted")))
+def show_version_schema(call: Call) -> Response:
+    return _plain(call, found_version(call, deleted=call.flag("deleted")))
+
+
+def _plain(call: Call, version: Version) -> Response:
+    """The schema itself, not a text in JSON."""
+    return Response(_text(call, version).encode("utf-8", "surrogatepass"), media_type=call.accepted)
 
 
 def _text(call: Call, version: Version) -> str:
@@ -233,8 +240,8 @@ def show_schema(call: Call) -> Json:
     return answer
 
 
-def show_schema_text(call: Call) -> str:
-    return _text(call, _with_id(call)[0])
+def show_schema_text(call: Call) -> Response:
+    return _plain(call, _with_id(call)[0])
 
 
 def _places(call: Call) -> list[Version]:

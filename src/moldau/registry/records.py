@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from moldau import client
 from moldau.serdes.schemas import Reference
+from moldau.topicstore import Codec
 
 SCHEMA, CONFIG, MODE, CONTEXT = "SCHEMA", "CONFIG", "MODE", "CONTEXT"
 DELETE_SUBJECT, CLEAR_SUBJECT, NOOP = "DELETE_SUBJECT", "CLEAR_SUBJECT", "NOOP"
@@ -26,10 +28,11 @@ Json = dict[str, Any]
 
 
 class Record(NamedTuple):
-    """A record to write: the key's fields, and the value's, or None to delete what is there."""
+    """A record: the key's fields, and the value's, or None to delete what is there. One that was read has a time."""
 
     key: Json
     value: Json | None
+    timestamp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,18 @@ def decode(data: bytes) -> Json:
     if not isinstance(fields, dict):
         raise ValueError("a record of the registry is a JSON object")
     return fields
+
+
+def to_bytes(record: Record) -> tuple[bytes, bytes | None]:
+    return encode(record.key), None if record.value is None else encode(record.value)
+
+
+def of_bytes(record: client.Record) -> Record:
+    value = None if record.value is None else decode(record.value)
+    return Record(decode(record.key or b""), value, record.timestamp)
+
+
+CODEC = Codec(to_bytes, of_bytes)
 
 
 def version_of(value: Json, timestamp: int | None = None) -> Version:

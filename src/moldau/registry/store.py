@@ -31,6 +31,10 @@ class Store:
     """Subjects, settings, modes and contexts, with indexes by id, by content and by reference."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything: the topic was made again, and is read from its start."""
         self.configs: dict[str | None, Json] = {}
         self.aliased: set[str | None] = set()  # subjects that stand for another
         self.modes: dict[str | None, str] = {}

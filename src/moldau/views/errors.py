@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from moldau.topicstore import StoreError
 
-class ViewError(Exception):
+
+class ViewError(StoreError):
     """A question that cannot be answered, or a view that cannot be kept."""
 
 

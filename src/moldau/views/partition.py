@@ -50,11 +50,11 @@ class Partition:
             self.content.forget_before(self.position if was_loaded else self._goal)
             self._compacted = False
 
-    def skip_to_end(self) -> None:
-        """What is left was compacted away."""
-        if self.end is not None and self.end > self.position:
-            self.position = self.end
-            self.content.forget_before(self.end)
+    def skip_to(self, end: int) -> None:
+        """Advance over offsets whose records compaction has removed."""
+        if end > self.position:
+            self.position = end
+            self.content.forget_before(end)
 
     def _take_batch(self, batch: Batch) -> None:
         content, restore, first = self.content, self._restore, self.position

@@ -15,14 +15,14 @@ Parameters: `at_least=0:120,1:44` or `latest` and `timeout_ms`; `at=0:120` for t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
 
-from moldau.http import HttpError, Route, Routes, Threaded, json_response, read_body, read_json
+from moldau.http import Call, Endpoint, Host, HttpError, Routes, Threaded, read_body, read_json, routes
+from moldau.http.media import ANY
 from moldau.operators.windowed import LAST_TIME, Windowed
 from moldau.serdes.context import SerdeError
 
@@ -31,7 +31,7 @@ from .plain import entry, key_of_text, plain, position_of_text
 from .served import Served
 from .view import KeyValueView, SessionView, VersionedView, View, WindowView
 
-MEDIA = "application/json"
+ONE = "/stores/{store}"
 MOST_ENTRIES = 10_000
 DEFAULT_ENTRIES = 1_000
 MOST_WAIT_MS = 25_000  # less than request.timeout.ms
@@ -79,43 +79,23 @@ def found_of_all(view: View, asked: Asked) -> Iterator[dict[str, Any]]:
 
 
 class Endpoints:
-    """Answers from the views of one application. What may wait is done in a thread of its own."""
+    """Answers from the views of one application. All of them may wait, so each has a thread."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
 
     def routes(self) -> Routes:
-        return Routes(
-            (
-                Route("GET", "/stores", self.stores),
-                Route("GET", "/stores/{store}", self.store),
-                Route("GET", "/stores/{store}/entries", self.entries),
-                Route("GET", "/stores/{store}/entries/{key}", self.key),
-                Route("POST", "/sql", self.sql),
-            )
-        )
+        rows = [
+            Endpoint("GET", "/stores", self.stores, produces=ANY),
+            Endpoint("GET", ONE, lambda call: self.told(call.path["store"]), produces=ANY),
+            Endpoint("GET", f"{ONE}/entries", lambda call: self.of_all(call.path["store"], call.query), produces=ANY),
+            Endpoint("GET", f"{ONE}/entries/{{key}}", lambda call: self.of_key(call.path, call.query), produces=ANY),
+            Endpoint("POST", "/sql", self.sql, takes="Query", accepts=ANY, produces=ANY),
+        ]
+        return routes(rows, Host(open_call, in_thread))
 
-    async def stores(self, request: Request) -> Response:
-        return await answered(lambda: [self.told(name) for name in sorted(self.served.changelogs)])
-
-    async def store(self, request: Request) -> Response:
-        return await answered(lambda: self.told(request.path_params["store"]))
-
-    async def key(self, request: Request) -> Response:
-        return await answered(lambda: self.of_key(request.path_params, request.query_params))
-
-    async def entries(self, request: Request) -> Response:
-        return await answered(lambda: self.of_all(request.path_params["store"], request.query_params))
-
-    async def sql(self, request: Request) -> Response:
-        try:
-            asked = read_json(await read_body(request))
-        except ValueError as error:
-            raise HttpError(400, str(error)) from None
-        query = asked.get("sql") if isinstance(asked, dict) else None
-        if not isinstance(query, str):
-            raise HttpError(422, 'The body must be {"sql": "SELECT ..."}.')
-        return await answered(lambda: plain(self.served.sql(query).slice(0, MOST_ENTRIES).to_pylist()))
+    def stores(self, call: Call) -> Any:
+        return [self.told(name) for name in sorted(self.served.changelogs)]
 
     def told(self, name: str) -> dict[str, Any]:
         view = self.served.store(name)
@@ -141,6 +121,12 @@ class Endpoints:
     def of_all(self, name: str, asked: Asked) -> Any:
         return list(islice(found_of_all(self.view(name, asked), asked), limit_of(asked)))
 
+    def sql(self, call: Call) -> Any:
+        query = call.body.get("sql") if isinstance(call.body, dict) else None
+        if not isinstance(query, str):
+            raise HttpError(422, 'The body must be {"sql": "SELECT ..."}.')
+        return plain(self.served.sql(query).slice(0, MOST_ENTRIES).to_pylist())
+
     def view(self, name: str, asked: Asked) -> View:
         if name not in self.served.changelogs:
             raise HttpError(404, f"{self.served.application} has no store {name}.")
@@ -150,9 +136,19 @@ class Endpoints:
         return view.at(position_of_text(asked["at"])) if "at" in asked else view
 
 
-async def answered(ask: Any) -> Response:
+async def open_call(endpoint: Endpoint, request: Request, media_type: str, accepted: str) -> Call:
+    call = Call(request, media_type, accepted)
+    if endpoint.takes:
+        try:
+            call.body = read_json(await read_body(request))
+        except ValueError as error:
+            raise HttpError(400, str(error)) from None
+    return call
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return json_response(await asyncio.to_thread(ask), MEDIA)
+        return await asyncio.to_thread(function, *arguments)
     except Stale as error:
         raise HttpError(503, f"{error}.", headers={"Retry-After": "1"}) from None
     except (ViewError, SerdeError) as error:
@@ -186,4 +182,4 @@ def wait_s(asked: Asked) -> float:
 
 def serve(served: Served, server: str) -> Threaded:
     """The service in a thread of its own, until `close`. `url` is where it is."""
-    return Threaded(Endpoints(served).routes(), server, MEDIA)
+    return Threaded(Endpoints(served).routes(), server)

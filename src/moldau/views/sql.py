@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.extras import NotInstalled, require
 from moldau.operators.windowed import LAST_TIME
 
 from .errors import ViewError
@@ -36,9 +37,11 @@ MOST_TEXT = 100_000
 def answer(query: str, views: Mapping[str, View], timeout_s: float = PATIENCE_S) -> pa.Table:
     """An Arrow table. Of the views only those are read that the query names."""
     try:
-        import duckdb
-    except ImportError:
-        raise ViewError("SQL over views needs DuckDB: pip install 'moldau[spark]'") from None
+        require("console", "SQL over views", "duckdb", "pyarrow")
+    except NotInstalled as error:
+        raise ViewError(str(error)) from None
+    import duckdb
+
     if len(query) > MOST_TEXT:
         raise ViewError(f"the query has {len(query)} characters: at most {MOST_TEXT} are allowed")
     names = mentioned(query, views)

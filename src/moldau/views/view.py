@@ -47,12 +47,12 @@ class View:
         self.spec, self.name, self.topic = spec, spec.name, tail.topic
         self._tail = tail
         self._stores: Stores = stores or self._living
-        self._kept: tuple[Sequence[Partition], list[Any]] | None = None
+        self._kept: tuple[Mapping[int, Partition], list[Any]] | None = None
         self.table: tuple[Any, Any] | None = None  # what SQL was last asked of, and the position it was made at
 
     def _living(self) -> Sequence[Any]:
         self._tail.check()
-        return [self._open(one.content) for one in self._tail.partitions]
+        return [self._open(one.content) for one in self._tail.partitions.values()]
 
     def _open(self, content: Any) -> Any:
         """A store over the bytes of a partition. It is made for each question: stores that remember what they were
@@ -62,12 +62,12 @@ class View:
 
     @property
     def position(self) -> dict[int, int]:
-        return {one.number: one.position for one in self._tail.partitions}
+        return {one.number: one.position for one in self._tail.partitions.values()}
 
     @property
     def lags(self) -> dict[int, int]:
         """How many offsets each partition was behind when it was last fetched."""
-        return {one.number: one.lag for one in self._tail.partitions}
+        return {one.number: one.lag for one in self._tail.partitions.values()}
 
     @property
     def trouble(self) -> str | None:
@@ -86,7 +86,9 @@ class View:
         when it was made. Stale if that takes longer than `timeout` seconds.
         """
         if at_least is None:
-            self._tail.wait_until(lambda: all(one.loaded for one in self._tail.partitions), timeout, "the first end")
+            self._tail.wait_until(
+                lambda: all(one.loaded for one in self._tail.partitions.values()), timeout, "the first end"
+            )
             return self
         goal = self.ends() if at_least == "latest" else dict(at_least)
         self._known(goal)
@@ -103,7 +105,7 @@ class View:
         given = {0: position} if isinstance(position, int) else dict(position)
         self._known(given)
         self._tail.check()
-        contents = [past(one, given.get(one.number), self.topic) for one in self._tail.partitions]
+        contents = [past(one, given.get(one.number), self.topic) for one in self._tail.partitions.values()]
         return type(self)(self.spec, self._tail, lambda: [self._open(content) for content in contents])
 
     def rows(self) -> Iterator[Row]:
@@ -162,7 +164,7 @@ class KeyValueView(View):
         self._tail.check()
         partitions = self._tail.partitions
         if self._kept is None or self._kept[0] is not partitions:  # these stores remember nothing: they can be kept
-            self._kept = (partitions, [self._open(one.content) for one in partitions])
+            self._kept = (partitions, [self._open(one.content) for one in partitions.values()])
         return self._kept[1]
 
     def get(self, key: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Who writes: registries of one topic are members of a group of type `sr`, and it chooses one of them.
+"""Choose the writer of a store: its processes are members of a group, and the group agrees on one of them.
 
-Each member tells the others who and where it is; the group's leader assigns to all of them the one that is to write,
-in Confluent's format, so registries of both kinds can be in one group.
+Each member tells the others who and where it is; the group's leader assigns to all of them the one that is to write.
+The format is that of Confluent's Schema Registry, so that registries of both kinds can be in one group.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from moldau.client import Client, Generation, Member, Peer
 
 log = logging.getLogger(__name__)
 
-TYPE = "sr"
 PROTOCOL = "v0"
 IDENTITY_VERSION = 1
 NO_ERROR, DUPLICATE_URLS = 0, 1
@@ -25,7 +24,7 @@ NO_ERROR, DUPLICATE_URLS = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A registry: where it listens, whether it may lead, and whether it does."""
+    """A process that may write: where it listens, whether it may lead, and whether it does."""
 
     host: str
     port: int
@@ -59,7 +58,7 @@ class Identity:
 
 
 def assign(_: str, peers: Sequence[Peer]) -> dict[str, bytes]:
-    """Everybody is told who writes: who does already, or else the one whose URL is first."""
+    """Tell everybody who writes: the one that does already, otherwise the one whose URL sorts first."""
     known = {peer.id: Identity.of(json.loads(peer.metadata)) for peer in peers}
     urls = [identity.url for identity in known.values()]
     error = DUPLICATE_URLS if len(set(urls)) < len(urls) else NO_ERROR
@@ -75,7 +74,7 @@ def assign(_: str, peers: Sequence[Peer]) -> dict[str, bytes]:
 
 
 def choose(known: Mapping[str, Identity]) -> str | None:
-    """The member that writes, if one may."""
+    """Choose the member that writes, if any may."""
     eligible = {id: identity for id, identity in known.items() if identity.eligible}
     leading = [id for id, identity in eligible.items() if identity.leads]
     if len(leading) == 1:
@@ -84,18 +83,28 @@ def choose(known: Mapping[str, Identity]) -> str | None:
 
 
 class Election:
-    """This registry's place in the group. `before_leading` is called before it becomes the one that writes, and says
-    whether it can."""
+    """This process's place in a group of type `kind`.
+
+    `before_leading` is called before this process becomes the writer, and says whether it can. With `sticky`, a writer
+    stays the writer when others join.
+    """
 
     def __init__(
-        self, client: Client, group: str, identity: Identity, *, sticky: bool, before_leading: Callable[[], bool]
+        self,
+        client: Client,
+        group: str,
+        kind: str,
+        identity: Identity,
+        *,
+        sticky: bool,
+        before_leading: Callable[[], bool],
     ) -> None:
         self._identity, self._sticky, self._before_leading = identity, sticky, before_leading
         self._changed = threading.Condition()
         self._leader: Identity | None = None
         self._led = False
         self._member = Member(
-            client, group, TYPE, self._protocols, assign, on_assigned=self._assigned, on_revoked=self._revoked
+            client, group, kind, self._protocols, assign, on_assigned=self._assigned, on_revoked=self._revoked
         )
 
     def start(self) -> None:
@@ -106,7 +115,7 @@ class Election:
 
     @property
     def leader(self) -> Identity | None:
-        """Who writes, as far as is known."""
+        """The writer, as far as is known."""
         with self._changed:
             return self._leader
 
@@ -117,10 +126,16 @@ class Election:
         return mine and self._member.failure is None and self._member.generation is not None
 
     def wait(self, timeout_s: float) -> Identity | None:
-        """Who writes; waits for an election that is under way."""
+        """Return the writer; wait for an election that is under way."""
         with self._changed:
             self._changed.wait_for(lambda: self._leader is not None, timeout_s)
             return self._leader
+
+    def renew(self) -> None:
+        """Join again, and take over again if chosen: another writer was here meanwhile."""
+        with self._changed:
+            self._led, self._leader = False, None
+        self._member.rejoin()
 
     def _protocols(self) -> list[tuple[str, bytes]]:
         known = {**self._identity.as_json(), "leader": self._sticky and self._led}
@@ -129,7 +144,7 @@ class Election:
     def _assigned(self, generation: Generation) -> None:
         told = json.loads(generation.assignment) if generation.assignment else {}
         if told.get("error"):
-            log.error("Two registries say that they are at %s; give each a host.name.", self._identity.url)
+            log.error("Two members say that they are at %s; give each a host.name.", self._identity.url)
         found = told.get("master_identity")
         leader = Identity.of(found) if found else None
         mine = leader is not None and leader.url == self._identity.url
