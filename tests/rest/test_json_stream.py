@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.rest.json_stream import Broken, Splitter, TooLarge
+from moldau.rest.json_stream import Broken, Splitter
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -49,6 +49,6 @@ def test_what_stands_before_junk_is_kept(rows: list[Any], junk: bytes, sizes: li
 def test_a_document_beyond_the_limit_ends_the_stream_where_it_stands() -> None:
     found, broken = split(b'{"a":1}{"a":"xxxxxxxxxx"}{"a":2}', [], most=12)
     assert found == [b'{"a":1}']
-    assert isinstance(broken, TooLarge)
-    assert isinstance(split(b'{"a":"xxxxxxxxxxxxxxx', [], most=12)[1], TooLarge)
+    assert "larger than" in str(broken)
+    assert "larger than" in str(split(b'{"a":"xxxxxxxxxxxxxxx', [], most=12)[1])
     assert isinstance(split(b"[" * 501, [])[1], Broken)

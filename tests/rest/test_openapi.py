@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from moldau.rest.schemas import components
+from moldau.rest.schemas import DOCUMENTS
 from moldau.rest.v2 import ENDPOINTS as V2
 from moldau.rest.v3 import ENDPOINTS as V3
 from tests.rest.running import Running, unique
@@ -22,7 +22,7 @@ NUMBERS = (-1, 0, 1, 3, 1.5, 2**70)
 def test_the_document_has_every_endpoint_and_its_schemas_are_valid(rest: Running) -> None:
     described = {(method.upper(), path) for path, row in rest.document["paths"].items() for method in row}
     assert described == {(row.method, row.path) for row in (*V2, *V3)}
-    for schema in components().values():
+    for schema in DOCUMENTS.components.values():
         Draft202012Validator.check_schema(schema)
     wanted = set(re.findall(r"#/components/schemas/(\w+)", str(rest.document)))
     assert wanted <= set(rest.document["components"]["schemas"])

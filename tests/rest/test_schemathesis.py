@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from moldau.rest.openapi import document
+from moldau.rest.app import OPENAPI
 from moldau.rest.v2 import ENDPOINTS as V2
 from moldau.rest.v3 import ENDPOINTS as V3
 from tests.rest.running import Running, unique
@@ -25,7 +25,7 @@ EXAMPLES = 3
 PATIENCE_S = 30
 ANY = (not_a_server_error, status_code_conformance)
 SHAPE = (content_type_conformance, response_schema_conformance)
-OPERATIONS = [found.ok() for found in schemathesis.openapi.from_dict(document((*V2, *V3))).get_all_operations()]
+OPERATIONS = [found.ok() for found in schemathesis.openapi.from_dict(OPENAPI.document((*V2, *V3))).get_all_operations()]
 
 
 def known(rest: Running) -> dict[str, Any]:

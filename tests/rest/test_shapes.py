@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from moldau.rest.schemas import components, ref
+from moldau.http.documents import ref
+from moldau.rest.schemas import DOCUMENTS
 from moldau.rest.shapes import KNOWN
 
 ODD = st.sampled_from((None, True, -1, 0, 1, 1.0, 2**31, "x", "\0", [], {}, {"type": "JSON", "data": 1}))
@@ -28,7 +29,7 @@ BODIES = {"NewRecord": RECORD | ODD, "V2Records": V2_RECORDS | ODD}
 def test_a_body_that_is_known_is_right(name: str, data: Any) -> None:
     body = data.draw(BODIES[name])
     if KNOWN[name](body):
-        Draft202012Validator({**ref(name), "components": {"schemas": components()}}).validate(body)
+        Draft202012Validator({**ref(name), "components": {"schemas": DOCUMENTS.components}}).validate(body)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ FORMATS = {
     "jsonschema": (JSON_SCHEMA, {"id": 7, "x": [1]}, {"id": 7, "x": [1]}, {"id": "seven"}, "Order"),
     "protobuf": (PROTO, {"id": 7, "parts": [1]}, {"id": "7", "note": "", "parts": [1]}, {"id": {}}, "store.Order"),
 }
+KINDS = {"avro": "AVRO", "jsonschema": "JSON", "protobuf": "PROTOBUF"}
 Case = tuple[str, str, Any, Any, Any, str]
 CASES = [pytest.param((name, *row), id=name) for name, row in FORMATS.items()]
 
@@ -55,7 +56,7 @@ def consume(rest: Running, topic: str, format: str, least: int) -> list[dict[str
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_version_2_writes_and_reads(typed: Running, case: Case) -> None:
+def test_version_2_writes_and_reads(typed: Running, rest_registry: Registry, case: Case) -> None:
     format, schema, data, read, _, _ = case
     topic = typed.topic()
     body = {"value_schema": schema, "records": [{"value": data}, {"value": None}]}
@@ -63,6 +64,7 @@ def test_version_2_writes_and_reads(typed: Running, case: Case) -> None:
     assert [row["error_code"] for row in written["offsets"]] == [None, None]
     assert written["key_schema_id"] is None
     by_id = {"value_schema_id": str(written["value_schema_id"]), "key_schema_id": written["value_schema_id"]}
+    rest_registry.register(f"{topic}-key", schema, schemaType=KINDS[format])
     again = typed.ask("POST", f"/topics/{topic}", {**by_id, "records": [{"key": data, "value": data}]}, type=v2(format))
     assert again["key_schema_id"] == again["value_schema_id"] == written["value_schema_id"]
     rows = consume(typed, topic, format, 3)
@@ -101,12 +103,37 @@ def test_version_3_names_schemas_in_many_ways(typed: Running, case: Case) -> Non
     assert send(schema_version=1, data=data)["value"] == first
     by_record = send(type=type, schema=schema, subject_name_strategy="RECORD_NAME", data=data)["value"]
     assert (by_record["subject"], by_record["schema_id"]) == (record, first["schema_id"])
-    both = send(schema_id=first["schema_id"], subject_name_strategy="TOPIC_RECORD_NAME", data=data)["value"]
+    by_record_id = send(schema_id=first["schema_id"], subject_name_strategy="RECORD_NAME", data=data)["value"]
+    assert by_record_id == by_record
+    both = send(type=type, schema=schema, subject_name_strategy="TOPIC_RECORD_NAME", data=data)["value"]
     assert both["subject"] == f"{topic}-{record}"
-    assert both["schema_version"] is None
     named = send(subject=f"{topic}-value", data=data)["value"]
     assert named == first
-    assert [row["value"] for row in consume(typed, topic, format, 7)] == [read] * 7
+    assert [row["value"] for row in consume(typed, topic, format, 8)] == [read] * 8
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_id_of_a_schema_of_another_subject_is_refused(typed: Running, rest_registry: Registry, case: Case) -> None:
+    format, schema, data, _, _, _ = case
+    topic = typed.topic()
+    id = rest_registry.register(f"{topic}-key", schema, schemaType=KINDS[format])
+    body = {"value_schema_id": id, "records": [{"value": data}]}
+    assert typed.ask("POST", f"/topics/{topic}", body, type=v2(format)) == (422, 42207)
+    [report] = typed.stream(topic, {"value": {"schema_id": id, "data": data}})
+    assert report["error_code"] == 422 and "42207" in report["message"]
+    [report] = typed.stream(topic, {"value": {"schema_id": id, "subject": f"{topic}-key", "data": data}})
+    assert (report["error_code"], report["value"]["schema_version"]) == (200, 1)
+
+
+def test_protobuf_fields_have_their_json_names_and_may_be_sent_under_either(typed: Running) -> None:
+    topic, schema = typed.topic(), 'syntax = "proto3"; message Order { string buyer_name = 1; int64 id = 2; }'
+    records = [{"value": {"buyerName": "ann"}}, {"value": {"buyer_name": "bob", "id": 7}}]
+    written = typed.ask("POST", f"/topics/{topic}", {"value_schema": schema, "records": records}, type=v2("protobuf"))
+    assert [row["offset"] for row in written["offsets"]] == [0, 1]
+    rows = [row["value"] for row in consume(typed, topic, "protobuf", 2)]
+    assert rows == [{"buyerName": "ann", "id": "0"}, {"buyerName": "bob", "id": "7"}]
+    unknown = {"value_schema": schema, "records": [{"value": {"buyer": "cy"}}]}
+    assert typed.ask("POST", f"/topics/{topic}", unknown, type=v2("protobuf")) == (400, 400)
 
 
 def test_version_3_refuses_what_does_not_fit(typed: Running) -> None:
@@ -172,8 +199,7 @@ def test_bytes_that_end_early_are_told_of_and_what_follows_is_read(
 ) -> None:
     format, schema, data, read, _, _ = case
     topic = typed.topic()
-    kind = {"jsonschema": "JSON"}.get(format, format.upper())
-    id = rest_registry.register(f"{topic}-value", schema, schemaType=kind)
+    id = rest_registry.register(f"{topic}-value", schema, schemaType=KINDS[format])
     whole = {"value": {"schema_id": id, "data": data}}
     producer = Producer({"bootstrap.servers": rest_broker.bootstrap_servers})
     producer.produce(topic, b"\0" + id.to_bytes(4, "big") + {"protobuf": b"\0\x12\x7fx"}.get(format, b'\x02"'))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from moldau.testing import Broker, eventually
+from moldau.wire.numbers import murmur2
 from tests.rest.running import V2, Running, running, unique, v2
 
 
@@ -73,19 +74,6 @@ def test_records_go_where_they_are_told(rest: Running) -> None:
     assert written["offsets"][0]["partition"] == 1
 
 
-def murmur2(data: bytes) -> int:
-    """Kafka's hash of keys."""
-    mask, m, hashed = 0xFFFFFFFF, 0x5BD1E995, 0x9747B28C ^ len(data)
-    whole = len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * m & mask
-        hashed = (hashed * m & mask) ^ ((k ^ k >> 24) * m & mask)
-    if rest := data[whole:]:
-        hashed = (hashed ^ int.from_bytes(rest, "little")) * m & mask
-    hashed = (hashed ^ hashed >> 13) * m & mask
-    return (hashed ^ hashed >> 15) & 0x7FFFFFFF
-
-
 def test_wrong_records_are_refused(rest: Running) -> None:
     topic = rest.topic()
     assert produce(rest, unique(), 1) == (404, 40401)
@@ -106,7 +94,29 @@ def test_wrong_records_are_refused(rest: Running) -> None:
 def test_a_record_that_the_broker_refuses_is_told_in_its_place(rest: Running) -> None:
     topic = rest.topic(max_message_bytes=1000)
     [found] = produce(rest, topic, "x" * 5000)["offsets"]
-    assert (found["partition"], found["offset"], found["error_code"]) == (None, None, 413)
+    assert (found["partition"], found["offset"], found["error_code"]) == (None, None, 50002)
+
+
+def test_version_1_is_answered_as_version_2_under_its_own_types(rest: Running) -> None:
+    topic, v1 = rest.topic(), "application/vnd.kafka.{}v1+json"
+    body = {"records": [{"value": 1}]}
+
+    def type_of(method: str, path: str, **more: Any) -> str:
+        answer = rest.raw(method, path, **more)
+        assert answer.status_code == 200, answer.text
+        return answer.headers["content-type"]
+
+    where = f"/topics/{topic}"
+    assert type_of("POST", where, body=body, type=v1.format("json.")) == v1.format("")
+    assert type_of("POST", where, body=body, type=v1.format("json."), headers={"accept": "*/*"}) == v1.format("")
+    assert type_of("POST", where, body=body, type=v1.format("json."), headers={"accept": V2}) == V2
+    assert type_of("GET", "/topics", headers={"accept": v1.format("")}) == v1.format("")
+    assert type_of("POST", f"/consumers/{unique('g')}", body={}, type=v1.format("binary.")) == v1.format("")
+    instance = subscribed(rest, topic, format="json")
+    for accepted in (v1.format("json."), v1.format("")):
+        assert type_of("GET", f"{instance}/records?timeout=10", headers={"accept": accepted}) == accepted
+    assert rest.ask("GET", f"{instance}/records", headers={"accept": v1.format("avro.")}) == (406, 40601)
+    assert rest.ask("POST", where, body, type=v1.format("protobuf.")) == (415, 415)
 
 
 def test_an_instance_has_a_name_and_an_address(rest: Running) -> None:
@@ -211,6 +221,8 @@ def test_a_consumer_goes_on_where_the_one_before_it_committed(rest: Running) -> 
     assert rest.ask("POST", f"{second}/offsets") == {"offsets": []}
     assert rest.ask("GET", f"{second}/offsets", asked)["offsets"][0]["offset"] == 10
     assert rest.ask("GET", f"{second}/offsets") == (404, 40402)
+    for method in ("GET", "POST"):
+        assert rest.ask(method, f"{second}/offsets", {}) == (422, 422)
     rest.ask("DELETE", second)
 
 

@@ -5,16 +5,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from moldau.http import HttpError, Routes, Service
-from moldau.rest.endpoints import route
-from moldau.rest.openapi import documented
+from moldau.http import HttpError, OpenApi, Service, routes
+from moldau.rest.endpoints import NUMBERS, host
 from moldau.rest.proxy import Proxy
+from moldau.rest.schemas import DOCUMENTS, OPERATION, PATTERN, PERMISSION, RESOURCE
 from moldau.rest.v2 import ENDPOINTS as V2
 from moldau.rest.v3 import ENDPOINTS as V3
 from moldau.settings import ServiceSettings
+
+QUERY: dict[str, dict[str, Any]] = {
+    "timeout": {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
+    "max_bytes": {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
+    "async": {"type": "boolean"},
+    "include_authorized_operations": {"type": "boolean"},
+    "offset_type": {"type": "string", "enum": ["earliest", "latest"]},
+    "resource_type": {"type": "string", "enum": RESOURCE[1:-1].split(",")},
+    "pattern_type": {"type": "string", "enum": PATTERN[1:-1].split(",")},
+    "operation": {"type": "string", "enum": OPERATION[1:-1].split(",")},
+    "permission": {"type": "string", "enum": PERMISSION[1:-1].split(",")},
+}
+OPENAPI = OpenApi("Moldau REST Proxy", DOCUMENTS, QUERY, NUMBERS)
 
 
 @contextlib.contextmanager
@@ -22,9 +36,9 @@ def application(settings: ServiceSettings) -> Iterator[ASGIApp]:
     """The proxy, for as long as the context is open."""
     proxy = Proxy(settings)
     wanted = {"api.v2.enable": V2, "api.v3.enable": V3}
-    rows = documented([row for name, version in wanted.items() if settings[name] for row in version])
+    rows = OPENAPI.documented([row for name, version in wanted.items() if settings[name] for row in version])
     service = Service(
-        Routes([route(row, proxy) for row in rows]),
+        routes(rows, host(proxy)),
         settings,
         "application/json",
         timed_out=lambda: HttpError(50003, "Kafka did not answer in time."),

@@ -1,87 +1,43 @@
-"""An endpoint as a row, and what happens around its function: media types, parameters, the body, the answer.
-
-A plain function is put into a thread, because it waits for Kafka; a coroutine function is awaited.
-"""
+"""A call of the REST Proxy: names in paths, links between resources, the body."""
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from jsonschema import Draft202012Validator
-from jsonschema.validators import extend
 from starlette.requests import Request
-from starlette.responses import Response
 
-from moldau.http import HttpError, Route, json_response, read_body, read_json
-from moldau.rest import media
+from moldau import http
+from moldau.http import Endpoint, Host, HttpError, path_number, read_body, read_json
 from moldau.rest.errors import NO_DATA, WRONG_PAYLOAD, not_found, refusal
-from moldau.rest.schemas import components, ref
-from moldau.rest.shapes import KNOWN
+from moldau.rest.schemas import DOCUMENTS
 
 if TYPE_CHECKING:
     from moldau.rest.kafka import Kafka
     from moldau.rest.proxy import Proxy
 
 NUMBERS = ("broker_id", "partition_id")  # names in paths that stand for numbers
-UNPROCESSABLE = ("required", "additionalProperties", "minItems")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One row. `takes` and `gives` are rows of schemas.py; `answers` are more statuses of success."""
-
-    method: str
-    path: str
-    run: Callable[[Call], Any]
-    doc: str
-    gives: str | None = None
-    takes: str | None = None
-    status: int = 200
-    answers: tuple[int, ...] = ()
-    query: tuple[str, ...] = ()
-    accepts: media.Types = media.JSON
-    produces: media.Types = media.JSON
-    body_needed: bool = True
-    unbounded: bool = False
-
-
-@dataclass(slots=True)
-class Call:
-    """A request to an endpoint."""
+@dataclass(slots=True, kw_only=True)
+class Call(http.Call):
+    """A request to an endpoint of the proxy."""
 
     proxy: Proxy
-    request: Request
-    media_type: str
-    accepted: str
-    body: Any = None
 
     def __getitem__(self, name: str) -> Any:
-        """What a name in the path stands for here."""
-        value = self.request.path_params[name]
+        """Return what a name in the path stands for here."""
+        value = self.path[name]
         if "\0" in value:
             raise HttpError(400, f"{name} has a character that no name has.")
-        if name not in NUMBERS:
-            return value
-        if not value.isascii() or not value.isdecimal() or int(value) >= 2**31:
-            raise HttpError(404)
-        return int(value)
+        return path_number(value) if name in NUMBERS else value
 
     @property
     def kafka(self) -> Kafka:
         return self.proxy.kafka
-
-    def query(self, name: str, default: str | None = None) -> str | None:
-        return self.request.query_params.get(name, default)
-
-    @property
-    def base(self) -> str:
-        return str(self.request.base_url).rstrip("/")
 
     def url(self, *segments: Any) -> str:
         """Where a part of the cluster is found in version 3."""
@@ -112,39 +68,18 @@ def quoted(value: Any) -> str:
     return quote(str(value), safe="-._~:*")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer with another status than the row's, or with headers."""
+def host(proxy: Proxy) -> Host:
+    """Return what the proxy brings to its endpoints."""
 
-    status: int
-    body: Any = None
-    headers: dict[str, str] | None = None
-
-
-def route(endpoint: Endpoint, proxy: Proxy) -> Route:
-    """The endpoint as the HTTP part wants it."""
-    run: Callable[[Call], Awaitable[Any]] = _threaded(endpoint.run)
-    checks_cluster = "{cluster_id}" in endpoint.path
-
-    async def handler(request: Request) -> Response:
-        accepted = endpoint.produces.accepted(request.headers.get("accept"))
-        media_type = accepted
-        if endpoint.takes:
-            media_type = endpoint.accepts.content(request.headers.get("content-type"))
-        call = Call(proxy, request, media_type, accepted)
+    async def open_call(endpoint: Endpoint, request: Request, media_type: str, accepted: str) -> Call:
+        call = Call(request, media_type, accepted, proxy=proxy)
         if endpoint.takes and not endpoint.unbounded:
             call.body = await _body(endpoint, request)
-        if checks_cluster:
+        if "{cluster_id}" in endpoint.path:
             await _check_cluster(call)
-        return _response(endpoint, await run(call), accepted)
+        return call
 
-    if endpoint.unbounded:
-        handler.unbounded = True  # type: ignore[attr-defined]
-    return Route(endpoint.method, endpoint.path, handler)
-
-
-def _threaded(run: Callable[[Call], Any]) -> Callable[[Call], Awaitable[Any]]:
-    return run if inspect.iscoroutinefunction(run) else lambda call: call.kafka.run(run, call)
+    return Host(open_call, proxy.kafka.run)
 
 
 async def _check_cluster(call: Call) -> None:
@@ -152,15 +87,6 @@ async def _check_cluster(call: Call) -> None:
     call.proxy.cluster_id = known
     if call["cluster_id"] != known:
         raise not_found(f"Cluster {call['cluster_id']}")
-
-
-def _response(endpoint: Endpoint, found: Any, accepted: str) -> Response:
-    if isinstance(found, Response):
-        return found
-    answer = found if isinstance(found, Answer) else Answer(endpoint.status, found)
-    if answer.body is None:
-        return Response(status_code=answer.status, headers=answer.headers)
-    return json_response(answer.body, accepted, answer.status, answer.headers)
 
 
 async def _body(endpoint: Endpoint, request: Request) -> Any:
@@ -186,32 +112,7 @@ def document(body: bytes, read: Callable[[bytes], Any] = read_json) -> Any:
 
 
 def checked(name: str, body: Any) -> Any:
-    """The body, if it has the shape of a row; what is missing or unknown is 422, what is wrong is 400."""
+    """Return the body, if it has the shape of a document."""
     if body is None:
         raise refusal(WRONG_PAYLOAD, NO_DATA)
-    if name in KNOWN and KNOWN[name](body):
-        return body
-    for error in _validator(name).iter_errors(body):
-        where = error.json_path.removeprefix("$").removeprefix(".")
-        status = 422 if error.validator in UNPROCESSABLE else 400
-        raise HttpError(status, f"{where or 'body'}: {_short(error.message)}")
-    return body
-
-
-@cache
-def _validator(name: str) -> Any:
-    return _Strict({**ref(name), "components": {"schemas": components()}})
-
-
-def _is_integer(_: Any, value: Any) -> bool:
-    """JSON Schema takes 1.0 for an integer; Kafka's messages do not."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_Strict: Any = extend(
-    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
-)
-
-
-def _short(message: str) -> str:
-    return message if len(message) <= 200 else f"{message[:120]} ... {message[-70:]}"
+    return DOCUMENTS.check(name, body)

@@ -13,10 +13,6 @@ class Broken(ValueError):
     """What follows is no document; nothing behind it can be read."""
 
 
-class TooLarge(Broken):
-    """A document beyond the limit."""
-
-
 class Splitter:
     """Bytes in, whole documents out. Only objects and lists are documents."""
 
@@ -55,7 +51,7 @@ class Splitter:
             broken = _no_document(self._rest, 0)
         small = list(takewhile(lambda one: len(one) <= self._most_bytes, found))
         if len(small) < len(found) or len(self._rest) > self._most_bytes:
-            broken = TooLarge(f"a document is larger than {self._most_bytes} bytes")
+            broken = Broken(f"a document is larger than {self._most_bytes} bytes")
         return small, broken
 
     def end(self) -> Broken | None:

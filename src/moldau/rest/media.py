@@ -1,58 +1,20 @@
-"""Media types: what an endpoint takes and gives, and which of it a request means."""
+"""Media types of the REST Proxy."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from moldau.http import HttpError
+from moldau.http import Types
 
 V2_JSON = "application/vnd.kafka.v2+json"
 EMBEDDED = ("binary", "json", "avro", "jsonschema", "protobuf")
 V2_FORMAT = {f"application/vnd.kafka.{name}.v2+json": name for name in EMBEDDED}
+# Version 1 is answered as version 2 is, under its own types.
+V1_JSON = "application/vnd.kafka.v1+json"
+V1_FORMAT = {f"application/vnd.kafka.{name}.v1+json": name for name in ("binary", "json", "avro")}
+FORMAT = V2_FORMAT | V1_FORMAT
+TO_VERSION_1 = dict.fromkeys((V1_JSON, *V1_FORMAT), V1_JSON)
 
-
-class Types(NamedTuple):
-    """Types in order of preference; `general` are those that stand for the first."""
-
-    names: tuple[str, ...]
-    general: tuple[str, ...] = ()
-
-    def content(self, header: str | None) -> str:
-        """The type of a body; without a header, the first."""
-        given = (header or "").partition(";")[0].strip().lower()
-        if not given or given in self.general:
-            return self.names[0]
-        if given not in self.names:
-            raise HttpError(415)
-        return given
-
-    def accepted(self, header: str | None) -> str:
-        """The best type that a request accepts."""
-        wanted = sorted(_ranges(header), key=lambda range: -range[1])
-        for name, weight in wanted:
-            if weight > 0:
-                if name in ("*", "application/*") or name.startswith("*/") or name in self.general:
-                    return self.names[0]
-                if name in self.names:
-                    return name
-        if wanted:
-            raise HttpError(406)
-        return self.names[0]
-
-
-def _ranges(header: str | None) -> list[tuple[str, float]]:
-    found = []
-    for part in (header or "").lower().split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        if name:
-            found.append((name, float(weight) if weight.replace(".", "", 1).isdecimal() else 0.0))
-    return found
-
-
-JSON = Types(("application/json",))
-V2 = Types((V2_JSON, *V2_FORMAT), ("application/vnd.kafka+json", "application/json"))
-V2_BODY = Types((V2_JSON, *V2_FORMAT))
-V2_RECORDS = Types(tuple(V2_FORMAT))  # what is produced
+V2 = Types((V2_JSON, *V2_FORMAT, V1_JSON, *V1_FORMAT), ("application/vnd.kafka+json", "application/json"), TO_VERSION_1)
+V2_BODY = Types(V2.names)
+V2_RECORDS = Types(tuple(FORMAT))  # what is produced
 V2_GENERAL = (V2_JSON, "application/vnd.kafka+json", "application/json")
-V2_CONSUMED = Types(tuple(V2_FORMAT), V2_GENERAL)
+V2_CONSUMED = Types((*FORMAT, V1_JSON), V2_GENERAL, TO_VERSION_1)

@@ -1,34 +1,10 @@
-"""The documents that endpoints take and give, as rows, and JSON Schemas made from them.
-
-`name:type` is a field, `name?:type` one that may be absent. A type is a word of WORDS, `{A,B}` one of these words,
-`@Row` another row, `[type]` a list, `some[type]` one that is not empty, and `|null` allows null. `+Row` takes over the
-fields of another row. What is taken may have no other fields than these; so a body that passes here has the shape that
-its endpoint expects.
-"""
+"""The documents that the REST Proxy takes and gives; `moldau.http.documents` says what a row means."""
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import Any
+from moldau.http import Documents
+from moldau.rest.shapes import KNOWN
 
-WORDS: dict[str, dict[str, Any]] = {
-    "string": {"type": "string"},
-    "name": {"type": "string", "pattern": "^[^\\u0000]*$"},  # librdkafka has C's strings
-    "boolean": {"type": "boolean"},
-    "int16": {"type": "integer", "minimum": -(2**15), "maximum": 2**15 - 1},
-    "int32": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
-    "count": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
-    "numeral": {"type": ["integer", "string"], "minimum": 0, "maximum": 2**31 - 1, "pattern": "^[0-9]{1,9}$"},
-    "offset": {"type": "integer", "minimum": 0, "maximum": 2**63 - 2},
-    "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
-    "time": {"type": "string", "format": "date-time"},
-    "base64": {"type": "string", "contentEncoding": "base64"},
-    "any": {},
-    "text": {"type": ["string", "number", "boolean", "null"]},  # Jackson makes a string of these
-    "object": {"type": "object"},
-    "assignments": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}},
-}
 FORMAT = "{BINARY,JSON,STRING,AVRO,JSONSCHEMA,PROTOBUF}"
 STRATEGY = "{TOPIC_NAME,RECORD_NAME,TOPIC_RECORD_NAME}"
 RESOURCE = "{UNKNOWN,ANY,TOPIC,GROUP,CLUSTER,TRANSACTIONAL_ID,DELEGATION_TOKEN,USER}"
@@ -135,54 +111,4 @@ LISTED = ("Cluster", "Broker", "Topic", "Partition", "Replica", "Reassignment", 
 LISTED += ("TopicConfig", "Group", "Consumer", "Assignment", "Lag", "Acl")
 GIVEN |= {f"{name}List": f"kind:string metadata:@Metadata data:[@{name}]" for name in LISTED}
 
-_FIELD = re.compile(r"\+(?P<base>\w+)|(?P<name>[\w.]+)(?P<absent>\??):(?P<type>\S+)")
-_REF = "#/components/schemas/"
-
-
-@cache
-def components() -> dict[str, dict[str, Any]]:
-    """All rows as JSON Schemas that refer to each other by name."""
-    taken = {name: _row(text, TAKEN, closed=True) for name, text in TAKEN.items()}
-    return taken | {name: _row(text, GIVEN, closed=False) for name, text in GIVEN.items()}
-
-
-def ref(name: str) -> dict[str, str]:
-    return {"$ref": _REF + name}
-
-
-def _row(text: str, rows: dict[str, str], closed: bool) -> dict[str, Any]:
-    if text.startswith("["):
-        return _type(text)
-    fields = dict(_fields(text, rows))
-    made: dict[str, Any] = {"type": "object", "properties": {name: kind for name, (kind, _) in fields.items()}}
-    if required := [name for name, (_, absent) in fields.items() if not absent]:
-        made["required"] = required
-    return made | ({"additionalProperties": False} if closed else {})
-
-
-def _fields(text: str, rows: dict[str, str]) -> list[tuple[str, tuple[dict[str, Any], bool]]]:
-    found = []
-    for field in _FIELD.finditer(text):
-        if field["base"]:
-            found += _fields(rows[field["base"]], rows)
-        else:
-            found.append((field["name"], (_type(field["type"]), bool(field["absent"]))))
-    return found
-
-
-def _type(text: str) -> dict[str, Any]:
-    if text.endswith("|null"):
-        inner = _type(text.removesuffix("|null"))
-        if isinstance(inner.get("type"), str) and "enum" not in inner:
-            return {**inner, "type": [inner["type"], "null"]}
-        return {"anyOf": [inner, {"type": "null"}]}
-    if text.startswith("some["):
-        return {**_type(text.removeprefix("some")), "minItems": 1}
-    match text[0]:
-        case "[":
-            return {"type": "array", "items": _type(text[1:-1])}
-        case "{":
-            return {"type": "string", "enum": text[1:-1].split(",")}
-        case "@":
-            return ref(text[1:])
-    return WORDS[text]
+DOCUMENTS = Documents(TAKEN, GIVEN, KNOWN)

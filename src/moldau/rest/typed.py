@@ -195,16 +195,7 @@ class Schemas:
         if wish.format not in (None, format.name):
             raise refusal(WRONG_SCHEMA, f"the schema is {format.name}, not {wish.format}.")
         subject = self._subject(wish, schema)
-        return Chosen(format, subject, ref, version or self._version(subject, schema), schema)
-
-    def _version(self, subject: str, schema: Schema) -> int | None:
-        """A schema that is found by its id need not be of this subject."""
-        try:
-            return self.registry.version(subject, schema, False)
-        except RegistryError as error:
-            if error.status == 404:
-                return None
-            raise
+        return Chosen(format, subject, ref, version or self.registry.version(subject, schema, False), schema)
 
     def _subject(self, wish: Wish, schema: Schema | None) -> str:
         if wish.subject is not None:

@@ -8,9 +8,9 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, TopicPartition
 from starlette.responses import Response
 
-from moldau.http import HttpError, json_response
+from moldau.http import Endpoint, HttpError, json_response
 from moldau.rest import media
-from moldau.rest.endpoints import Call, Endpoint, quoted
+from moldau.rest.endpoints import Call, quoted
 from moldau.rest.errors import (
     CONSUMER_CONSTRAINT,
     FORMAT_MISMATCH,
@@ -102,10 +102,10 @@ async def records(call: Call) -> Response:
 
 
 def _agreed(format: str, header: str | None) -> str:
-    """The type of an instance's records. Who accepts any, or does not say, gets the instance's own."""
-    own = f"application/vnd.kafka.{format}.v2+json"
+    """Choose the type of an instance's records: the instance's own if the request accepts any, or does not say."""
+    own = tuple(name for name, embedded in media.FORMAT.items() if embedded == format)
     try:
-        return media.Types((own,), media.V2_GENERAL).accepted(header)
+        return media.Types((*own, media.V1_JSON), media.V2_GENERAL).accepted(header)
     except HttpError:
         raise refusal(FORMAT_MISMATCH) from None
 
@@ -121,7 +121,7 @@ def _shown(decode: Any, message: Message) -> dict[str, Any]:
 
 
 def _query_number(call: Call, name: str) -> int | None:
-    text = call.query(name)
+    text = call.query.get(name)
     if text is None:
         return None
     if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 18:
@@ -137,7 +137,7 @@ async def commit(call: Call) -> dict[str, Any]:
             TopicPartition(row["topic"], row["partition"], row["offset"] + 1, row.get("metadata") or "")
             for row in call.body["offsets"]
         ]
-    asynchronous = call.query("async", "false") == "true"
+    asynchronous = call.query.get("async", "false") == "true"
     await _use(call, lambda instance: instance.commit(offsets, asynchronous))
     return {"offsets": []}
 

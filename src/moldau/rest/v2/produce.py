@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.http import HttpError
+from moldau.http import Endpoint, HttpError
 from moldau.rest import media
-from moldau.rest.endpoints import Call, Endpoint
+from moldau.rest.endpoints import Call
+from moldau.rest.errors import AUTHENTICATION, AUTHORIZATION, KAFKA, RETRIABLE, TOO_MANY, UNKNOWN_TOPIC_OR_PARTITION
 from moldau.rest.producing import Record
+
+# What became of one record of a request is told in four codes; KAFKA is the fourth.
+RECORD_CODES = {code: code for code in (AUTHENTICATION, AUTHORIZATION, RETRIABLE)}
+RECORD_CODES |= {UNKNOWN_TOPIC_OR_PARTITION: RETRIABLE, TOO_MANY: RETRIABLE}
 
 
 async def produce(call: Call) -> dict[str, Any]:
     topic, body = call["topic_name"], call.body
     fixed = call["partition_id"] if "partition_id" in call.request.path_params else None
-    encode = await call.proxy.encoder(topic, media.V2_FORMAT[call.media_type].upper(), body)
+    encode = await call.proxy.encoder(topic, media.FORMAT[call.media_type].upper(), body)
     records, ids = [], {}
     for row in body["records"]:
         partition = fixed if row.get("partition") is None else row["partition"]
@@ -30,7 +35,8 @@ async def produce(call: Call) -> dict[str, Any]:
                 {"partition": written.partition, "offset": written.offset, "error_code": None, "error": None}
             )
         except HttpError as error:
-            offsets.append({"partition": None, "offset": None, "error_code": error.code, "error": str(error)})
+            code = RECORD_CODES.get(error.code, KAFKA)
+            offsets.append({"partition": None, "offset": None, "error_code": code, "error": str(error)})
     return {"offsets": offsets, "key_schema_id": ids.get("key"), "value_schema_id": ids.get("value")}
 
 

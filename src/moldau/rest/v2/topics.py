@@ -6,8 +6,9 @@ from typing import Any
 
 from moldau.client import ClientError, Error
 from moldau.client import messages as m
+from moldau.http import Endpoint
 from moldau.rest import media
-from moldau.rest.endpoints import Call, Endpoint
+from moldau.rest.endpoints import Call
 from moldau.rest.errors import PARTITION_NOT_FOUND, TOPIC_NOT_FOUND, refusal
 
 TOPIC_KIND = 2

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from moldau.client import CONTROLLER
 from moldau.client import messages as m
-from moldau.http import HttpError
-from moldau.rest.endpoints import Answer, Call, Endpoint
+from moldau.http import Answer, Endpoint, HttpError
+from moldau.rest.endpoints import Call
 from moldau.rest.schemas import OPERATION, PATTERN, PERMISSION, RESOURCE
 
 # Field -> its words, each at the place of its number on the wire.
@@ -36,7 +36,9 @@ def word(field: str, value: int) -> str:
 
 def wanted(call: Call) -> tuple[Any, ...]:
     """The filter in a query, in the order of FIELDS."""
-    return tuple(number(field, call.query(field)) if field in NUMBERS else call.query(field) for field in FIELDS)
+    return tuple(
+        number(field, call.query.get(field)) if field in NUMBERS else call.query.get(field) for field in FIELDS
+    )
 
 
 def shown(call: Call, *values: Any) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def _create(call: Call, rows: list[dict[str, Any]]) -> Answer:
 
 def delete(call: Call) -> dict[str, Any]:
     for field in NUMBERS:
-        if (call.query(field) or "UNKNOWN").upper() == "UNKNOWN":
+        if (call.query.get(field) or "UNKNOWN").upper() == "UNKNOWN":
             raise HttpError(400, f"{field} cannot be left out or UNKNOWN.")
     answer = call.kafka.send(m.DeleteAclsRequest([m.DeleteAclsRequest_DeleteAclsFilter(*wanted(call))]), CONTROLLER)
     found = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.client import messages as m
-from moldau.rest.endpoints import Call, Endpoint
+from moldau.http import Endpoint
+from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
 from moldau.rest.v3.partitions import replica
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from moldau.client import ANY, CONTROLLER, Node
 from moldau.client import messages as m
-from moldau.http import HttpError
-from moldau.rest.endpoints import Call, Endpoint
+from moldau.http import Endpoint, HttpError
+from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
 from moldau.settings.entries import SOURCES
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from moldau.rest.endpoints import Call, Endpoint
+from moldau.http import Endpoint
+from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
 from moldau.rest.kafka import Kafka
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from moldau.client import CONTROLLER
 from moldau.client import messages as m
-from moldau.http import HttpError
-from moldau.rest.endpoints import Call, Endpoint
+from moldau.http import Endpoint, HttpError
+from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
 
 OFFSET_TYPES = {None: ("earliest", "latest"), "earliest": ("earliest",), "latest": ("latest",)}
@@ -50,7 +50,7 @@ def _partition(call: Call, row: Any) -> dict[str, Any]:
 
 def offsets(call: Call) -> dict[str, Any]:
     name, number = call["topic_name"], of_path(call).partition_index
-    wanted = OFFSET_TYPES.get(call.query("offset_type"))
+    wanted = OFFSET_TYPES.get(call.query.get("offset_type"))
     if wanted is None:
         raise HttpError(400, "offset_type is earliest or latest, or both if it is left out.")
     pair = (name, number)

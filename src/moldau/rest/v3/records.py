@@ -15,11 +15,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from moldau.http import HttpError
-from moldau.rest.endpoints import Answer, Call, Endpoint, checked, document
+from moldau.http import Answer, Endpoint, HttpError
+from moldau.rest.endpoints import Call, checked, document
 from moldau.rest.errors import NO_DATA, PARTITION_NOT_FOUND, TOO_MANY, WRONG_BATCH, WRONG_PAYLOAD, refusal
 from moldau.rest.formats import Encoded
-from moldau.rest.json_stream import Broken, Splitter, TooLarge
+from moldau.rest.json_stream import Broken, Splitter
 from moldau.rest.producing import Record, Written
 from moldau.rest.proxy import Proxy
 
@@ -196,7 +196,7 @@ class Stream(Response):
 
 
 def _told(broken: Broken) -> HttpError:
-    return HttpError(413 if isinstance(broken, TooLarge) else 400, f"Bad Request: Error processing message: {broken}")
+    return HttpError(400, f"Bad Request: Error processing message: {broken}")
 
 
 def parsed(body: bytes) -> dict[str, Any]:

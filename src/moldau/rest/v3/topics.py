@@ -6,8 +6,8 @@ from typing import Any
 
 from moldau.client import CONTROLLER
 from moldau.client import messages as m
-from moldau.http import HttpError
-from moldau.rest.endpoints import Answer, Call, Endpoint
+from moldau.http import Answer, Endpoint, HttpError
+from moldau.rest.endpoints import Call
 
 # A bit of `authorized operations` is the number of an operation; what is not told is the smallest number there is.
 OPERATIONS = ("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION")
@@ -21,7 +21,7 @@ def topics(call: Call) -> dict[str, Any]:
 
 
 def topic(call: Call) -> dict[str, Any]:
-    operations = call.query("include_authorized_operations") == "true"
+    operations = call.query.get("include_authorized_operations") == "true"
     [found] = call.kafka.topics([call["topic_name"]], operations)
     return described(call, found)
 
