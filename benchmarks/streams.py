@@ -29,10 +29,11 @@ from tests import needs
 
 from benchmarks.places import CACHE, PROJECT, BenchError, script
 from benchmarks.report import field_of, memory_mb, said
+from moldau.admin import offsets
 from moldau.client import Client
 from moldau.streams import StreamsBuilder
 from moldau.testing import Broker, broker
-from moldau.views.offsets import committed, ends_of
+from moldau.views.offsets import committed
 
 PAGE = PROJECT / "docs" / "benchmarks-streams.md"
 HOME = PROJECT / ".cache" / "quix"
@@ -217,12 +218,18 @@ def rows(count: int) -> Iterator[tuple[bytes, bytes, int]]:
         yield b"key%d" % number, b"row%d" % number, 1_600_000_000_000 + number
 
 
+def end_of(client: Client, topic: str, partitions: int) -> int:
+    """Return how many offsets of a topic those can read who read what is committed."""
+    places = [(topic, number) for number in range(partitions)]
+    return sum(offsets.one_time(client, places, offsets.LATEST, committed=True).values())
+
+
 class Progress:
     """How far an application is: with what it has read, and with what it has written for itself and read again."""
 
     def __init__(self, client: Client, identity: str, workload: str) -> None:
         self.client, self.identity = client, identity
-        self.totals = {topic: sum(ends_of(client, topic, range(PARTITIONS)).values()) for topic in INPUTS[workload]}
+        self.totals = {topic: end_of(client, topic, PARTITIONS) for topic in INPUTS[workload]}
         self.records = sum(self.totals.values())
         self.again = (
             self.records * WORDS if workload == "words" else 0
@@ -240,7 +247,7 @@ class Progress:
 
     def stage(self, topic: str, partitions: int) -> float:
         """Offsets of a topic that is written in transactions count markers, of which a reader may leave the last."""
-        end = sum(ends_of(self.client, topic, range(partitions)).values())
+        end = end_of(self.client, topic, partitions)
         reached = self.committed(topic, partitions)
         is_whole = end >= self.again and reached >= end - MARKERS * partitions
         return 1.0 if is_whole else min(0.999, reached / max(end, self.again))

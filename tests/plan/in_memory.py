@@ -9,8 +9,9 @@ from functools import partial
 
 from moldau.operators.columns import InRows
 from moldau.operators.record import Produced, Raw
-from moldau.plan import blobs, shards
+from moldau.plan import blobs
 from moldau.plan.blobs import KEY_DECIDES, OUTSIDE, Blob
+from moldau.plan.fallbacks import Fallbacks
 from moldau.plan.global_tables import GlobalTables
 from moldau.plan.levels import Schedule, ShardId, partition_counts
 from moldau.plan.page_cache import HotPages
@@ -19,6 +20,23 @@ from moldau.plan.unrolling import mirrored, unrolled
 from moldau.streams import StreamsBuilder, Topology
 from moldau.streams.settings import execution
 from tests.operators.kept import Kept
+
+
+class Watched(Fallbacks):
+    """Fallbacks whose errors are kept; with `in_rows` columns are never tried."""
+
+    def __init__(self, in_rows: bool = False) -> None:
+        super().__init__()
+        self.in_rows = in_rows
+        self.errors: list[Exception] = []
+
+    def is_paused(self, start: str, shard: ShardId) -> bool:
+        return self.in_rows or super().is_paused(start, shard)
+
+    def fell_back(self, start: str, shard: ShardId, error: Exception | None) -> None:
+        if not self.in_rows:
+            super().fell_back(start, shard, error)
+        self.errors += [error] if error is not None else []
 
 
 class Conveyor:
@@ -41,8 +59,7 @@ class Conveyor:
         plan = unrolled(topology.plan(chosen))
         schedule = Schedule(plan, partition_counts(plan, partitions), mirrored(plan))
         self.conveyed = Conveyed(schedule, execution(chosen), logged=logged, start=uuid.uuid4().hex)
-        if in_rows:
-            shards.IN_ROWS.update({(self.conveyed.start, group): InRows() for group in schedule.groups})
+        self.fallbacks = Watched(in_rows)
         self.tables = GlobalTables(plan, self.conveyed.execution)
         self.pages: dict[tuple[ShardId, str], Kept] = {}
         self.shuffle = random.Random(seed).shuffle
@@ -62,14 +79,13 @@ class Conveyor:
                 (rows.setdefault(schedule.shard_of(blob.topic, blob.partition), []) if mine else later).append(blob)
             for shard, arrived in rows.items():
                 pages = partial(self.kept, shard)
-                later += run(self.conveyed, shard, pages, arrived, now, self.tables.stores, self.hot)
+                later += run(self.conveyed, shard, pages, arrived, now, self.tables.stores, self.hot, self.fallbacks)
             waiting = later
         for blob in sorted(waiting, key=lambda blob: blob.origin):
             self.deliver(blob)
-        wrong = [why for (start, _), why in shards.IN_ROWS.items() if start == self.conveyed.start]
-        for why in wrong:
-            if not isinstance(why, InRows):
-                raise why  # record by record it went well
+        for error in self.fallbacks.errors:
+            if not isinstance(error, InRows):
+                raise error  # record by record it went well
 
     def written(self) -> dict[tuple[ShardId, str], dict[int, bytes]]:
         """All pages."""

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from moldau.operators.record import Produced, Raw
 from moldau.operators.stores.pages import PagedBytes
-from moldau.plan.hashing import murmur2
 from moldau.plan.page_cache import HotPages
 from moldau.streams import Long, StreamsBuilder, String, TopologyTestDriver
+from moldau.wire.numbers import murmur2
 from tests.operators.kept import Kept
 from tests.streams.judge.ours import SETTINGS, built
 

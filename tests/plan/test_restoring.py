@@ -10,10 +10,10 @@ import pytest
 from moldau.operators.record import Produced, Raw
 from moldau.plan import blobs
 from moldau.plan.blobs import RESTORED, Blob
-from moldau.plan.hashing import murmur2
 from moldau.plan.levels import stores_of
 from moldau.plan.restoring import LOG, log_of, shard_named
 from moldau.plan.shards import restored as put_back
+from moldau.wire.numbers import murmur2
 from tests.streams.judge.inputs import AHEAD, BEHIND, FAR, KEYS, VALUES
 from tests.streams.judge.ours import SETTINGS, built
 from tests.streams.judge.topologies import TOPOLOGIES

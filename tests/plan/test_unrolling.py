@@ -6,8 +6,8 @@ import pytest
 
 from moldau.operators.context import TopologyError
 from moldau.operators.record import Produced
-from moldau.plan.hashing import murmur2
 from moldau.streams import TopologyTestDriver
+from moldau.wire.numbers import murmur2
 from tests.streams.judge.ours import SETTINGS, built
 from tests.streams.judge.topologies import TOPOLOGIES
 

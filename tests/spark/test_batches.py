@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -95,3 +97,14 @@ def test_a_number_of_records_that_cannot_be_is_refused() -> None:
     seal(memoryview(batch))
     with pytest.raises(WireError, match="says that it has 1073741824 records"):
         rows(fetched(batch))
+
+
+def test_without_numba_the_columns_are_the_same() -> None:
+    program = """
+import sys; sys.modules["numba"] = None
+import pytest
+wanted = "markers or cut_off or beyond_their_end and 1"
+sys.exit(pytest.main(["-q", "-n0", "-p", "no:cacheprovider", sys.argv[1], "-k", wanted]))
+"""
+    done = subprocess.run([sys.executable, "-c", program, __file__], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]

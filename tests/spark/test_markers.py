@@ -119,7 +119,7 @@ def folded(batches: Iterable[bytearray]) -> Book:
 def test_a_marker_counts_when_its_transaction_is_committed_though_others_are_open() -> None:
     book = folded([data(0, 5, 11), data(1, 5, 12), data(2, 5, 13), ended(12, True), ended(13, False)])
     assert book.markers == {(APP, 1): Marker("q", 5, SOME)}
-    assert book.offset == 5
+    assert book.position == 5
     assert book.is_open(Decision("q", 5, ((11, 0, 2),)))
     assert not book.is_open(Decision("q", 5, ((11, 1, 2), (12, 0, 2))))
 

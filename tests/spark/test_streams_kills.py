@@ -15,8 +15,8 @@ import pytest
 
 from moldau.client import Client, Record, build, produce
 from moldau.plan.conveyor.background import Background
-from moldau.plan.hashing import murmur2
 from moldau.testing import Broker
+from moldau.wire.numbers import murmur2
 
 from .chaos import FIRST_MS, KEYS, PARTITIONS, Reader, kill, make_topics, python_workers
 from .chaos_streams import Counts, expected

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moldau.admin import offsets
 from moldau.streams import StreamsBuilder
-from moldau.views.offsets import ends_of
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def test_the_tutorial_runs(
         assert running.server is not None
         reader.address = running.server.removeprefix("http://")
         reader.sh(lines)
-        written = {("lines", number): end for number, end in ends_of(cluster.client, "lines", range(2)).items()}
+        places = [("lines", number) for number in range(2)]
+        written = offsets.one_time(cluster.client, places, offsets.LATEST, committed=True)
         counts = running.store("counts", at_least=written, timeout=WAIT_S)  # what came of what was written
         assert counts.get("sleeps").value == 1
         told = reader.sh(curls)

@@ -10,10 +10,10 @@ from moldau.operators.context import Context, Shard
 from moldau.operators.record import Produced, Record
 from moldau.operators.topics import Sink
 from moldau.operators.windowed import Windowed
-from moldau.plan.hashing import murmur2
 from moldau.plan.nodes import SinkNode
 from moldau.streams import Json, SessionWindows, StreamsBuilder, String, TimeWindows
 from moldau.streams.windowed_partitions import ByInnerKey
+from moldau.wire.numbers import murmur2
 
 TEXTS = {"default.key.serde": "string", "default.value.serde": "string"}
 

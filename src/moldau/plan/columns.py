@@ -24,17 +24,18 @@ from moldau.operators.timestamps import fail_on_invalid_timestamp
 from moldau.operators.topics import Sink, TopicReader
 from moldau.operators.windowed import Windowed
 from moldau.operators.windowed_serdes import TimeWindowedSerde
+from moldau.plan.input_order import Run, runs
 from moldau.serdes.context import Serde
 from moldau.serdes.primitive import BYTES, LONG, STRING, Plain
 
 from .blobs import HEADERS, NUMBER, SCHEMA, TIMES, Blob, Several, raws, read_headers, unpacked, written_headers
-from .input_order import Run, runs
 from .task import Task
 
 Partitions = Sequence[int | None] | int | None  # of each record, of all, or by their keys
 NOTHING = type(None)
 NONE: Mapping[str, int] = {}
 MANY_TURNS = 100
+NEGATIVE_TIME = "a record has no timestamp"
 SHORT_TURN = 8  # records: with less a turn, columns do not pay
 SUFFIX = np.dtype([("start", ">i8")])  # of time windows' keys, as `operators/windowed_serdes.py` writes them
 CHANGELOG_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
@@ -99,7 +100,7 @@ class Writer:
         """As a topic has them. Serdes that know a schema may add headers."""
         headers, count = columns.headers, len(columns)
         if count and min(columns.timestamps) < 0:
-            raise InRows
+            raise InRows(NEGATIVE_TIME)
         arrays: list[pa.Array] = []
         sides: tuple[tuple[list[Any], Serde, Field], ...] = (
             (columns.keys, key, "key"),
@@ -142,7 +143,7 @@ def partitions_of(sink: Sink, topic: str, columns: Columns) -> list[int | None] 
         pairs = zip(columns.keys, columns.values, strict=True)
         found = [partitioner(topic, key, value, count) for key, value in pairs]
     if not set(map(type, found)) <= {int, NOTHING}:
-        raise InRows  # several partitions for one record, or none
+        raise InRows("a partitioner chose several partitions for a record, or none")
     return found
 
 
@@ -177,7 +178,7 @@ def read(lane: Lane, batch: pa.RecordBatch, writer: Writer) -> Columns:
         carried = [read_headers(some) for some in headers.to_pylist()]
     timestamps: list[int] = times.to_numpy().tolist()
     if timestamps and min(timestamps) < 0:
-        raise InRows
+        raise InRows(NEGATIVE_TIME)
     keys = items_of(key, reader.key, reader.topic, "key", carried)
     values = items_of(value, reader.value, reader.topic, "value", carried)
     writer.remember(keys, reader.key, key)

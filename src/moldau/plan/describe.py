@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from .java_order import TreeSet, hash_order
+from moldau.wire.numbers import hash_order, java_hash
+
+from .java_order import TreeSet
 from .nodes import Node, ProcessorNode, SinkNode, SourceNode
 from .plan import Plan
 
@@ -35,7 +37,7 @@ def describe(plan: Plan) -> str:
 
 def sub_topology(plan: Plan, number: int, group: tuple[str, ...]) -> str:
     nodes = {node.name: node for node in plan.nodes if node.name in group}
-    entries = {name: Entry(nodes[name]) for name in hash_order(nodes)}
+    entries = {name: Entry(nodes[name]) for name in hash_order(nodes, java_hash)}
     for entry in entries.values():
         for parent in dict.fromkeys(entry.node.parents):
             above = entries[parent]
@@ -74,4 +76,4 @@ def called(function: Callable[..., object]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    return f"[{', '.join(hash_order(names))}]"
+    return f"[{', '.join(hash_order(names, java_hash))}]"

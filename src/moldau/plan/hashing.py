@@ -1,28 +1,9 @@
-"""Two hashes that others compute too: where Kafka's producers put a key, and where Spark puts a group."""
+"""Spark's hash of integers, by which it puts groups into partitions."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 MASK = 0xFFFFFFFF
-MURMUR2_SEED, MURMUR2_M = 0x9747B28C, 0x5BD1E995
 SPARK_SEED = 42
-
-
-@lru_cache(1 << 16)  # a stream has the same keys again and again
-def murmur2(data: bytes) -> int:
-    """The hash of Kafka's default partitioner, made positive as it does."""
-    size = len(data)
-    hashed = (MURMUR2_SEED ^ size) & MASK
-    whole = size & ~3
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * MURMUR2_M & MASK
-        k = (k ^ k >> 24) * MURMUR2_M & MASK
-        hashed = (hashed * MURMUR2_M & MASK) ^ k
-    if size > whole:
-        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * MURMUR2_M & MASK
-    hashed = (hashed ^ hashed >> 13) * MURMUR2_M & MASK
-    return (hashed ^ hashed >> 15) & 0x7FFFFFFF
 
 
 def rotated(number: int, by: int) -> int:

@@ -1,29 +1,11 @@
-"""The order in which Java's collections give what was put into them: texts that Kafka prints depend on it."""
+"""Java's TreeSet: texts that Kafka prints depend on the order in which it gives its items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-
-
-def hash_order(names: Iterable[str]) -> list[str]:
-    """Of a HashSet of strings: by place in a table of a power of two; where two share a place, as they came."""
-    unique = list(dict.fromkeys(names))
-    places = 16
-    while len(unique) > places * 3 // 4:
-        places *= 2
-    return sorted(unique, key=lambda name: spread(name) & (places - 1))
-
-
-def spread(name: str) -> int:
-    """String.hashCode, and what HashMap makes of it."""
-    code = 0
-    data = name.encode("utf-16-be", "surrogatepass")
-    for place in range(0, len(data), 2):
-        code = (31 * code + (data[place] << 8 | data[place + 1])) & 0xFFFFFFFF
-    return code ^ (code >> 16)
 
 
 class Branch(Generic[T]):

@@ -17,13 +17,13 @@ from moldau.operators.record import Produced, Raw
 from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.pages import PagedBytes
 from moldau.operators.stores.restoring import numbers, put_numbers, rebuilder
+from moldau.plan.page_cache import Version, VersionedPages
+from moldau.plan.shard_state import BOOK, GOING_ON, Book, PagesOf
 
 from . import blobs
 from .blobs import Blob
 from .levels import Schedule, ShardId, stores_of
-from .page_cache import Version, VersionedPages
 from .plan import Plan
-from .shard_state import BOOK, GOING_ON, Book, PagesOf
 
 FORMAT = 1
 LOG = "-moldau.shards-changelog"  # how the name of the topic ends; no store has this name

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from moldau.operators.errors import StreamsError
 from moldau.operators.record import Produced
 from moldau.serdes.arrow.batch import Slices
-from moldau.serdes.arrow.kernel import memory
-from moldau.spark.sink_kernel import place
+from moldau.wire.kernel import memory
+from moldau.wire.records.column_writer import place
 
 from . import blobs
 from .blobs import EMPTY, KEY_DECIDES, MAX_RECORDS, NUMBER, SCHEMA, Blob, Several

@@ -20,21 +20,21 @@ from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.pages import PagedBytes
 from moldau.operators.stores.restoring import restorer
 from moldau.operators.stores.spec import OnChange, OnChanges, StoreSpec
+from moldau.plan.input_order import Inbox, in_order
+from moldau.plan.page_cache import HotPages, Version, VersionedPages
+from moldau.plan.shard_state import BOOK, GOING_ON, Book, PagesOf
 from moldau.serdes.context import Serde
 
 from . import blobs
 from .blobs import Blob, Several
 from .columns import InColumns, lanes_of
-from .input_order import Inbox, in_order
+from .fallbacks import FALLBACKS, Fallbacks
 from .levels import Schedule, ShardId
-from .page_cache import HotPages, Version, VersionedPages
 from .restoring import logged, restore
 from .routing import routed
-from .shard_state import BOOK, GOING_ON, Book, PagesOf
 from .task import Execution, Task, World
 
 BEFORE_ALL = -1  # in place of the number of a blob
-IN_ROWS: dict[tuple[str, int], Exception] = {}  # sub-topologies of a start that could not take columns here, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,24 +255,29 @@ def run(
     now: int = 0,
     shared: Mapping[str, Any] | None = None,
     hot: HotPages | None = None,
+    fallbacks: Fallbacks = FALLBACKS,
 ) -> list[Blob]:
-    """A batch of a shard: in columns, or if something is wrong there, record by record from what is written."""
-    key, batch = (conveyed.start, shard.group), ShardBatch(conveyed, shard, pages, shared, hot)
-    if key in IN_ROWS:
-        return batch.end(batch.work(arrived, now))
-    worked = attempt(batch, arrived, now)
-    if isinstance(worked, Exception):
-        IN_ROWS[key] = worked
-        return run(conveyed, shard, pages, arrived, now, shared, hot)
-    return batch.end(worked)
+    """Process a batch of a shard in columns; record by record if that fails, from the pages as they were before."""
+    error = None
+    if not fallbacks.is_paused(conveyed.start, shard):
+        batch = ShardBatch(conveyed, shard, pages, shared, hot)
+        worked = attempt(batch, arrived, now)
+        if not isinstance(worked, Exception):
+            fallbacks.succeeded(conveyed.start, shard)
+            return batch.end(worked)
+        error = worked
+    batch = ShardBatch(conveyed, shard, pages, shared, hot)
+    out = batch.end(batch.work(arrived, now))
+    fallbacks.fell_back(conveyed.start, shard, error)
+    return out
 
 
 def attempt(batch: ShardBatch, arrived: Sequence[Blob], now: int) -> Worked | Exception:
-    """In columns. Whatever goes wrong comes again record by record, and says which record it was."""
+    """Work in columns. No error is raised here: record by record it comes again, and says which record it was."""
     try:
         return batch.work(arrived, now, in_columns=True)
     except Exception as error:
-        return error
+        return error.with_traceback(None)
 
 
 def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:

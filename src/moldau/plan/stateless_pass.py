@@ -7,22 +7,22 @@ record alone, and blobs can be worked on in any order and place. Each says where
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.operators.context import UNKNOWN_TIME, Shard
 from moldau.operators.record import Produced
 from moldau.operators.stores.ordered import MemoryBytes
-
-from . import blobs
-from .blobs import Blob, Several
-from .columns import InColumns, Lane, lanes_of
-from .global_tables import GlobalTables
-from .input_order import Inbox
-from .levels import Schedule, ShardId
-from .routing import routed
-from .shards import Conveyed
-from .task import Task, World
+from moldau.plan import blobs
+from moldau.plan.blobs import Blob, Several
+from moldau.plan.columns import InColumns, Lane, lanes_of
+from moldau.plan.fallbacks import FALLBACKS, Fallbacks
+from moldau.plan.global_tables import GlobalTables
+from moldau.plan.input_order import Inbox
+from moldau.plan.levels import Schedule, ShardId
+from moldau.plan.routing import routed
+from moldau.plan.shards import Conveyed
+from moldau.plan.task import Task, World
 
 
 def passing_groups(conveyed: Conveyed) -> frozenset[int]:
@@ -58,12 +58,14 @@ def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced | Several
 
 
 class Passing:
-    """The tasks of one worker, each made once. `shared` are the stores of global tables."""
+    """The tasks of one worker. `shared` are the stores of global tables."""
 
-    def __init__(self, conveyed: Conveyed, shared: Mapping[str, Any]) -> None:
-        self.conveyed, self.shared = conveyed, shared
-        self.tasks: dict[ShardId, tuple[Task, list[Produced | Several]]] = {}
-        self.lanes: dict[int, dict[str, Lane] | None] = {}  # of each task that has some
+    def __init__(
+        self, conveyed: Conveyed, shared: Mapping[str, Any], fallbacks: Fallbacks = FALLBACKS, in_rows: bool = False
+    ) -> None:
+        """`in_rows`: nothing is processed in columns."""
+        self.conveyed, self.shared, self.fallbacks, self.in_rows = conveyed, shared, fallbacks, in_rows
+        self.tasks: dict[ShardId, Alive] = {}
 
     @property
     def schedule(self) -> Schedule:
@@ -71,29 +73,54 @@ class Passing:
 
     def through(self, blob: Blob) -> Iterator[Blob]:
         shard = self.schedule.shard_of(blob.topic, blob.partition)
-        if shard not in self.tasks:
+        for out in routed(self.schedule, shard, self._written(shard, blob), blob.more):
+            yield replace(out, sequence=blob.sequence)
+
+    def _written(self, shard: ShardId, blob: Blob) -> list[Produced | Several]:
+        """What comes out of a blob: in columns, or record by record where that cannot be or has failed."""
+        start, error, alive = self.conveyed.start, None, self._alive(shard)
+        if alive.lanes and not self.fallbacks.is_paused(start, shard):
+            error = attempt(alive, alive.lanes, blob)
+            if error is None:
+                self.fallbacks.succeeded(start, shard)
+                return alive.take_written()
+            del self.tasks[shard]  # it has seen a part of the blob
+            alive = self._alive(shard)
+        inbox = Inbox(alive.task.read, UNKNOWN_TIME)
+        inbox.waiting.extend(blobs.raw_records(blob))
+        while inbox.advance():
+            alive.task.feed(*inbox.take())
+        if alive.lanes:
+            self.fallbacks.fell_back(start, shard, error)
+        return alive.take_written()
+
+    def _alive(self, shard: ShardId) -> Alive:
+        found = self.tasks.get(shard)
+        if found is None:
             written: list[Produced | Several] = []
             task = task_of(self.conveyed, shard, written, self.shared)
-            self.tasks[shard], self.lanes[id(task)] = (task, written), lanes_of(task)
-        task, written = self.tasks[shard]
-        if not self.in_columns(task, written, blob):
-            written.clear()
-            inbox = Inbox(task.read, UNKNOWN_TIME)
-            inbox.waiting.extend(blobs.raw_records(blob))
-            while inbox.advance():
-                task.feed(*inbox.take())
-        for out in routed(self.schedule, shard, written, blob.more):
-            yield replace(out, sequence=blob.sequence)
-        written.clear()
+            found = self.tasks[shard] = Alive(task, written, None if self.in_rows else lanes_of(task))
+        return found
 
-    def in_columns(self, task: Task, written: list[Produced | Several], blob: Blob) -> bool:
-        """Whether the blob was done so; if anything went wrong, it is to be done record by record."""
-        lanes = self.lanes.get(id(task))
-        if not lanes:
-            return False
-        try:
-            InColumns(task, lanes, blob.partition, written.append).take([blob])
-        except Exception:  # whatever it was: it comes again, and says which record it was
-            self.lanes[id(task)] = None
-            return False
-        return True
+
+@dataclass(slots=True)
+class Alive:
+    """A task, what it has written, and its lanes, if it can take columns."""
+
+    task: Task
+    written: list[Produced | Several]
+    lanes: dict[str, Lane] | None
+
+    def take_written(self) -> list[Produced | Several]:
+        taken = self.written[:]
+        self.written.clear()
+        return taken
+
+
+def attempt(alive: Alive, lanes: dict[str, Lane], blob: Blob) -> Exception | None:
+    """Process a blob in columns. No error is raised here: record by record it comes again, and says which it was."""
+    try:
+        InColumns(alive.task, lanes, blob.partition, alive.written.append).take([blob])
+    except Exception as error:
+        return error.with_traceback(None)
+    return None

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.operators.stores.spec import StoreSpec
-
-from .levels import Schedule, stores_of
+from moldau.plan.levels import Schedule, stores_of
 
 Shape = dict[str, Any]  # as it stands in JSON
 Form = dict[str, Any]  # of a store

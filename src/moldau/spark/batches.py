@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from moldau.client import Batch, Fetched, Record
-from moldau.spark import decode
 from moldau.spark.columns import HEADERS
 from moldau.wire.compression import decompress
 from moldau.wire.errors import WireError
+from moldau.wire.kernel import memory
 from moldau.wire.records import CODEC_MASK, CONTROL, MAX_DECOMPRESSED
+from moldau.wire.records import column_reader as decode
 
 SMALL = 2048  # bytes of a batch; a call for each costs more than a slower checksum
 GROUP_BYTES = 32 << 20  # records that become columns at once are no larger, unless a single batch is
@@ -73,7 +74,7 @@ class Decoded:
         counts = self.table[decode.HEADERS, : self.rows]
         total = int(counts.sum())
         found = np.empty((4, total), np.int64)
-        if (count := decode.find_headers(self.data, self.table, self.rows, found)) != total:
+        if (count := decode.find_headers(memory(self.data), memory(self.table), self.rows, memory(found))) != total:
             raise WireError(f"the record at offset {self.table[decode.OFFSET, -1 - count]} has damaged headers")
         names = self._bytes(found, decode.NAME_AT, total, pa.string())
         contents = self._bytes(found, decode.CONTENT_AT, total)
@@ -94,7 +95,7 @@ class Decoded:
         if total > MAX_BYTES:
             raise WireError(f"records of {total} bytes in one batch; {MAX_BYTES} can be read")
         offsets, out = np.empty(count + 1, np.int32), np.empty(total, np.uint8)
-        decode.gather(self.data, starts, sizes, offsets, out)
+        decode.gather(*map(memory, (self.data, starts, sizes, offsets, out)))
         valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if nulls else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(out)]
         return pa.Array.from_buffers(type or pa.binary(), count, buffers, nulls)
@@ -103,13 +104,12 @@ class Decoded:
 def decoded(fetched: Fetched, first: int, last: int) -> Iterator[Decoded]:
     """The committed records with first <= offset < last, group by group. WireError where a batch is damaged."""
     data = frozen(np.frombuffer(fetched.records, np.uint8))
-    table = np.empty((decode.count_batches(data, len(data)), decode.BATCH_COLUMNS), np.int64)
-    decode.find_batches(data, table)
+    table = np.empty((decode.count_batches(memory(data), len(data)), decode.BATCH_COLUMNS), np.int64)
+    decode.find_batches(memory(data), memory(table))
     rows = wanted(table, fetched, first, last)
     verify(data, table, rows)
-    for some in grouped(data, table, rows):
-        memory, batches = some
-        found = _decoded(memory, batches, first, last)
+    for body, batches in grouped(data, table, rows):
+        found = _decoded(body, batches, first, last)
         if found.rows:
             yield found
 
@@ -129,7 +129,7 @@ def wanted(table: np.ndarray, fetched: Fetched, first: int, last: int) -> np.nda
 
 def verify(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> None:
     """Small batches by compiled code, large ones by the processor's own instruction."""
-    damaged = decode.first_damaged(data, table, rows, SMALL, CRC_TABLE)
+    damaged = decode.first_damaged(*map(memory, (data, table, rows)), SMALL, memory(CRC_TABLE))
     large = rows[table[rows, decode.SIZE] > SMALL]
     for row, at in zip(large.tolist(), table[large, decode.POSITION].tolist(), strict=True):
         if not Batch(data.data, at).is_valid():
@@ -172,7 +172,7 @@ def _decoded(data: np.ndarray, batches: np.ndarray, first: int, last: int) -> De
     for row in np.flatnonzero(batches[:, decode.COUNT] > batches[:, decode.END] - batches[:, decode.START])[:1]:
         raise WireError(f"{named(batches, row)} says that it has {batches[row, decode.COUNT]} records")
     table = np.empty((decode.FIELDS, int(batches[:, decode.COUNT].sum())), np.int64)
-    rows = decode.find_records(data, batches, first, last, table)
+    rows = decode.find_records(memory(data), memory(batches), first, last, memory(table))
     if rows < 0:
         raise WireError(f"{named(batches, -1 - rows)} is damaged")
     return Decoded(rows, data, table)
@@ -182,10 +182,10 @@ def named(table: np.ndarray, row: Any) -> str:
     return f"the record batch at offset {table[row, decode.BASE_OFFSET]}"
 
 
-def frozen(memory: np.ndarray) -> np.ndarray:
+def frozen(array: np.ndarray) -> np.ndarray:
     """One kind of memory, or compiled code is made twice."""
-    memory.flags.writeable = False
-    return memory
+    array.flags.writeable = False
+    return array
 
 
 def crc_table() -> np.ndarray:

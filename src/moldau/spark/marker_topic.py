@@ -14,8 +14,6 @@ from moldau.client import (
     Client,
     ClientError,
     Error,
-    Fetcher,
-    Leader,
     Record,
     Transaction,
     TransactionalProducer,
@@ -39,6 +37,7 @@ from moldau.spark.markers import (
     transactional_id,
 )
 from moldau.spark.offset_log import end_offsets
+from moldau.topicstore import UNCOMMITTED, Reader, append, exists, settings_of
 
 SETTINGS = {
     "cleanup.policy": "compact",
@@ -47,8 +46,6 @@ SETTINGS = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 PAUSE_S = 0.01
-ALL = -1
-LAST_WITH_NAMES = 12  # of Produce: after this version topics go by their ids
 MOST_LEDGERS = 64  # that a process keeps
 AT_ONCE = 8  # transactions that are ended at the same time
 # What a coordinator says of a transaction that is not there to be ended any more: another producer has taken its id
@@ -62,14 +59,6 @@ GONE = frozenset(
         Error.TRANSACTIONAL_ID_NOT_FOUND,
     }
 )
-LOST = frozenset(
-    {
-        Error.OFFSET_OUT_OF_RANGE,
-        Error.INCONSISTENT_TOPIC_ID,
-        Error.UNKNOWN_TOPIC_ID,
-        Error.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
 
 
 class Ledger:
@@ -77,13 +66,19 @@ class Ledger:
 
     def __init__(self, client: Client, topic: str, application: str, partition: int | None = None) -> None:
         self.application = application
-        self._client, self._topic = client, topic
-        self._partition = partition
-        self._begin()
-
-    def _begin(self) -> None:
-        self._fetcher = Fetcher(self._client, isolation_level="read_uncommitted")
+        self._client, self._topic, self._chosen, self._partition = client, topic, partition, partition
         self._book = Book()
+        self._reader = Reader(client, topic, self._open, isolation_level=UNCOMMITTED, partitions=self._locate)
+
+    def _open(self, _: int, start: int) -> Book:
+        self._book = Book(start)
+        return self._book
+
+    def _locate(self) -> tuple[int]:
+        if self._chosen is None:
+            make_topic(self._client, self._topic)
+            self._partition = partition_of(self.application, len(self._client.topic(self._topic).partitions))
+        return (self.place[1],)
 
     @property
     def decision(self) -> Decision | None:
@@ -102,35 +97,20 @@ class Ledger:
     def place(self) -> tuple[str, int]:
         """Where markers of this application are written to."""
         if self._partition is None:
-            make_topic(self._client, self._topic)
-            self._partition = partition_of(self.application, len(self._client.topic(self._topic).partitions))
+            self._locate()
+        assert self._partition is not None
         return self._topic, self._partition
 
     def catch_up(self) -> None:
         """Read up to the high watermark as it is now; from the start where the topic was deleted and made again."""
         try:
-            self._catch_up()
+            self._reader.read_to_end()
         except ClientError as error:
-            if error.error not in LOST:
+            if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             self._client.refresh([self._topic])
-            self._partition = None
-            self._begin()
-            self._catch_up()
-
-    def _catch_up(self) -> None:
-        goal = None
-        while goal is None or self._book.offset < goal:
-            found = self._fetcher.fetch({self.place: self._book.offset}, max_wait_ms=0, max_partition_bytes=8 << 20)
-            part = found[self.place]
-            if part.error:
-                raise ClientError(part.error, f"The marker topic {self._topic} cannot be read: {part.error.message}")
-            goal = part.high_watermark if goal is None else goal
-            before = self._book.offset
-            for batch in part.batches():
-                self._book.read(batch)
-            if self._book.offset == before and len(part.records) == 0:
-                return  # what is left was compacted away
+            self._reader.begin()
+            self._reader.read_to_end()
 
     def settle(self, decision: Decision) -> frozenset[int]:
         """Commit what was decided and is still open, and wait until the topic says what became of each transaction: a
@@ -181,16 +161,9 @@ class Ledger:
         self._put([(batch_key(self.application), None), *((task_key(self.application, task), None) for task in tasks)])
 
     def _put(self, rows: list[tuple[bytes, bytes | None]]) -> None:
-        """Written without a producer id, which would be a new one each time: to write it twice changes nothing."""
+        """Write without a producer id, which would be a new one each time: to write it twice changes nothing."""
         now = int(time.time() * 1000)
-        topic, partition = self.place
-        data = messages.ProduceRequest_PartitionProduceData(
-            partition, build(Record(0, now, key, value) for key, value in rows)
-        )
-        named = messages.ProduceRequest_TopicProduceData(topic, partition_data=[data])
-        timeout_ms = self._client.config["request.timeout.ms"]
-        request = messages.ProduceRequest(None, ALL, timeout_ms, [named])
-        check(self._client.send(request, Leader(topic, partition), at_most=LAST_WITH_NAMES))
+        append(self._client, *self.place, build(Record(0, now, key, value) for key, value in rows))
 
 
 _ledgers: dict[tuple[int, str, str], tuple[Client, Ledger]] = {}
@@ -221,7 +194,7 @@ def resumed(client: Client, topic: str, application: str) -> dict[str, Any] | No
     """For a source that is asked where it begins: the offsets from which the application goes on; None if it is a new
     one, and begins by its options. Spark asks without a checkpoint, and again when it replays the first batch of one.
     """
-    if not is_there(client, topic):
+    if not exists(client, topic):
         return None
     ledger = Ledger(client, topic, application)
     ledger.catch_up()
@@ -276,7 +249,7 @@ def abort_left(client: Client, application: str) -> None:
 
 def make_topic(client: Client, topic: str) -> None:
     """Make the marker topic, unless it is there; one that is not compacted would lose markers, and is refused."""
-    if is_there(client, topic):
+    if exists(client, topic):
         _check_policy(client, topic)
         return
     try:
@@ -290,24 +263,10 @@ def make_topic(client: Client, topic: str) -> None:
         ) from error
 
 
-def is_there(client: Client, topic: str) -> bool:
-    """Asked for by hand: a client that may create topics would do so, and not a compacted one."""
-    asked = [messages.MetadataRequest_MetadataRequestTopic(name=topic)]
-    answer = client.send(messages.MetadataRequest(asked, allow_auto_topic_creation=False))
-    return not answer.topics[0].error_code
-
-
 def _check_policy(client: Client, topic: str) -> None:
-    found = topic_settings(client, topic, "cleanup.policy")
+    found = settings_of(client, topic, "cleanup.policy")
     if found.get("cleanup.policy", "compact") != "compact":
         raise Refused(
             f"the marker topic {topic} has cleanup.policy={found['cleanup.policy']}, and would forget what was "
             f"written: set it to compact, or name another topic by markers.topic"
         )
-
-
-def topic_settings(client: Client, topic: str, *names: str) -> dict[str, str]:
-    """Settings of a topic; without those that this client may not see."""
-    resource = messages.DescribeConfigsRequest_DescribeConfigsResource(2, topic, list(names))
-    answer = client.send(messages.DescribeConfigsRequest([resource]))
-    return {row.name: row.value for result in answer.results for row in result.configs if row.value is not None}

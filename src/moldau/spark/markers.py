@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.client import Fetched
 from moldau.wire.records import Batch, ControlType, Record, control_type, records
 
 TOPIC = "__moldau_sink_markers"
@@ -102,7 +103,7 @@ def _json(value: Any) -> bytes:
 class Book:
     """The markers and decisions of a partition of the marker topic, up to an offset."""
 
-    offset: int = 0
+    position: int = 0
     markers: dict[tuple[str, int], Marker] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
     pending: dict[int, list[tuple[int, Record]]] = field(
@@ -111,7 +112,7 @@ class Book:
 
     def read(self, batch: Batch) -> None:
         """Take in the next batch, whoever wrote it."""
-        if batch.last_offset < self.offset:
+        if batch.last_offset < self.position:
             return
         found = list(records(batch, LIMIT))
         if batch.is_control:
@@ -123,7 +124,14 @@ class Book:
             self.pending.setdefault(batch.producer_id, []).extend((epoch, record) for record in found)
         else:
             self._apply(found)
-        self.offset = batch.next_offset
+        self.position = batch.next_offset
+
+    def take(self, fetched: Fetched) -> None:
+        for batch in fetched.batches():
+            self.read(batch)
+
+    def skip_to(self, end: int) -> None:
+        self.position = max(self.position, end)
 
     def is_open(self, decision: Decision) -> bool:
         """Whether a transaction of a decision is not ended yet, as far as its marker has been read."""

@@ -8,25 +8,22 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from moldau.client import Client, ClientError, check, group
-from moldau.client import messages as m
+from moldau.admin.groups import commit
+from moldau.client import Client, ClientError
 from moldau.spark.planning import Numbers, Position, TopicPartition
 
 PATIENCE_S, PAUSE_S = 2.0, 30.0
-LAST_WITH_NAMES = 9  # after this version topics go by their ids
 log = logging.getLogger("moldau.spark")
 
 
-def commit_offsets(client: Client, group_id: str, offsets: Numbers, timeout_s: float | None = None) -> None:
-    """Make offsets those of a group that has no members. `Position.of_json` reads them out of a query's progress."""
-    rows: dict[str, list[Any]] = {}
-    for (topic, partition), offset in offsets.items():
-        row = m.OffsetCommitRequest_OffsetCommitRequestPartition(partition, offset, committed_metadata="")
-        rows.setdefault(topic, []).append(row)
-    topics = [m.OffsetCommitRequest_OffsetCommitRequestTopic(topic, partitions=some) for topic, some in rows.items()]
-    if topics:
-        request = m.OffsetCommitRequest(group_id, topics=topics)
-        check(client.send(request, to=group(group_id), at_most=LAST_WITH_NAMES, timeout_s=timeout_s))
+def commit_offsets(
+    client: Client, group_id: str, offsets: Numbers, timeout_s: float | None = None, metadata: str = ""
+) -> None:
+    """Make offsets those of a group that has no members. `Position.of_json` reads them out of a query's progress. The
+    first partition gets the metadata.
+    """
+    if offsets:
+        commit(client, group_id, offsets, metadata={min(offsets): metadata}, timeout_s=timeout_s)
 
 
 def lag(source: Mapping[str, Any]) -> dict[TopicPartition, int]:

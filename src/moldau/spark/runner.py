@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Definition = Callable[["SparkSession"], "DataStreamWriter"]
+Observer = Callable[["Supervised"], None]
 POLL_S = 0.1
 LINE_S = 0.5
 log = logging.getLogger("moldau.spark")
@@ -69,6 +70,8 @@ class Supervised:
     start_at: float = 0.0
     stop_by: float = 0.0
     last_batch: int | None = None  # that was done when it was told to stop
+    progress: Mapping[str, Any] | None = None  # the last one, as Spark's JSON has it
+    observe: Observer = lambda query: None  # called after each step
 
 
 @dataclass(slots=True)
@@ -86,13 +89,19 @@ class Supervisor:
 
     def step(self, now: float) -> None:
         for one in self.queries:
-            match one.status.state:
-                case State.STARTING | State.RESTARTING if now >= one.start_at:
-                    self._start(one, now)
-                case State.RUNNING:
-                    self._look(one, now)
-                case State.STOPPING:
-                    self._end(one, now)
+            try:
+                self._step(one, now)
+            finally:
+                one.observe(one)
+
+    def _step(self, one: Supervised, now: float) -> None:
+        match one.status.state:
+            case State.STARTING | State.RESTARTING if now >= one.start_at:
+                self._start(one, now)
+            case State.RUNNING:
+                self._look(one, now)
+            case State.STOPPING:
+                self._end(one, now)
 
     def stop(self, now: float) -> None:
         """Each query ends after the batch that it is in."""
@@ -110,6 +119,7 @@ class Supervisor:
                 one.query.stop()
             if one.status.state not in ENDED:
                 one.status.state = State.STOPPED
+            one.observe(one)
 
     def _start(self, one: Supervised, now: float) -> None:
         try:
@@ -129,8 +139,7 @@ class Supervisor:
         query = one.query
         assert query is not None
         active = query.isActive
-        progress = query.lastProgress
-        if progress is not None and one.status.take(_plain(progress)):
+        if take_progress(one, query):
             one.failures = 0
         if active:
             return
@@ -157,8 +166,7 @@ class Supervisor:
         """Stop a query between two batches; in the middle of one that takes too long, which is then replayed."""
         query = one.query
         assert query is not None
-        if query.lastProgress is not None:
-            one.status.take(_plain(query.lastProgress))
+        take_progress(one, query)
         busy = query.isActive and query.status["isTriggerActive"]
         if busy and one.status.batch == one.last_batch and now < one.stop_by:
             return
@@ -172,8 +180,14 @@ def activate(spark: Any) -> None:
         spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
-def _plain(progress: Any) -> Mapping[str, Any]:
-    return progress if isinstance(progress, dict) else json.loads(progress.json)
+def take_progress(one: Supervised, query: StreamingQuery) -> bool:
+    """Take in the last progress of a query; whether it is of a batch that was not known."""
+    last: Any = query.lastProgress
+    if last is None:
+        return False
+    progress: Mapping[str, Any] = last if isinstance(last, dict) else json.loads(last.json)
+    one.progress = progress
+    return one.status.take(progress)
 
 
 def run(
@@ -184,14 +198,18 @@ def run(
     status_port: int | None = None,
     policy: Policy | None = None,
     progress: bool | None = None,
+    observers: Mapping[str, Observer] | None = None,
 ) -> dict[str, QueryStatus]:
     """Run queries until they end, by themselves or by SIGTERM or SIGINT; their last states.
 
     `state_dir` has a checkpoint for each query under its name. `status_port` serves /metrics and /status on this
-    machine. `progress` writes a line that changes to stderr; by default if that is a terminal.
+    machine. `progress` writes a line that changes to stderr; by default if that is a terminal. `observers` are called
+    with their query several times a second.
     """
     policy = policy or Policy()
     queries = [Supervised(name, definition, QueryStatus(name)) for name, definition in definitions.items()]
+    for one in queries:
+        one.observe = (observers or {}).get(one.name, one.observe)
     supervisor = Supervisor(spark or session("moldau"), queries, policy, state_dir)
     statuses = {one.name: one.status for one in queries}
     page = None if status_port is None else StatusPage(statuses, status_port)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from moldau.extras import require_spark
 from moldau.spark import archive, classes, home, java
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     `session("orders", "local[4]", **{"spark.driver.memory": "2g"})`. If the place of checkpoints is among them
     (`spark.sql.streaming.checkpointLocation`), it is looked at whether every node of a cluster reaches it.
     """
+    require_spark()
     java_home = java.prepare()
     from pyspark.sql import SparkSession
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from moldau.serdes.arrow.batch import Slices
-from moldau.serdes.arrow.kernel import memory
 from moldau.spark.markers import Content
-from moldau.spark.sink_kernel import MOST_OF_A_HEAD, MOST_OF_A_HEADER, digest, encode, place
 from moldau.spark.sink_rows import Rows
 from moldau.wire.compression import compress
+from moldau.wire.kernel import memory
 from moldau.wire.records import HEADER_SIZE, assemble
+from moldau.wire.records.column_writer import MOST_OF_A_HEAD, MOST_OF_A_HEADER, digest, encode, place
 
 Send = Callable[[str, int, bytearray], Any]
 FIRST_ROOM = 1 << 16

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from moldau.client import Client, ClientError, Error, Record, Sender, TransactionalProducer, build
 from moldau.spark.connections import registry_for
-from moldau.spark.marker_topic import GONE, Ledger, topic_settings
+from moldau.spark.marker_topic import GONE, Ledger
 from moldau.spark.markers import (
     Content,
     Marker,
@@ -36,9 +36,10 @@ from moldau.spark.sink_options import SinkOptions
 from moldau.spark.sink_place import Outcome, Place, connect, ledger_of
 from moldau.spark.sink_rows import Rows, by_topic, rows_of, value_array
 from moldau.spark.sink_values import Values
+from moldau.topicstore import settings_of
 
 TOPICS = 10_000  # that a task may write to
-LIMITS_S = 300.0  # how long the limits of a topic are believed
+LIMITS_S = 300.0  # how long the limits of a topic are believedfrom moldau.topicstore import settings_of
 
 
 def run(options: SinkOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Outcome:
@@ -195,7 +196,7 @@ def limits_of(client: Client, topic: str, options: SinkOptions) -> TopicLimits:
     count = len(client.topic(topic).partitions)
     until, most = _limits.get((id(client), topic), (0.0, 0))
     if until < time.monotonic():
-        found = topic_settings(client, topic, "max.message.bytes")
+        found = settings_of(client, topic, "max.message.bytes")
         most = int(found.get("max.message.bytes", options.max_request_size))
         if len(_limits) >= TOPICS:
             _limits.clear()

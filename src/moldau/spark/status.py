@@ -44,6 +44,7 @@ class QueryStatus:
     state_rows: int = 0
     state_bytes: int = 0
     restarts: int = 0
+    fallbacks: int = 0  # batches of sub-topologies that a streams application processed record by record
     error: str | None = None
 
     def take(self, progress: Mapping[str, Any]) -> bool:
@@ -106,6 +107,7 @@ TABLE = (
     Row("moldau_spark_query_batches", "Batches that were completed since the runner started.", "batches", True),
     Row("moldau_spark_query_rows", "Rows that were read since the runner started.", "rows", True),
     Row("moldau_spark_query_restarts", "How often the query was started again after a failure.", "restarts", True),
+    Row("moldau_spark_query_fallbacks", "Batches that were processed record by record.", "fallbacks", True),
     Row("moldau_spark_query_batch_id", "The number of the last batch.", "batch"),
     Row("moldau_spark_query_rows_per_second", "Rows that the last batch processed in a second.", "rows_per_s"),
     Row("moldau_spark_query_lag_records", "Records that wait in the topics that are read.", "lag"),

@@ -92,7 +92,7 @@ def run(topology: Topology, settings: Mapping[str, Any] | None = None, spark: Sp
     """Runs the application until SIGTERM or SIGINT; it is started again after a failure that may pass."""
     made = application(topology, settings)
     with serving(topology, settings):
-        conveyor.run(made, spark or session_of(made, settings, topology))
+        conveyor.run([made], spark or session_of(made, settings, topology))
 
 
 def session_of(made: Application, settings: Mapping[str, Any] | None, topology: Topology) -> SparkSession:

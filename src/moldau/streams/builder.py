@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
+from moldau.extras import require_spark
 from moldau.operators.context import TopologyError
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.table import TableSource
@@ -163,6 +164,7 @@ class StreamsBuilder:
         """Runs the application on Spark until it is told to stop (SIGTERM, Ctrl-C)."""
         if _looking:
             return
+        require_spark()
         from .application import run
 
         run(self.build(), settings)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from moldau.extras import require_spark
 from moldau.operators.context import TopologyError
 from moldau.operators.errors import StreamsError
 from moldau.plan.home import local
@@ -82,6 +83,7 @@ class KafkaStreams:
         self._handler = handler
 
     def start(self) -> Self:
+        require_spark()
         if self._state != "CREATED":
             raise TopologyError(f"{self.application_id} was started before: make another KafkaStreams of it")
         server = server_of(self.topology, self._settings)

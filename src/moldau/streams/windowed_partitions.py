@@ -7,9 +7,9 @@ from typing import Any
 
 from moldau.operators.coders import ANYWHERE
 from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
-from moldau.plan.hashing import murmur2
 from moldau.serdes.context import Context
 from moldau.serdes.primitive import Plain
+from moldau.wire.numbers import murmur2
 
 WindowedSerde = TimeWindowedSerde | SessionWindowedSerde
 

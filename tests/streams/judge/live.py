@@ -23,18 +23,19 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from moldau.admin import offsets
 from moldau.client import CONTROLLER, Client, Fetcher, Record, build, check, produce, records
 from moldau.client import messages as m
 from moldau.plan.conveyor.start import definition
-from moldau.plan.hashing import murmur2
 from moldau.streams.application import application
 from moldau.testing import broker, eventually
-from moldau.views.offsets import committed, ends_of
+from moldau.views.offsets import committed
+from moldau.wire.numbers import murmur2
 from tests import needs
 from tests.streams.judge import ours
 from tests.streams.judge.case import shown
@@ -178,6 +179,11 @@ def java() -> Iterator[Java]:
                 process.kill()
 
 
+def ends_of(client: Client, topic: str, partitions: Iterable[int]) -> dict[Place, int]:
+    """Return where partitions of a topic end for those who read what is committed."""
+    return offsets.one_time(client, [(topic, number) for number in partitions], offsets.LATEST, committed=True)
+
+
 def is_done(client: Client) -> bool:
     """Whether the group has read its topics to their ends, and still has a moment later."""
     for pause in (0.0, 0.7):
@@ -185,7 +191,7 @@ def is_done(client: Client) -> bool:
         for name, topic in client.refresh(None).topics.items():
             internal = name.startswith(f"{GROUP}-") and not name.endswith("-changelog")
             if name in ("in", "left", "right") or internal:
-                ends = {number: end for number, end in ends_of(client, name, topic.partitions).items() if end}
+                ends = {number: end for (_, number), end in ends_of(client, name, topic.partitions).items() if end}
                 done = committed(client, GROUP, name, ends) if ends else {}
                 if any(done[number] < end for number, end in ends.items()):
                     return False
@@ -208,7 +214,7 @@ def outputs(client: Client) -> dict[Place, list[Row]]:
     fetcher = Fetcher(client, isolation_level="read_committed")
     for place in ((topic, number) for topic in SINKS for number in range(PARTITIONS)):
         rows, offset = found.setdefault(place, []), 0
-        end = ends_of(client, place[0], [place[1]])[place[1]]
+        end = ends_of(client, place[0], [place[1]])[place]
         while offset < end:
             part = fetcher.fetch({place: offset})[place]
             rows += [Row(one.key, one.value, one.timestamp) for batch in part.committed() for one in records(batch)]

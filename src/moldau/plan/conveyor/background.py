@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from moldau.spark.runner import POLL_S, QueryFailed, Supervised, Supervisor
 from moldau.spark.status import QueryStatus, State
 
-from .start import Application, definition
+from .start import Application, Reported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,8 @@ class Background:
         self.status = QueryStatus(application.id)
         self.failure: QueryFailed | None = None
         self._listen = listen
-        one = Supervised(application.id, lambda spark: definition(application, spark), self.status)
+        query = Reported(application)
+        one = Supervised(application.id, query, self.status, observe=query.observe)
         self._supervisor = Supervisor(spark, [one])
         self._told_to_stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{application.id} on Spark", daemon=True)

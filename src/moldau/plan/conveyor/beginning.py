@@ -12,8 +12,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from moldau.operators.context import TopologyError
+from moldau.plan.stateless_pass import passing_groups
 from moldau.spark.connections import Client
-from moldau.spark.marker_topic import Ledger, is_there
+from moldau.spark.marker_topic import Ledger, exists
 from moldau.spark.markers import TOPIC as MARKERS
 from moldau.spark.markers import Decision
 from moldau.spark.planning import RESTORE, Position
@@ -24,7 +25,6 @@ from ..home import BEGIN
 from ..levels import Schedule, stores_of
 from ..restoring import log_of
 from ..shards import Conveyed
-from ..stateless_pass import passing_groups
 from .datasource import source_of
 from .folder import Folder
 
@@ -67,7 +67,7 @@ def beginning(
 
 
 def last_decision(client: Client, application: Application) -> Decision | None:
-    if not application.exactly_once or not is_there(client, MARKERS):
+    if not application.exactly_once or not exists(client, MARKERS):
         return None
     ledger = Ledger(client, MARKERS, application.id)
     ledger.catch_up()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from moldau.spark.offset_log import parse
+
 from ..home import CHECKPOINT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OFFSETS = f"{CHECKPOINT}/offsets"  # what each batch reads
+OFFSETS, COMMITS = f"{CHECKPOINT}/offsets", f"{CHECKPOINT}/commits"  # what each batch reads, and which are completed
 
 
 class Folder:
@@ -30,13 +32,21 @@ class Folder:
             status.getPath().getName().isdigit() for status in self._files.listStatus(offsets)
         )
 
+    def last_position(self) -> dict[str, Any] | None:
+        """Where the last batch that was completed has ended; None where there was none."""
+        done = self._at(COMMITS)
+        names = [one.getPath().getName() for one in self._files.listStatus(done)] if self._files.exists(done) else []
+        batches = [int(name) for name in names if name.isdigit()]
+        ends = parse(self._content(f"{OFFSETS}/{max(batches)}").decode()) if batches else ()
+        return json.loads(ends[0]) if ends and ends[0] is not None else None
+
     def read(self, name: str) -> dict[str, Any] | None:
-        path = self._at(name)
-        if not self._files.exists(path):
-            return None
-        stream = self._files.open(path)
+        return json.loads(self._content(name)) if self._files.exists(self._at(name)) else None
+
+    def _content(self, name: str) -> bytes:
+        stream = self._files.open(self._at(name))
         try:
-            return json.loads(bytes(stream.readAllBytes()))
+            return bytes(stream.readAllBytes())
         finally:
             stream.close()
 

@@ -12,15 +12,17 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
+from moldau.plan.page_cache import HotPages
+from moldau.plan.shard_state import BOOK
+from moldau.plan.stateless_pass import Passing
 from moldau.spark.worker import collecting_later, settle
 
 from ..blobs import RESTORED
+from ..fallbacks import FALLBACKS
 from ..levels import ShardId
-from ..page_cache import HotPages
-from ..shard_state import BOOK
 from ..shards import Conveyed, restored, run
-from ..stateless_pass import Passing
 from .rows import ARROW, Places, blob_of, blobs_of
+from .tally import Tally
 from .views import global_stores
 
 STATE = "pages"
@@ -54,8 +56,8 @@ class StatePages:
 class Level(StatefulProcessor):
     """Spark calls it for every shard that has rows. Rows of later levels and of the sink pass by."""
 
-    def __init__(self, conveyed: Conveyed, places: Places, level: int) -> None:
-        self.conveyed, self.places, self.level = conveyed, places, level
+    def __init__(self, conveyed: Conveyed, places: Places, level: int, tally: Tally | None) -> None:
+        self.conveyed, self.places, self.level, self.tally = conveyed, places, level, tally
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle()
@@ -88,14 +90,23 @@ class Level(StatefulProcessor):
         mirrored = restored(self.conveyed.schedule, shard, pages, lost) if lost else []
         fed = [blob for blob in arrived if blob.source != RESTORED]
         with collecting_later():
-            return [*mirrored, *run(self.conveyed, shard, pages, fed, now, shared, HOT)]
+            out = [*mirrored, *run(self.conveyed, shard, pages, fed, now, shared, HOT)]
+        count(self.conveyed, self.tally)
+        return out
 
     def close(self) -> None:
         """Nothing is open."""
 
 
+def count(conveyed: Conveyed, tally: Tally | None) -> None:
+    """Hand the fallbacks of this process over to the driver; without a tally they are only logged."""
+    counts = FALLBACKS.drain(conveyed.start)
+    if counts and tally is not None:
+        tally.add(counts)
+
+
 def passing(
-    conveyed: Conveyed, places: Places, groups: frozenset[int]
+    conveyed: Conveyed, places: Places, groups: frozenset[int], tally: Tally | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that takes the blobs of sub-topologies that remember nothing through them."""
 
@@ -112,6 +123,7 @@ def passing(
                 if blob.data is not None and reader.get(blob.topic) in groups:
                     with collecting_later():
                         found += passes.through(blob)
+                    count(conveyed, tally)
                 else:
                     found.append(blob)
             ticks = batch.filter(batch.column("blob").is_null())

@@ -34,6 +34,7 @@ from .rows import Places
 
 PLACES, TICK, GLOBALS, BEGIN = "conveyor.places", "conveyor.tick.ms", "conveyor.globals", "conveyor.begin"
 WATCH = "conveyor.watch.ms"  # the interval of triggers
+COMMITS = "conveyor.commits"  # false: offsets of the group are committed by the driver (`spark/reporter.py`)
 MICROS = 1000
 LONGEST_WATCH_S = 0.1  # Spark can stop a query no sooner
 REST_S = 0.01  # between the end of a watch and the next trigger
@@ -68,6 +69,8 @@ class PackedSource(StreamSource):
     def __init__(self, options: SourceOptions, columns: Columns, given: Mapping[str, str]) -> None:
         super().__init__(options, columns)
         self.given = dict(given)
+        if given.get(COMMITS) == "false":
+            self._group = None
         self.places = Places.of_json(json.loads(given[PLACES]))
         self.tick_ms = int(given[TICK]) if given.get(TICK) else None
         names = tuple(given[GLOBALS].split(",")) if given.get(GLOBALS) else ()

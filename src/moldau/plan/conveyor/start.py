@@ -6,21 +6,23 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from moldau.plan.conveyor.start_checks import freeze
+from moldau.plan.stateless_pass import passing_groups, wall_clock_interval
 from moldau.spark import session
 from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
+from moldau.spark.reporter import Reporter
 from moldau.spark.session import STREAMING, Setting, is_local
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
 from ..plan import Plan
 from ..shards import Conveyed
-from ..stateless_pass import passing_groups, wall_clock_interval
 from ..task import Execution
 from ..unrolling import mirrored, unrolled
 from . import topics
@@ -28,8 +30,8 @@ from .beginning import beginning, has_lost_its_checkpoint, stateful
 from .datasource import FORMAT, ConveyorDataSource
 from .folder import Folder
 from .rows import COLUMNS, Places
-from .source import BEGIN, GLOBALS, PLACES, TICK, WATCH
-from .start_checks import freeze
+from .source import BEGIN, COMMITS, GLOBALS, PLACES, TICK, WATCH
+from .tally import Tally, fallbacks_of, tally_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,11 +78,31 @@ class Application:
         return f"{self.home}/{CHECKPOINT}"
 
 
-def run(application: Application, spark: SparkSession) -> None:
-    """Until SIGTERM or SIGINT; it is started again after a failure that may pass."""
+class Reported:
+    """An application as a query that reports what it does: for a runner, which calls it, and then `observe`."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self._tally: Tally | None = None
+        self.reporter = Reporter(application.id, self._client, lambda: fallbacks_of(self._tally))
+        self.observe = self.reporter.observe
+
+    def _client(self) -> Client:
+        return client_for(client_settings(prefixed(self.application)))
+
+    def __call__(self, spark: SparkSession) -> DataStreamWriter:
+        self._tally = self._tally or tally_of(spark)
+        return definition(self.application, spark, self.reporter, self._tally)
+
+
+def run(applications: Iterable[Application], spark: SparkSession, **options: Any) -> None:
+    """Run applications until SIGTERM or SIGINT; each is started again after a failure that may pass. `options` are
+    those of `moldau.spark.run`.
+    """
     from moldau.spark.runner import run as run_queries
 
-    run_queries({application.id: lambda spark: definition(application, spark)}, spark)
+    queries = {one.id: Reported(one) for one in applications}
+    run_queries(queries, spark, observers={name: query.observe for name, query in queries.items()}, **options)
 
 
 def session_for(application: Application, settings: Mapping[str, Any]) -> SparkSession:
@@ -94,8 +116,10 @@ def session_for(application: Application, settings: Mapping[str, Any]) -> SparkS
     return made
 
 
-def definition(application: Application, spark: SparkSession) -> DataStreamWriter:
-    """The query, not started."""
+def definition(
+    application: Application, spark: SparkSession, reporter: Reporter | None = None, tally: Tally | None = None
+) -> DataStreamWriter:
+    """The query, not started. With a reporter it is the reporter, and not the source, who commits offsets."""
     client = client_for(client_settings(prefixed(application)))
     there = partition_counts_of(client)
     conveyed = scheduled(application, there)
@@ -108,12 +132,16 @@ def definition(application: Application, spark: SparkSession) -> DataStreamWrite
     freeze(folder, application, conveyed, places, partitions)
     make_topics(application.own, conveyed, client, there)
     options = source_options(application, conveyed, places)
+    if reporter is not None:
+        options[COMMITS] = "false"
     begin = beginning(folder, conveyed, client, lost, options)
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
+    if reporter is not None:
+        reporter.begins_at(folder.last_position() or begin)
     with REGISTERING:
         spark.dataSource.register(ConveyorDataSource)
     frame = spark.readStream.format(FORMAT).options(**options).load()
-    frame = laid_out(frame, conveyed, places)
+    frame = laid_out(frame, conveyed, places, tally)
     writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(application.id)
     writer = writer.options(**sink_options(application)).option("checkpointLocation", application.checkpoint)
     return writer.trigger(processingTime=f"{application.interval_ms} milliseconds")
@@ -138,15 +166,15 @@ def make_topics(rules: topics.Own, conveyed: Conveyed, client: Client, there: Ma
     create_topics(client, missing, rules.replication)
 
 
-def laid_out(frame: Any, conveyed: Conveyed, places: Places) -> Any:
+def laid_out(frame: Any, conveyed: Conveyed, places: Places, tally: Tally | None = None) -> Any:
     from .level import Level, passing
 
     schedule, passed = conveyed.schedule, passing_groups(conveyed)
     if passed:
-        frame = frame.mapInArrow(passing(conveyed, places, passed), COLUMNS)
+        frame = frame.mapInArrow(passing(conveyed, places, passed, tally), COLUMNS)
     for number, groups in enumerate(schedule.levels):
         if not passed.issuperset(groups):
-            level = Level(conveyed, places, number)
+            level = Level(conveyed, places, number, tally)
             frame = frame.groupBy("shard").transformWithStateInPandas(level, COLUMNS, "Append", "None")
     return frame
 

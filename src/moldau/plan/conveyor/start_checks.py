@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.operators.context import TopologyError
-
-from ..home import FROZEN
-from ..shards import Conveyed
-from ..stateless_pass import passing_groups
-from ..topology_change import Shape, remembered, shape, survival
-from .folder import Folder
-from .rows import Places
+from moldau.plan.conveyor.folder import Folder
+from moldau.plan.conveyor.rows import Places
+from moldau.plan.home import FROZEN
+from moldau.plan.shards import Conveyed
+from moldau.plan.stateless_pass import passing_groups
+from moldau.plan.topology_change import Shape, remembered, shape, survival
 
 if TYPE_CHECKING:
-    from .start import Application
+    from moldau.plan.conveyor.start import Application
 
 log = logging.getLogger(__name__)
 FORMAT_VERSION = 1
