@@ -20,11 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from moldau.cli import ports
+from moldau.extras import command, is_installed
 
 HOST = "127.0.0.1"
 START_S = 30.0
@@ -92,7 +92,7 @@ class Part(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        return self.needs is None or find_spec(self.needs) is not None
+        return self.needs is None or is_installed(self.needs)
 
 
 def _broker(options: Options) -> list[str]:
@@ -140,7 +140,7 @@ def chosen(options: Options) -> list[str]:
         if name not in PARTS:
             raise PlatformError(f"There is no part '{name}'. There are: {', '.join(PARTS)}.")
         if not PARTS[name].is_installed:
-            raise PlatformError(f"The {name} is not installed: pip install 'moldau[{name}]'.")
+            raise PlatformError(f"The {name} is not installed: {command(name)}.")
     if options.ephemeral and options.data_dir:
         raise PlatformError("--ephemeral has a directory of its own; leave out --data-dir.")
     named = [name for name, part in PARTS.items() if name in (options.only or PARTS) and part.is_installed]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moldau.admin import groups, topics
+from moldau.cli.output import time_of
 from moldau.client import CONTROLLER, Client, Record, build, check, produce
 from moldau.client import messages as m
+from moldau.spark.progress import commit_offsets
+from moldau.spark.reports import SILENT, Fallback, Report, to_text
+from moldau.spark.status import State
 
 from .running import Moldau
 
@@ -84,8 +90,35 @@ def test_applications_are_listed(moldau: Moldau, client: Client) -> None:
     groups.commit(client, "lister", {(topic, 0): 1})
     topics.create(client, [topics.NewTopic("lister-counts-changelog", 1)])
     found = {row["name"]: row for row in moldau.json("streams", "list")}
-    assert found["lister"] == {"name": "lister", "state": "Empty", "reads": [topic], "writes": [], "lag": 1}
+    expected = {"name": "lister", "state": "Empty", "since_ms": None, "detail": None, "reads": [topic], "writes": []}
+    assert found["lister"] == {**expected, "lag": 1, "fallbacks": []}
     assert "lister" in moldau("streams", "list")
+
+
+def test_what_an_application_does_is_told_by_its_report(moldau: Moldau, client: Client) -> None:
+    topic, name, now = moldau.topic(), f"reporter-{uuid.uuid4().hex[:8]}", time.time_ns() // 1_000_000
+    slow = (Fallback(2, 1234, "an aggregate is None"),)
+    running = Report(State.RUNNING, now - 90_000, now, now - 60_000, None, slow)
+    for report, state, detail in (
+        (running, "waiting", None),
+        (replace(running, batch_at_ms=now), "running", None),
+        (replace(running, state=State.FAILED, error="no weights"), "failed", "no weights"),
+        (replace(running, at_ms=now - 60_000), "stopped", SILENT),
+        (replace(running, state=State.STOPPED), "stopped", None),
+    ):
+        commit_offsets(client, name, {(topic, 0): 0}, metadata=to_text(report))
+        found = moldau.json("streams", "describe", name)
+        assert (found["state"], found["detail"]) == (state, detail)
+    text = moldau("streams", "describe", name)
+    assert "1,234 batches of sub-topology 2 (an aggregate is None)" in text
+    assert str(time_of(running.since_ms)) in text
+    assert "stopped" in moldau("streams", "list")
+
+
+def test_an_application_that_is_not_there_is_refused(moldau: Moldau) -> None:
+    done = moldau.run("streams", "describe", "nobody")
+    assert done.code != 0
+    assert "There is no application nobody here" in done.err
 
 
 STORES = """

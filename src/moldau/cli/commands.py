@@ -19,6 +19,7 @@ from moldau.admin.mistakes import FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, Mis
 from moldau.cli import session
 from moldau.cli.output import Output
 from moldau.client import Client, ClientError, Error
+from moldau.extras import NotInstalled
 from moldau.settings import SettingError
 
 Body = Callable[..., None]
@@ -141,7 +142,7 @@ def errors_told(command: str) -> Iterator[None]:
         leave(command, str(error), MISUSED)
     except ClientError as error:
         leave(command, told_of(error), FAILED)
-    except SerdeError as error:
+    except (SerdeError, NotInstalled) as error:
         leave(command, str(error), FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

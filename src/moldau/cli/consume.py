@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -27,7 +28,7 @@ from moldau.cli.record_options import (
 )
 from moldau.cli.session import Session
 from moldau.records import positions, template
-from moldau.records.formats import Raw, Wanted, codec, part
+from moldau.records.formats import Raw, Wanted, codec, connect_registry, part
 from moldau.records.reading import Chunk, Reader
 
 EXAMPLES = (
@@ -85,9 +86,10 @@ def consume(
     words = [text for text in start or () if text not in WAYS]
     as_json = as_json or "json" in (start or ())
     span = positions.parse([*words, *(["end"] if tail else [])])
+    registry = partial(connect_registry, session.connection)
     printer = Printer(
-        codec(Wanted(key_format, key_schema), session.connection.connect_registry, writing=False),
-        codec(Wanted(value_format, value_schema, value_message), session.connection.connect_registry, writing=False),
+        codec(Wanted(key_format, key_schema), registry, writing=False),
+        codec(Wanted(value_format, value_schema, value_message), registry, writing=False),
         skip_bad,
         b"NULL" if null else b"",
     )

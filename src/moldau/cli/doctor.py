@@ -17,11 +17,10 @@ from typing import Annotated, NamedTuple
 import httpx
 import typer
 
-from moldau import __version__
+from moldau import __version__, extras
 from moldau.admin import clusters
 from moldau.admin.mistakes import NO, Mistake
-from moldau.cli import ports
-from moldau.cli import running_platforms as runs
+from moldau.cli import ports, running_platforms
 from moldau.cli.commands import command, epilog, told_of
 from moldau.cli.output import Output, size
 from moldau.cli.session import Session
@@ -38,7 +37,12 @@ LITTLE_ROOM, NO_ROOM = 5_000_000_000, 500_000_000
 FEW_FILES = 4096
 TIMEOUT_S = 3.0
 PACKAGES = ("confluent-kafka", "fastavro", "cramjam", "uvloop", "typer", "rich")
-EXTRAS = {"pyspark": "streams, SQL and Connect", "pyarrow": "batches as columns", "nicegui": "the console"}
+EXTRAS = {
+    "pyspark": "streams, SQL and Connect",
+    "pyarrow": "batches as columns",
+    "numba": "fast searches",
+    "nicegui": "the console",
+}
 REST = "http://127.0.0.1:8082"
 
 
@@ -121,7 +125,7 @@ def _version(name: str) -> str | None:
 def _extras() -> Iterator[Finding]:
     for name, what in EXTRAS.items():
         version = _version(name)
-        advice = "" if version else "pip install 'moldau[all]'"
+        advice = "" if version else extras.command("all")
         yield Finding(name, GOOD if version else ODD, version or f"is not installed; {what} need it", advice)
 
 
@@ -165,7 +169,7 @@ def _files() -> Iterator[Finding]:
 
 def _ports() -> Iterator[Finding]:
     try:
-        mine = {part.pid: part.name for run in runs.listed() for part in run.parts}
+        mine = {part.pid: part.name for run in running_platforms.listed() for part in run.parts}
     except Mistake as error:
         mine = {}
         yield Finding("platforms", BAD, str(error))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from moldau.admin.mistakes import INTERRUPTED, Mistake
-from moldau.cli import running_platforms as runs
+from moldau.cli import running_platforms
 from moldau.cli.commands import command, epilog
 from moldau.cli.session import Session
 from moldau.platform import DATA_DIR, LOGS, PARTS
@@ -47,7 +47,7 @@ cli = command(logs, without=NEITHER)
 
 
 def _files(data_dir: str | None, part: str | None) -> list[Path]:
-    run = runs.find(data_dir)
+    run = running_platforms.find(data_dir)
     place = Path(run.logs) if run else Path(data_dir or DATA_DIR, LOGS)
     found = sorted(place.glob("*.log")) if place.is_dir() else []
     if not found:

@@ -21,9 +21,9 @@ from moldau.cli.produce import Codec
 from moldau.cli.session import Session
 from moldau.client import Client, ClientError, Error, Fetcher, Record, Sender, Sent, build, records
 from moldau.records.reading import Reader
-from moldau.records.writing import body
-from moldau.wire.compression import Compression, compress
-from moldau.wire.records import assemble
+from moldau.wire.compression import Compression
+from moldau.wire.records import build_encoded
+from moldau.wire.records.bulk import encode_values
 
 cli = noun()
 
@@ -101,8 +101,7 @@ def _produce(
 
 
 def _batch(values: list[bytes], codec: Compression) -> bytearray:
-    now = time.time_ns() // 1_000_000
-    return assemble(0, -1, codec, len(values) - 1, now, now, -1, -1, -1, len(values), compress(codec, body(values)))
+    return build_encoded(encode_values(values), len(values), time.time_ns() // 1_000_000, codec)
 
 
 def _settle(meter: Meter, waiting: deque[tuple[Sent, float, int]], size: int) -> None:

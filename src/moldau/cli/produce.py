@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, AnyStr
 
@@ -31,7 +32,7 @@ from moldau.cli.record_options import (
 from moldau.cli.session import Session
 from moldau.client import Client, ClientError
 from moldau.records import lines
-from moldau.records.formats import Wanted, codec
+from moldau.records.formats import Wanted, codec, connect_registry
 from moldau.records.partitioners import PARTITIONERS
 from moldau.records.template import delimiter as delimiter_of
 from moldau.records.writing import BATCH_BYTES, Writer
@@ -135,7 +136,7 @@ cli = command(produce, without=("output",))
 
 
 def _codec(session: Session, wanted: Wanted) -> Any:
-    return codec(wanted, session.connection.connect_registry, writing=True)
+    return codec(wanted, partial(connect_registry, session.connection), writing=True)
 
 
 def _run(writer: Writer, write: Callable[[], None], quiet: bool) -> None:

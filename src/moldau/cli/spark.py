@@ -22,10 +22,10 @@ Application = Annotated[str, typer.Argument(help="The application.id of a query,
 @verb(cli, "list", ("moldau spark list",))
 def applications(session: Session, markers_topic: Topic = MARKERS) -> None:
     """List the applications that have written topics, and how far they have got."""
-    from moldau.spark.marker_topic import everyone, is_there
+    from moldau.spark.marker_topic import everyone, exists
 
     with refusals():
-        found = everyone(session.client, markers_topic) if is_there(session.client, markers_topic) else {}
+        found = everyone(session.client, markers_topic) if exists(session.client, markers_topic) else {}
     rows = [
         {
             "application": name,

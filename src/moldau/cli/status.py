@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from moldau.admin.mistakes import NO
-from moldau.cli import running_platforms as runs
+from moldau.cli import running_platforms
 from moldau.cli.commands import command, epilog
 from moldau.cli.output import Column, size
 from moldau.cli.session import Session
@@ -23,7 +23,7 @@ NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
 
 def status(session: Session) -> None:
     """Show the parts of platforms that run on this machine; the exit code is 3 if none does."""
-    rows = [_row(run, part) for run in runs.listed() for part in run.parts]
+    rows = [_row(run, part) for run in running_platforms.listed() for part in run.parts]
     session.show(rows, COLUMNS, "No platform runs. `moldau up` starts one.")
     if not rows:
         raise typer.Exit(NO)
@@ -32,22 +32,22 @@ def status(session: Session) -> None:
 cli = command(status, without=NEITHER)
 
 
-def _row(run: runs.Run, part: runs.RunningPart) -> dict[str, Any]:
+def _row(run: running_platforms.Run, part: running_platforms.RunningPart) -> dict[str, Any]:
     return {
         "part": part.name,
         "address": part.address,
         "state": state(part),
         "process": part.pid,
-        "memory": runs.memory(part.pid),
+        "memory": running_platforms.memory(part.pid),
         "up": _since(run.started),
         "data": run.data_dir,
     }
 
 
-def state(part: runs.RunningPart) -> str:
+def state(part: running_platforms.RunningPart) -> str:
     """How it is. One without an address has nobody to answer to: it runs if its process does."""
     if part.address == NOWHERE:
-        return "runs" if runs.memory(part.pid) else "does not run"
+        return "runs" if running_platforms.memory(part.pid) else "does not run"
     return "serves" if answers(part.address) else "does not answer"
 
 

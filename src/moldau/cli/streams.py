@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from moldau.admin.mistakes import Mistake
 from moldau.cli.commands import Sure, noun, verb
-from moldau.cli.output import Column
+from moldau.cli.output import Column, time_of
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
 from moldau.client import Client
+from moldau.extras import require_spark
 from moldau.plan.home import FROZEN, STATE_DIR, home, local
+from moldau.records.formats import connect_registry
 from moldau.records.stores import Kind, by_id, of_views, over_http, serde_of, spec_of
 
 if TYPE_CHECKING:
@@ -27,6 +31,15 @@ OWN = ("-changelog", "-repartition")  # how the names of an application's own to
 File = Annotated[str, typer.Argument(help="A Python file that makes a StreamsBuilder.")]
 LIMIT = 1000
 BROKERS_DEFAULT = -1  # in place of a number of partitions
+COLUMNS = (
+    "name",
+    "state",
+    Column("since_ms", "since", lambda ms: time_of(ms) or "-"),
+    Column("reads", text=", ".join),
+    Column("writes", text=", ".join),
+    Column("lag", text=lambda lag: "-" if lag is None else str(lag)),
+    Column("detail", text=lambda detail: detail or ""),
+)
 State = Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is (the setting state.dir).")]
 
 
@@ -50,6 +63,7 @@ def run(
     from moldau.operators.context import TopologyError
     from moldau.spark.runner import QueryFailed
 
+    require_spark()
     try:
         builder = builder_of(file)
         if create:
@@ -80,27 +94,38 @@ def create_missing(session: Session, builder: StreamsBuilder) -> None:
 
 @verb(cli, "list", ("moldau streams list", "moldau streams list -o json"))
 def list_(session: Session) -> None:
-    """List applications, Moldau's and Kafka Streams', with what they read and write, and how far they are behind."""
-    from moldau.admin import groups
+    """List applications, Moldau's and Kafka Streams', with what they do, read and write, and how far they are behind.
+
+    An application on Spark is starting, running, waiting for input, restarting, failed or stopped. One of Kafka Streams
+    has the state of its group.
+    """
+    session.show(listed(session), COLUMNS, "No application has run here; `moldau streams run FILE` starts one.")
+
+
+def listed(session: Session) -> list[dict[str, Any]]:
+    """The applications of the cluster, with what they do now."""
     from moldau.console import flows
     from moldau.console.model.lineage import applications
 
-    states = {one.id: one.state for one in groups.listed(session.client)}
-    found = [asdict(one) for one in applications(flows.found(session.client), states)]
-    columns = (
-        "name",
-        "state",
-        Column("reads", text=", ".join),
-        Column("writes", text=", ".join),
-        Column("lag", text=lambda lag: "-" if lag is None else str(lag)),
-    )
-    session.show(found, columns, "No application has run here; `moldau streams run FILE` starts one.")
+    return [asdict(one) for one in applications(flows.found(session.client), time.time_ns() // 1_000_000)]
 
 
-@verb(cli, "describe", ("moldau streams describe app.py",))
-def describe(session: Session, file: File) -> None:
-    """Show an application's topology, in the form of Kafka Streams."""
-    print(builder_of(file).describe(), end="")
+@verb(cli, "describe", ("moldau streams describe word-count", "moldau streams describe app.py"))
+def describe(
+    session: Session,
+    application: Annotated[str, typer.Argument(help="An application.id, or a Python file with a StreamsBuilder.")],
+) -> None:
+    """Show what an application does, or the topology of a file in the form of Kafka Streams.
+
+    Batches that an application processed record by record are counted from its start: they take several times as long.
+    """
+    if application.endswith(".py"):
+        print(builder_of(application).describe(), end="")
+        return
+    found = next((one for one in listed(session) if one["name"] == application), None)
+    if found is None:
+        raise Mistake(f"There is no application {application} here; `moldau streams list` shows those there are.")
+    session.show(found, (*COLUMNS, Column("fallbacks", "record by record", _fallbacks)))
 
 
 @verb(
@@ -155,7 +180,7 @@ def query(
     elif not store:
         raise Mistake("--sql needs a Python file or a URL: an id alone does not say which stores there are.")
     else:
-        registry = session.connection.connect_registry
+        registry = partial(connect_registry, session.connection)
         serdes = serde_of(key_format, registry), serde_of(value_format, registry)
         served = by_id(application, spec_of(store, kind, window_size, *serdes), session.connection.kafka_settings)
         found = of_views(served, store, key, sql, asked)
@@ -173,7 +198,7 @@ def reset(
 ) -> None:
     """Let an application begin anew: its state, its own topics and its offsets go; what it has written stays."""
     from moldau.admin import groups, topics
-    from moldau.spark.marker_topic import Ledger, is_there
+    from moldau.spark.marker_topic import Ledger, exists
 
     session.confirm(f"Forget the state of {application}, and where it was in its topics?", sure)
     session.tell(forget_state(state_dir, application))
@@ -186,11 +211,16 @@ def reset(
         topics.delete(session.client, own)
     groups.delete(session.client, [application])
     with refusals():
-        if is_there(session.client, markers_topic):
+        if exists(session.client, markers_topic):
             ledger = Ledger(session.client, markers_topic, application)
             ledger.catch_up()
             ledger.forget()
     session.done(f"{application} begins anew at its next start.", application=application, deleted=own)
+
+
+def _fallbacks(found: list[dict[str, Any]]) -> str:
+    lines = (f"{one['batches']:,} batches of sub-topology {one['sub_topology']} ({one['reason']})" for one in found)
+    return "; ".join(lines) or "none"
 
 
 def forget_state(state_dir: str, application: str) -> str:

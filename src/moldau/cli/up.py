@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from moldau.admin.mistakes import FAILED, Mistake
-from moldau.cli import running_platforms as runs
-from moldau.cli import up_file
+from moldau.cli import running_platforms, up_file
+from moldau.extras import NotInstalled, require_spark
 from moldau.platform import DEMO, EVERY, PARTS, Options, Platform, PlatformError
 
 EPILOG = """\
@@ -100,10 +99,10 @@ def run(options: Options) -> None:
     started = time.time()
 
     def note(now: Platform) -> None:
-        parts = tuple(runs.RunningPart(part.name, part.address, part.process.pid) for part in now.parts)
-        record.write(runs.Run(os.getpid(), str(now.options.home), str(now.logs), started, parts))
+        parts = tuple(running_platforms.RunningPart(part.name, part.address, part.process.pid) for part in now.parts)
+        record.write(running_platforms.Run(os.getpid(), str(now.options.home), str(now.logs), started, parts))
 
-    with runs.Record() as record, Platform(options, errors.print, note).running() as platform:
+    with running_platforms.Record() as record, Platform(options, errors.print, note).running() as platform:
         console.print(_table(platform))
         console.print(f"logs are in {platform.logs}; `moldau logs -f` shows them", soft_wrap=True, markup=False)
         for line in advice(platform):
@@ -116,17 +115,14 @@ def without_what_lacks_java(options: Options, tell: Callable[[str], None]) -> Op
     """The demonstration goes on without its streams applications where Spark cannot run; the reason is told."""
     if "pipeline" not in options.demo:
         return options
-    if find_spec("pyspark") is None:
-        reason = "Spark is not installed: `pip install 'moldau[spark]'` brings it."
-    else:
-        from moldau.spark import java
+    from moldau.spark import java
 
-        try:
-            java.prepare()
-            return options
-        except java.NoJava as error:
-            reason = str(error)
-    tell(f"The demo goes on without its streams applications. {reason}")
+    try:
+        require_spark()
+        java.prepare()
+        return options
+    except (NotInstalled, java.NoJava) as error:
+        tell(f"The demo goes on without its streams applications. {error}")
     return replace(options, demo=tuple(name for name in options.demo if name != "pipeline"))
 
 
@@ -147,7 +143,7 @@ def refuse_second(options: Options) -> None:
     """PlatformError if a platform runs on the same directory."""
     if options.ephemeral:
         return
-    there = runs.find(str(options.home))
+    there = running_platforms.find(str(options.home))
     if there is not None:
         where = ", ".join(f"{part.name} {part.address}" for part in there.parts)
         raise PlatformError(

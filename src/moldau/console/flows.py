@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from moldau.admin import groups, offsets, topics, transactions
+from moldau.admin import TopicPartition, groups, offsets, topics, transactions
 from moldau.client import Client
 from moldau.console.model.lineage import Graph, Seen, graph, is_shown
+from moldau.spark.reports import latest
 
 GROUPS = 300  # that are asked what they have committed
 PARTITIONS = 5000  # whose producers are asked for
@@ -23,20 +24,23 @@ def found(client: Client) -> Graph:
     }
     known = dict(list(places.items())[:PARTITIONS])
     names = {one.producer_id: one.id for one in transactions.listed(client)}
+    committed = groups.commits(client, known_groups, GROUPS)
+    reports = {name: latest(one.metadata for one in some.values()) for name, some in committed.items()}
     return graph(
         Seen(
             tuple(topic.name for topic in listed),
             {one.id: one.type for one in known_groups},
-            _reads(client, known_groups),
+            _reads(client, committed),
             transactions.writers(client, known) if names else {},
             names,
+            {one.id: one.state for one in known_groups},
+            {name: report for name, report in reports.items() if report is not None},
         )
     )
 
 
-def _reads(client: Client, listed: list[groups.ListedGroup]) -> dict[str, dict[str, int]]:
+def _reads(client: Client, committed: dict[str, dict[TopicPartition, groups.Committed]]) -> dict[str, dict[str, int]]:
     """The lag of each group in each topic that it reads."""
-    committed = groups.commits(client, listed, GROUPS)
     places = {place for of_group in committed.values() for place in of_group}
     ends = offsets.at(client, dict.fromkeys(sorted(places), offsets.LATEST))
     reads: dict[str, dict[str, int]] = {}

@@ -18,6 +18,7 @@ from moldau.client import Client
 from moldau.console.accounts import Account, Sessions
 from moldau.console.model.problems import Problem, Refused, problem
 from moldau.console.sampler import Sampler
+from moldau.records.formats import connect_registry
 from moldau.serdes.registry import Registry
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class Console:
     @cached_property
     def registry(self) -> Registry:
         """The registry as serdes have it; RegistryError where it does not answer."""
-        return self.connection.connect_registry()
+        return connect_registry(self.connection)
 
     def close(self) -> None:
         self.sampler.close()

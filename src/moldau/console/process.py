@@ -13,11 +13,11 @@ from moldau.admin.connection import Connection
 from moldau.console import accounts
 from moldau.console.guard import LOOPBACK, Guard
 from moldau.console.page_context import Console
+from moldau.extras import NotInstalled, require
 from moldau.http import Listen, ServeError, parse_listen, run
 from moldau.settings import HTTP, ServiceSettings, SettingError
 
 LISTEN = "127.0.0.1:9021"
-MISSING = "The console needs NiceGUI, which is not installed: pip install 'moldau[console]'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def application(
 ) -> Iterator[ASGIApp]:
     """The console, for the length of a `with`."""
     try:
-        from moldau.console import site
-    except ImportError as error:
-        if (error.name or "").split(".")[0] == "nicegui":
-            raise ServeError(MISSING) from None
-        raise
+        require("console", "The console", "nicegui")
+    except NotInstalled as error:
+        raise ServeError(str(error)) from None
+    from moldau.console import site
+
     console = Console(connection, read_only=options.read_only, sessions=sessions)
     console.sampler.start()
     try:

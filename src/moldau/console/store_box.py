@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from nicegui import ui
@@ -12,6 +13,7 @@ from moldau.console.model.problems import EXPECTED
 from moldau.console.model.stores import KEY, MOST_ROWS, RANGE, SQL, WAYS, Question, table
 from moldau.console.page_context import Desk
 from moldau.records import stores
+from moldau.records.formats import connect_registry
 from moldau.serdes.formats import FORMATS
 
 SERVED = "Address of application.server (empty: the changelog is read)"
@@ -23,7 +25,9 @@ def answered(connection: Connection, application: str, asked: Question) -> Any:
     key, sql = asked.key if asked.way == KEY else "", asked.sql if asked.way == SQL else ""
     if asked.address:
         return stores.over_http(asked.address, asked.store, key, sql, asked.parameters)
-    serdes = (stores.serde_of(name, connection.connect_registry) for name in (asked.key_format, asked.value_format))
+    serdes = (
+        stores.serde_of(name, partial(connect_registry, connection)) for name in (asked.key_format, asked.value_format)
+    )
     spec = stores.spec_of(asked.store, stores.Kind(asked.kind), asked.window_size_ms, *serdes)
     served = stores.by_id(application, spec, connection.kafka_settings)
     return stores.of_views(served, asked.store, key, sql, asked.parameters)

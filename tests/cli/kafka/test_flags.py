@@ -69,7 +69,7 @@ def test_a_value_of_the_wrong_type_is_told_when_it_is_asked_for() -> None:
 
 
 def test_a_flag_that_is_refused_says_why() -> None:
-    with pytest.raises(Usage, match="Option old is not supported: it is gone"):
+    with pytest.raises(Mistake, match="Option old is not supported: it is gone"):
         given("--old", "1")
 
 

@@ -7,13 +7,18 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from moldau.client import Client
 from moldau.records.stores import Kind, spec_of
 from moldau.serdes.formats import serde
+from moldau.spark.progress import commit_offsets
+from moldau.spark.reports import Fallback, Report, to_text
+from moldau.spark.status import State
 from moldau.views.served import Changelog, Served
 from moldau.views.service import serve
 from tests.console.browser.shop import HOSTILE, READ, RECORDS, SECOND, Shop
 
 pytestmark = pytest.mark.needs("chromium")
+FIRST_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 NARROWER = SECOND.replace("double", "string")
 
 
@@ -108,10 +113,29 @@ def test_an_application_is_found_with_what_it_reads_and_writes(shop: Shop, page:
     row(page, "0", "orders", "counter-counts-changelog")
 
 
+def test_the_page_of_an_application_says_what_it_does_and_what_slows_it_down(shop: Shop, page: Page) -> None:
+    report = Report(
+        State.FAILED, FIRST_MS, FIRST_MS, None, "ValueError: no weights", (Fallback(1, 1234, "it is None"),)
+    )
+    client = Client({"bootstrap.servers": shop.kafka.bootstrap_servers})
+    commit_offsets(client, "weigher", {("orders", 0): 1}, metadata=to_text(report))
+    client.close()
+    page.goto(f"{shop.console.url}/applications")
+    row(page, "weigher", "failed: ValueError: no weights", "2023-11-14 22:13:20", "orders", "9")
+    page.get_by_role("link", name="weigher").click()
+    expect(page.get_by_text("failed", exact=True)).to_be_visible()
+    expect(page.get_by_text("ValueError: no weights")).to_be_visible()
+    slow = "1,234 batches of sub-topology 1 were processed record by record: it is None"
+    expect(page.get_by_text(slow)).to_be_visible()
+
+
 def test_stores_are_asked_by_key_by_range_and_by_sql(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.console.url}/applications/biller")
     page.get_by_role("button", name="Where, and how it is written").click()
-    page.get_by_label("Format of values").click()
+    expect(page.locator(".q-expansion-item--expanded")).to_have_count(1)
+    expect(page.locator(".q-expansion-item--collapsing, .q-expansion-item--expanding")).to_have_count(0)
+    page.get_by_label("Format of values").focus()  # by keys: a list that opens while the box unfolds closes again
+    page.keyboard.press("ArrowDown")
     page.get_by_role("option", name="long").click()
     page.get_by_label("Key", exact=True).fill("ann")
     page.get_by_role("button", name="Ask", exact=True).click()

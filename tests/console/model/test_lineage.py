@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +28,8 @@ from moldau.console.model.lineage import (
     topology,
     without_own,
 )
+from moldau.spark.reports import Fallback, Report
+from moldau.spark.status import State
 
 ORDERS, BILLS = Node(Kind.TOPIC, "orders"), Node(Kind.TOPIC, "bills")
 BILLER, MAIL = Node(Kind.APPLICATION, "biller"), Node(Kind.GROUP, "mail")
@@ -69,10 +73,21 @@ def test_edges_say_how_much_flows_and_how_far_behind_readers_are() -> None:
 
 
 def test_applications_are_listed_with_what_they_read_and_write() -> None:
-    [found] = applications(graph(SEEN), {"biller": "Stable"})
-    assert found == Application("biller", "Stable", ("orders",), ("bills",), 3)
+    [found] = applications(graph(replace(SEEN, states={"biller": "Stable"})), 0)
+    assert found == Application("biller", "Stable", None, None, ("orders",), ("bills",), 3)
     assert store_of("biller-counts-changelog", "biller") == "counts" and store_of("bills", "biller") is None
     assert store_of("biller-moldau.shards-changelog", "biller") is None
+
+
+def test_a_report_says_what_an_application_without_members_does() -> None:
+    slow = (Fallback(0, 3, "an aggregate is None"),)
+    failed = Report(State.FAILED, 5, 9, error="no weights", fallbacks=slow)
+    seen = replace(SEEN, states={"biller": "Empty", "mail": "Empty"}, reports={"biller": failed, "mail": failed})
+    biller, mail = applications(graph(seen), 10)
+    assert (biller.state, biller.since_ms, biller.detail, biller.fallbacks) == ("failed", 5, "no weights", slow)
+    assert mail.name == "mail", "who reports is an application, also without topics of its own"
+    [joined, _] = applications(graph(replace(seen, states={"biller": "Stable"})), 10)
+    assert (joined.state, joined.detail) == ("Stable", None), "another program has joined the group since"
 
 
 def test_topics_that_an_application_keeps_for_itself_are_left_out() -> None:

@@ -13,8 +13,9 @@ from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid
 from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import double_text
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, CONTROLLER, FAILED, OK, Terse, connect
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, CONTROLLER, FAILED, OK, ZOOKEEPER, Terse, connect
 from moldau.client import Client, ClientError
+from moldau.wire.numbers import WORD, hash_order, java_hash
 
 KINDS = {
     "topics": (Kind.TOPIC, "DYNAMIC_TOPIC_CONFIG"),
@@ -46,7 +47,6 @@ DEFAULT_FLAGS = {
     "broker-defaults": "brokers",
     "ip-defaults": "ips",
 }
-NO_ZOOKEEPER = "Kafka has no ZooKeeper since 4.0: use --bootstrap-server."
 _OUTSIDE = r"(?=[^\]]*(?:\[|$))"  # not within brackets
 _CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)
 
@@ -313,7 +313,7 @@ def _java(value: str | None) -> str:
 
 
 def print_quotas(found: Mapping[quotas.Entity, Mapping[str, float]]) -> None:
-    for entity in java_order.hash_order(found, entity_hash, len(found)):
+    for entity in hash_order(found, entity_hash, len(found)):
         named = dict(entity)
         texts = [quota_name(kind, named[kind]) for kind in ("user", "client-id", "ip") if kind in named]
         values = found[entity]
@@ -327,8 +327,8 @@ def quota_name(kind: str, name: str | None) -> str:
 
 def entity_hash(entity: quotas.Entity) -> int:
     """ClientQuotaEntity.hashCode, for the order in which entities are printed."""
-    pairs = (java_order.string_hash(kind) ^ java_order.string_hash(name or "") for kind, name in entity)
-    return 31 + sum(pairs) & 0xFFFFFFFF
+    pairs = (java_hash(kind) ^ java_hash(name or "") for kind, name in entity)
+    return 31 + sum(pairs) & WORD
 
 
 def print_credentials(found: Iterable[users.Credentials]) -> None:
@@ -357,8 +357,8 @@ TOOL = Tool(
         Flag("add-config-file", "file", "Settings to set, in a properties file."),
         Flag("delete-config", "k1,k2", "Settings to take back.", separator=","),
         Flag("force", help="Ask nothing; nothing is asked anyway."),
-        Flag("zookeeper", "urls", "The ZooKeeper of old clusters.", refused=NO_ZOOKEEPER),
-        Flag("zk-tls-config-file", "file", "How to connect to ZooKeeper.", refused=NO_ZOOKEEPER),
+        ZOOKEEPER,
+        Flag("zk-tls-config-file", "file", "How to connect to ZooKeeper.", refused=ZOOKEEPER.refused),
         *(Flag(name, "name", f"Short for --entity-type {kind} --entity-name.") for name, kind in ENTITY_FLAGS.items()),
         *(Flag(name, help=f"Short for --entity-type {kind} --entity-default.") for name, kind in DEFAULT_FLAGS.items()),
     ),

@@ -17,7 +17,7 @@ from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, key_values, requi
 from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.message_formatter import Shown
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, complain, tell_usage
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, ZOOKEEPER, complain, tell_usage
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -333,6 +333,7 @@ FLAGS = (
     Flag("timeout-ms", "ms", "Stop when no record came for so long.", int),
     Flag("skip-message-on-error", help="Go on behind a record that cannot be printed."),
     BOOTSTRAP,
+    ZOOKEEPER,
     Flag("key-deserializer", "class", "What keys are, by the name of Kafka's class."),
     Flag("value-deserializer", "class", "What values are, by the name of Kafka's class."),
     Flag("enable-systest-events", help="Print also when the consumer ends."),

@@ -13,7 +13,7 @@ from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, key_values, requi
 from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.line_reader import BadLine, Line, LineReader, line_reader, lines
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, complain, tell_usage
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, OLD_BROKERS, complain, tell_usage
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -143,6 +143,7 @@ class Failed:
 FLAGS = (
     Flag("topic", "topic", "The topic to write to."),
     BOOTSTRAP,
+    OLD_BROKERS,
     Flag("sync", help="Wait for each record until it is written."),
     Flag("compression-codec", "codec", "none, gzip, snappy, lz4 or zstd; gzip if none is named.", optional=True),
     Flag("batch-size", "size", "Bytes of a batch.", int),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 IS_DEPRECATED = "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
@@ -41,6 +42,7 @@ class Flag:
     short: str = ""  # one letter for the same
     since: str = ""
     deprecated: str = ""  # what to use instead
+    alias: bool = False  # an old name: its values are those of the flag to use instead, unless that was given too
     refused: str = ""
 
     def parse(self, text: str) -> Any:
@@ -134,6 +136,9 @@ def read(tool: Tool, arguments: Sequence[str]) -> Options:
             _take(tool, token, rest, found)
         else:
             others.append(token)
+    for flag in tool.flags:
+        if flag.alias and flag.name in found:
+            found.setdefault(flag.deprecated, found[flag.name])
     if not {"help", "version"} & found.keys() and (lacking := _lacking(tool, found)):
         raise Mistake(f"Missing required option(s) [{', '.join(lacking)}]")
     if lost := _lost(tool, found):
@@ -145,9 +150,9 @@ def _take(tool: Tool, token: str, rest: list[str], found: dict[str, list[str]]) 
     name, equals, value = token.lstrip("-").partition("=") if token.startswith("--") else token[1:].partition("=")
     flag = tool.flag(name)
     if flag is None:
-        raise Mistake(f"{name if token.startswith('--') else name[:1]} is not a recognized option")
+        raise Mistake(_unknown(tool, name) if token.startswith("--") else f"{name[:1]} is not a recognized option")
     if flag.refused:
-        raise Usage(f"Option {name} is not supported: {flag.refused}")
+        raise Mistake(f"Option {name} is not supported: {flag.refused}")
     values = found.setdefault(name, [])
     if not flag.argument:
         return
@@ -159,6 +164,11 @@ def _take(tool: Tool, token: str, rest: list[str], found: dict[str, list[str]]) 
         values.append(rest.pop())
     elif rest and not (rest[-1].startswith("-") and len(rest[-1]) > 1):
         values.append(rest.pop())
+
+
+def _unknown(tool: Tool, name: str) -> str:
+    similar = get_close_matches(name, [flag.name for flag in tool.flags], 1)
+    return f"{name} is not a recognized option" + (f"; did you mean --{similar[0]}?" if similar else "")
 
 
 def _lacking(tool: Tool, found: dict[str, list[str]]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from moldau.admin import TopicPartition, offsets, topics
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, complain, connect
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, OLD_BROKERS, Terse, complain, connect
 from moldau.cli.kafka.topic_filter import TopicFilter
 from moldau.client import Client, ClientError
 
@@ -107,6 +107,7 @@ TOOL = Tool(
     "An interactive shell for getting topic-partition offsets.",
     (
         BOOTSTRAP,
+        OLD_BROKERS,
         COMMAND_CONFIG,
         Flag(
             "topic-partitions",

@@ -39,6 +39,9 @@ Without a JVM they start quickly: `kafka-topics --list` takes about 0.3 s where 
 
 - `--help` describes flags in words of our own. Traces of Java's stack are not printed; the first line of them is.
 - Lines that Kafka prints in the order of a hash table may change places where two names share a slot.
+- `--broker-list`, which Kafka 4 has removed, still works in `kafka-console-producer`, `kafka-avro-console-producer` and
+  `kafka-get-offsets`, with a warning on standard error. `--zookeeper` is refused with the flag to use instead, and a
+  misspelt flag with the one that is most like it.
 - What waits a minute for a topic that is not there (`kafka-delete-records`, `kafka-transactions describe-producers`)
   says at once that it is not there.
 - `kafka-storage format` writes `meta.properties`; a broker of Moldau makes the rest when it starts.

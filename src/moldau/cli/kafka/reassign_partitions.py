@@ -13,7 +13,7 @@ from moldau.cli.kafka.exceptions import words, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, require
 from moldau.cli.kafka.json_files import read_json
 from moldau.cli.kafka.reassignment_json import BadPlan, Plan, checked, read_plan, read_topics, written
-from moldau.cli.kafka.running import COMMAND_CONFIG, CONTROLLER, FAILED, OK, Terse, connect, tell_usage
+from moldau.cli.kafka.running import COMMAND_CONFIG, CONTROLLER, FAILED, OK, ZOOKEEPER, Terse, connect, tell_usage
 from moldau.client import Client, ClientError, Error
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")
@@ -392,6 +392,7 @@ TOOL = Tool(
         Flag("generate", help="Propose a plan."),
         Flag("execute", help="Begin a plan."),
         Flag("cancel", help="Call a plan off."),
+        ZOOKEEPER,
         Flag("list", help="List moves under way."),
         Flag(
             "reassignment-json-file",

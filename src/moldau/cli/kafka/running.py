@@ -26,6 +26,15 @@ CONTROLLER = Flag(
     "The controllers to begin with, HOST:PORT,...",
     refused="these tools talk to brokers: use --bootstrap-server.",
 )
+ZOOKEEPER = Flag(
+    "zookeeper",
+    "urls",
+    "The ZooKeeper of old clusters.",
+    refused="Kafka has no ZooKeeper since 4.0; use --bootstrap-server HOST:PORT to name a broker.",
+)
+OLD_BROKERS = Flag(
+    "broker-list", "HOST:PORT,...", "The brokers to begin with.", deprecated="bootstrap-server", alias=True
+)
 COMMAND_CONFIG = Flag("command-config", "file", "Settings of the client, in a properties file as Java clients have it.")
 
 
@@ -108,10 +117,11 @@ def _old_names(options: Options) -> list[str]:
 
 
 def warn_of_deprecated(options: Options) -> None:
-    """Say of old names what to use instead, as Kafka 4.2 and later do (KIP-1147)."""
+    """Say what to use instead of old names, as Kafka 4.2 and later do (KIP-1147); of aliases on standard error."""
     for flag in options.tool.flags:
         if flag.deprecated and flag.name in options:
-            print(options.tool.warning.format(old=flag.name, new=flag.deprecated))
+            sentence = options.tool.warning.format(old=flag.name, new=flag.deprecated)
+            print(sentence, file=sys.stderr if flag.alias else sys.stdout)
 
 
 def _broken(error: OSError) -> int:

@@ -14,7 +14,7 @@ from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import class_name, words_of
 from moldau.cli.kafka.flags import Flag, Mistake, Options, Tool, Usage, forbid, require
 from moldau.cli.kafka.java_text import log
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Terse, connect
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, ZOOKEEPER, Terse, connect
 from moldau.cli.kafka.topic_filter import TopicFilter
 from moldau.client import Client, ClientError, Error
 from moldau.settings import TOPIC, rows
@@ -318,6 +318,7 @@ TOOL = Tool(
     "This tool helps to create, delete, describe, or change a topic.",
     (
         BOOTSTRAP,
+        ZOOKEEPER,
         COMMAND_CONFIG,
         Flag("list", help="List topics."),
         Flag("create", help="Make a topic."),

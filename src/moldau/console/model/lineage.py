@@ -16,6 +16,7 @@ from enum import StrEnum
 from moldau.admin.groups import SubTopology
 from moldau.console.model import figures
 from moldau.console.model.history import Flow
+from moldau.spark.reports import Activity, Fallback, Report, activity
 
 OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -24,6 +25,8 @@ CHANGELOG = "-changelog"
 RUNNER = "moldau."  # how stores begin that are of the runner and of no topology
 INTERNAL = (CHANGELOG, "-repartition")
 STREAMS = "streams"
+WITHOUT_MEMBERS = frozenset({"", "Empty", "Dead"})  # states of groups; their applications may run without members
+UNKNOWN = "–"
 MOST_NODES = 200  # that are shown; the search finds the others
 
 
@@ -53,14 +56,20 @@ class Seen:
     reads: Mapping[str, Mapping[str, int]]  # group -> topic -> lag
     writers: Mapping[str, set[int]]  # topic -> producer ids
     names: Mapping[int, str]  # producer id -> transactional id
+    states: Mapping[str, str] = field(default_factory=dict)  # of groups
+    reports: Mapping[str, Report] = field(default_factory=dict)  # of applications on Spark, by group
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes, and who hands to whom; a number on the way from a topic is the lag there."""
+    """Nodes, and who hands to whom; a number on the way from a topic is the lag there. Of the whole graph also the
+    states of groups and the reports of applications.
+    """
 
     nodes: tuple[Node, ...] = ()
     edges: Mapping[tuple[Node, Node], int | None] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+    reports: Mapping[str, Report] = field(default_factory=dict)
 
     def into(self, node: Node) -> list[Node]:
         return sorted(source for source, target in self.edges if target == node)
@@ -83,7 +92,7 @@ def graph(seen: Seen) -> Graph:
         if is_shown(topic)
     }
     applications = {name for names in writing.values() for name in names}
-    applications |= {name for name, kind in seen.types.items() if kind.lower() == STREAMS}
+    applications |= {name for name, kind in seen.types.items() if kind.lower() == STREAMS} | seen.reports.keys()
     internal = [topic for topic in seen.topics if topic.endswith(INTERNAL)]
     applications |= {name for name in seen.types if any(is_own(topic, name) for topic in internal)}
     edges: dict[tuple[Node, Node], int | None] = {}
@@ -96,7 +105,7 @@ def graph(seen: Seen) -> Graph:
     nodes |= {Node(Kind.TOPIC, topic) for topic in seen.topics if is_shown(topic)}
     nodes |= {Node(Kind.APPLICATION, name) for name in applications}
     nodes |= {Node(Kind.GROUP, name) for name in seen.types if name not in applications}
-    return Graph(tuple(sorted(nodes)), edges)
+    return Graph(tuple(sorted(nodes)), edges, seen.states, seen.reports)
 
 
 def is_shown(topic: str) -> bool:
@@ -128,24 +137,41 @@ def topology(parts: Iterable[SubTopology]) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is told of an application in a list; `writes` is without topics of its own."""
+    """What is known of an application: what it does, since when, a sentence about that, and what it reads and writes
+    without topics of its own. `fallbacks` are batches that it processed record by record.
+    """
 
     name: str
     state: str
+    since_ms: int | None
+    detail: str | None
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     lag: int | None
+    fallbacks: tuple[Fallback, ...] = ()
 
 
-def applications(whole: Graph, states: Mapping[str, str]) -> list[Application]:
-    """All applications; `states` are of groups."""
-    found = []
-    for node in whole.nodes:
-        if node.kind is Kind.APPLICATION:
-            written = (topic.name for topic in whole.out_of(node) if not is_own(topic.name, node.name))
-            read = tuple(topic.name for topic in whole.into(node))
-            found.append(Application(node.name, states.get(node.name, "–"), read, tuple(written), lag_of(whole, node)))
-    return found
+def applications(whole: Graph, now_ms: int) -> list[Application]:
+    return [application(whole, node, now_ms) for node in whole.nodes if node.kind is Kind.APPLICATION]
+
+
+def application(whole: Graph, node: Node, now_ms: int) -> Application:
+    written = tuple(topic.name for topic in whole.out_of(node) if not is_own(topic.name, node.name))
+    read, lag = tuple(topic.name for topic in whole.into(node)), lag_of(whole, node)
+    does = activity_of(whole, node.name, lag, now_ms)
+    return Application(node.name, does.state, does.since_ms, does.detail, read, written, lag, does.fallbacks)
+
+
+def activity_of(whole: Graph, name: str, lag: int | None, now_ms: int) -> Activity:
+    """What an application does: by its group if that has members, otherwise by its own report if there is one."""
+    state, report = whole.states.get(name, ""), whole.reports.get(name)
+    if report is not None and state in WITHOUT_MEMBERS:
+        return activity(report, lag, now_ms)
+    return Activity(state or UNKNOWN)
+
+
+def fallback_line(one: Fallback) -> str:
+    return f"{one.batches:,} batches of sub-topology {one.sub_topology} were processed record by record: {one.reason}"
 
 
 def lag_of(whole: Graph, reader: Node) -> int | None:

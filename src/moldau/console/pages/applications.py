@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,13 +14,15 @@ from moldau.console import drawing, flows, frame, paths
 from moldau.console.model import figures
 from moldau.console.model.lineage import (
     STREAMS,
+    Application,
     Graph,
     Kind,
     Node,
+    application,
     applications,
+    fallback_line,
     is_own,
     labels,
-    lag_of,
     store_of,
     topology,
 )
@@ -29,19 +32,16 @@ from moldau.console.store_box import store_box
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The applications of a cluster, how their groups are, and the topology of one of them if it has told it."""
+    """The applications of a cluster, and the topology of one of them if it has told it."""
 
     graph: Graph
-    states: dict[str, str]
     topology: list[groups.SubTopology] = field(default_factory=list)
 
 
 def load(client: Client, name: str | None = None) -> Found:
     """All applications; with the topology of the one that is named."""
-    listed = groups.listed(client)
-    streams = any(one.id == name and one.type.lower() == STREAMS for one in listed)
-    told = groups.topology(client, name) if name and streams else []
-    return Found(flows.found(client), {one.id: one.state for one in listed}, told)
+    streams = name and any(one.id == name and one.type.lower() == STREAMS for one in groups.listed(client))
+    return Found(flows.found(client), groups.topology(client, name) if name and streams else [])
 
 
 def show(desk: Desk) -> None:
@@ -52,19 +52,20 @@ def show(desk: Desk) -> None:
 
 
 def _listed(found: Found) -> None:
-    mine = applications(found.graph, found.states)
+    mine = applications(found.graph, now_ms())
     if not mine:
         remedy = "`moldau streams run FILE` starts one, `moldau demo` two; those of Kafka Streams are shown too."
         frame.empty("No streams application has run here.", remedy, "bolt")
         return
-    columns = ("application", "group", "reads", "writes", "lag")
-    table = frame.table(*columns, numbers=("lag",), if_wide=("group",)).props("wrap-cells")
+    columns = ("application", "state", "since", "reads", "writes", "lag")
+    table = frame.table(*columns, numbers=("lag",), if_wide=("since",)).props("wrap-cells")
     frame.link_cell(table, "application")
     table.rows = [
         {
             "application": one.name,
             "link": paths.application(one.name),
-            "group": one.state,
+            "state": f"{one.state}: {one.detail}" if one.detail else one.state,
+            "since": since(one),
             "reads": ", ".join(one.reads) or "–",
             "writes": ", ".join(one.writes) or "–",
             "lag": figures.count(one.lag),
@@ -99,14 +100,7 @@ def _one(desk: Desk, found: Found, node: Node) -> None:
         tuple(one for one in whole.nodes if one in near),
         {edge: lag for edge, lag in whole.edges.items() if near.issuperset(edge) and node in edge},
     )
-    with ui.row().classes("gap-6"):
-        for label, text in (
-            ("group", found.states.get(node.name, "–")),
-            ("lag", figures.count(lag_of(found.graph, node))),
-        ):
-            with ui.column().classes("gap-0"):
-                ui.label(label).classes("quiet text-sm")
-                ui.label(text).classes("font-semibold")
+    _state(application(whole, node, now_ms()))
     drawing.draw(part, lambda: labels(part, drawing.flow(desk)))
     for title, topics in (
         ("Reads", read),
@@ -118,6 +112,25 @@ def _one(desk: Desk, found: Found, node: Node) -> None:
         _topology(desk, node.name, found.topology)
     if stores := [name for topic in own if (name := store_of(topic.name, node.name))]:
         store_box(desk, node.name, stores)
+
+
+def _state(one: Application) -> None:
+    """What it does; why it does not, and what slows it down, in sentences."""
+    with ui.row().classes("gap-6"):
+        for label, text in (("state", one.state), ("since", since(one)), ("lag", figures.count(one.lag))):
+            with ui.column().classes("gap-0"):
+                ui.label(label).classes("quiet text-sm")
+                ui.label(text).classes("font-semibold")
+    for sentence in filter(None, (one.detail, *map(fallback_line, one.fallbacks))):
+        ui.label(sentence).classes("wrap")
+
+
+def since(one: Application) -> str:
+    return "–" if one.since_ms is None else figures.moment(one.since_ms)[:-4]
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _topology(desk: Desk, application: str, parts: list[groups.SubTopology]) -> None:

@@ -19,6 +19,7 @@ from moldau.console.model.records import Row, as_csv, json_lines
 from moldau.console.page_context import Desk
 from moldau.console.pages.producing import production
 from moldau.console.pages.record import opened
+from moldau.extras import NotInstalled, require
 from moldau.records.positions import BEGINNING, Span
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ KEPT = 1000  # rows of a live view
 FOUND = 500  # rows of a search
 TAIL_S, PROGRESS_S = 0.6, 0.25
 HINT = "e.g. value.amount > 1000 and key like 'eu-%'   or words"
-MISSING = "The search needs DuckDB, pyarrow and numba: pip install 'moldau[console]'."
 # Between a cell and its table stands the part that scrolls.
 OPEN_CELL = """
 <q-td :props="props"><q-btn flat dense no-caps class="mono text-primary" :label="String(props.value)"
@@ -175,11 +175,11 @@ class Browser:
 
         def prepare() -> Any:  # these take a second to import, and only a search needs them
             try:
-                from moldau.console.search import expression, scanning
-            except ImportError as error:
-                if (error.name or "").split(".")[0] in ("duckdb", "pyarrow", "numba", "numpy"):
-                    raise Refused(MISSING) from None
-                raise
+                require("console", "The search", "duckdb", "pyarrow")
+            except NotInstalled as error:
+                raise Refused(str(error)) from None
+            from moldau.console.search import expression, scanning
+
             return scanning, expression.condition(text), scanning.Search(FOUND)
 
         self._status.text = "Searching…"

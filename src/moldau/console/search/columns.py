@@ -14,8 +14,8 @@ from moldau.serdes.arrow.converters import columns
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.framing import ID_SIZE, SchemaRef
 from moldau.serdes.registry import Registry
-from moldau.spark import decode
 from moldau.spark.batches import Decoded
+from moldau.wire.records import column_reader as decode
 
 MAP = pa.map_(pa.string(), pa.string())
 ToJson = Callable[[pa.Array], pa.Array]
