@@ -4,27 +4,46 @@ PY := .venv/bin/python
 SEED ?=
 # Without compiled modules every start of a broker would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
+PIP := $(PY) -m pip install --disable-pip-version-check
 
-.PHONY: help setup up test bench conformance judge simulate fuzz crash chaos-spark chaos-streams lint docs pictures clean
+.PHONY: help setup spark up test tools bench conformance judge simulate fuzz crash chaos-spark chaos-streams lint docs pictures clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.done  ## make .venv with everything in it
 
-.venv/.done: pyproject.toml
-	@test -x $(PY) || $(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@
+spark: .venv/.spark  ## add Spark to .venv, for streams applications
 
-up: setup       ## run the platform: broker 9092, registry 8081, REST Proxy 8082, console 9021
+# What .venv holds: the platform; Spark with it; what tests, benchmarks and docs need. A change here installs it again.
+.venv/.platform: pyproject.toml
+	$(call install,console,the platform (130 MB to download))
+.venv/.spark: pyproject.toml
+	$(call install,all,the platform and Spark (650 MB to download))
+.venv/.done: pyproject.toml
+	$(call install,dev,everything for development (900 MB to download))
+	@touch .venv/.platform .venv/.spark
+
+# uv takes seconds where pip takes minutes. It is the one on PATH, or a wheel; pip does the work where uv cannot.
+define install
+@test -x $(PY) || uv venv --quiet --seed --no-python-downloads --python $(PYTHON) .venv 2>/dev/null || $(PYTHON) -m venv .venv
+@echo "Installing $(2) into .venv."
+@uv=uv; $$uv --version >/dev/null 2>&1 || { uv=.venv/bin/uv; $(PIP) --quiet uv; }; \
+	$$uv pip install --python $(PY) -e '.[$(1)]' || \
+	{ echo "uv cannot install it; pip does, and takes some minutes."; $(PIP) -e '.[$(1)]'; }
+@touch $@
+endef
+
+up: .venv/.platform  ## run the platform: broker 9092, registry 8081, REST Proxy 8082, console 9021
+	@echo "Starting the platform."
 	@.venv/bin/moldau up
 
 test: setup     ## lint, then all tests
-	$(MAKE) --no-print-directory lint
-	$(PY) -m pytest -n 3 --dist worksteal --ignore=tests/spark --durations 15  # they wait as much as they compute
-	$(PY) -m pytest tests/spark --durations 15  # by themselves: one Spark a run, and it takes both cores
+	$(MAKE) --no-print-directory -j2 lint tools
+	$(PY) -m pytest -n 4 --durations 15  # they wait as much as they compute; tests/scheduling.py deals them out
+
+tools: setup    ## fetch and build the outside tools that tests need, as far as they can be had
+	$(PY) -m tests.needs
 
 lint: setup     ## ruff and pyright
 	$(PY) -m ruff check .

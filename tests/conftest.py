@@ -10,7 +10,7 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.needs"]
+pytest_plugins = ["tests.needs", "tests.scheduling"]
 
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("same", derandomize=True, database=None, **UNTIMED)

@@ -64,17 +64,23 @@ def table() -> dict[str, Tool]:
 
 @functools.cache
 def find(name: str) -> Found:
-    """Look for a tool once per process: its variable, then PATH, then the cache, which is filled if it can be."""
+    """Look for a tool once per process: its variable, PATH and .venv, then the cache, which is filled if it can be."""
     tool = table()[name]
     if tool.env and (named := os.environ.get(tool.env)):
         path = Path(named).resolve()
         return Found(name, path) if path.exists() else Found(name, reason=f"{tool.env}={named} does not exist")
     if tool.command:
-        path = shutil.which(tool.command)
+        path = shutil.which(tool.command) or shutil.which(tool.command, path=os.path.dirname(sys.executable))
         return Found(name, Path(path)) if path else Found(name, reason="not on PATH")
     if tool.made_of:
         return _made(tool)
     return Found(name, reason=f"{tool.env} is not set")
+
+
+def find_all() -> None:
+    """Look for every tool, which makes those that can be made."""
+    for name in table():
+        find(name)
 
 
 def missing(names: Iterable[str]) -> Found | None:
@@ -152,11 +158,17 @@ def _kadm(into: Path) -> None:
     _run("the kadm program", ["go", "build", "-o", str(into / "kadm"), "."], source, into)
 
 
+def _kafkajs(into: Path) -> None:
+    shutil.copytree(ROOT / table()["kafkajs"].source, into)
+    _run("kafkajs", ["npm", "ci", "--no-audit", "--no-fund"], into, into)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "kafka-jars": _kafka_jars,
     "streams-jars": _streams_jars,
     "streams-judge": _streams_judge,
     "kadm": _kadm,
+    "kafkajs": _kafkajs,
 }
 
 
@@ -200,8 +212,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     if whole and not hasattr(config, "workerinput") and not config.option.collectonly:
         with _uncaptured(config):
-            for tool in table().values():
-                find(tool.name)
+            find_all()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -244,3 +255,7 @@ def kafka_libs() -> Path:
     found = find("kafka-jars")
     assert found.path is not None, found.reason
     return found.path
+
+
+if __name__ == "__main__":
+    find_all()

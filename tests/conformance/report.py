@@ -8,8 +8,8 @@ from itertools import groupby
 from tests.conformance.outcome import Expected, Outcome, Score, Verdict
 
 ABOUT = {
-    "clients": "kcat, confluent-kafka, kafka-python, aiokafka, franz-go's kadm and Kafka's own command-line tools: the "
-    "tests of tests/conformance, also part of `make test`.",
+    "clients": "kcat, confluent-kafka, kafka-python, aiokafka, franz-go's kadm, Node's kafkajs and Kafka's own "
+    "command-line tools: the tests of tests/conformance, also part of `make test`.",
     "librdkafka": "librdkafka's own test suite in its quick mode, the tests that need a broker.",
     "differential": "The same requests to Moldau and to Apache Kafka; answers must agree, but for docs/deviations.md.",
     "kafka-tools": "Kafka's own command-line tools and Moldau's, side by side on one broker: output and exit codes.",

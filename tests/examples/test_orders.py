@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from moldau.client import Client, Fetcher, records
-from moldau.plan.hashing import murmur2
 from moldau.streams import TopologyTestDriver
 from moldau.testing import Broker, eventually
+from moldau.wire.numbers import murmur2
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams" / "orders"
 NAMES = ("orders_topics", "details", "fraud", "inventory", "aggregator", "emails", "search", "service", "load")

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.testing import broker
-from tests.conformance.differential.case import Case
+from tests.conformance.differential.case import LONG_MS, Case
 from tests.conformance.differential.target import Target
 
+SESSION_MS = 400_000
 # The least that one node needs, and what makes answers differ visibly from defaults.
 SETTINGS = {
     "node.id": "1",
@@ -24,6 +25,14 @@ SETTINGS = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+    # Members and locks outlive pauses of a slow machine; the scripts rely on the limits being below 500,000 ms.
+    **{
+        f"group.{kind}.{limit}session.timeout.ms": str(SESSION_MS)
+        for kind in ("consumer", "share", "streams")
+        for limit in ("", "max.")
+    },
+    "group.share.record.lock.duration.ms": str(LONG_MS),
+    "group.share.max.record.lock.duration.ms": str(LONG_MS),
 }
 ALONE = """
 process.roles=broker,controller

@@ -10,6 +10,7 @@ from moldau.wire import frames, schema
 from moldau.wire import messages as m
 
 CLIENT_ID = "differential"
+LONG_MS = 600_000  # a timeout that even a slow machine does not reach while a script is played
 
 
 @dataclass(frozen=True, slots=True)

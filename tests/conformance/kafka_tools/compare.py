@@ -168,13 +168,11 @@ def transact(servers: str, name: str, topic: str) -> None:
 def coordinator(servers: str, group: str) -> int:
     """The partition of __consumer_offsets that has a group."""
     from moldau.admin import topics
-    from moldau.cli.kafka.java_order import string_hash
+    from moldau.wire.numbers import coordinator_hash
 
     with Client({"bootstrap.servers": servers}) as client:
         (found,) = topics.described(client, ["__consumer_offsets"])
-    code = string_hash(group)
-    signed = code - (1 << 32) if code >> 31 else code
-    return abs(signed) % len(found.partitions)
+    return coordinator_hash(group) % len(found.partitions)
 
 
 def write_files(folder: Path, topic: str, broker: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script
+from tests.conformance.differential.case import LONG_MS, Case, Script
 
 METADATA = "__cluster_metadata"
 
@@ -36,7 +36,7 @@ DESCRIBE = [
 
 
 def elect(name: str, kind: int, topics: Any, versions: int | Iterable[int] = 2) -> Case:
-    return Case(name, "ElectLeaders", versions, (kind, topics, 5000))
+    return Case(name, "ElectLeaders", versions, (kind, topics, LONG_MS))
 
 
 ELECT = [
@@ -57,7 +57,7 @@ PLACES = [(0, [1]), (1, None), (2, [7]), (9, [1]), (0, []), (0, [1, 1]), (0, [1,
 
 
 def move(name: str, *topics: Any, versions: int | Iterable[int] = 1, factor: bool = True) -> Case:
-    body = {"timeout_ms": 5000, "allow_replication_factor_change": factor, "topics": list(topics)}
+    body = {"timeout_ms": LONG_MS, "allow_replication_factor_change": factor, "topics": list(topics)}
     return Case(name, "AlterPartitionReassignments", versions, body)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script, topic_id
+from tests.conformance.differential.case import LONG_MS, Case, Script, topic_id
 
 GROUP = 32  # the type of a group as a resource with settings
-FULL = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": ["cg"], "topic_partitions": []}
+FULL = {"rebalance_timeout_ms": LONG_MS, "subscribed_topic_names": ["cg"], "topic_partitions": []}
 ASSIGNED = "assigned"
 
 
@@ -63,7 +63,7 @@ SHARING = [
         "it says everything",
         "m1",
         2,
-        rebalance_timeout_ms=30_000,
+        rebalance_timeout_ms=LONG_MS,
         subscribed_topic_names=["cg"],
         topic_partitions=owned("m1"),
     ),

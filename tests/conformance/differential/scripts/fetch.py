@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script
+from tests.conformance.differential.case import LONG_MS, Case, Script
 from tests.conformance.differential.scripts.records import batch, fetch, produce, wanted
 
 EVERY = range(4, 19)
@@ -59,7 +59,7 @@ AS_A_REPLICA = [
 
 
 def deletion(name: str, offset: int, topic: str = "f", partition: int = 0, versions: Any = 2) -> Case:
-    return Case(name, "DeleteRecords", versions, ([(topic, [(partition, offset)])], 5000))
+    return Case(name, "DeleteRecords", versions, ([(topic, [(partition, offset)])], LONG_MS))
 
 
 def epoch_end(
@@ -90,8 +90,8 @@ BESIDE = [
     deletion("delete in a topic kept both ways", 0, topic="f-both"),
     deletion("delete all of nothing", -1, partition=1),
     deletion("delete with an empty name", 0, topic=""),
-    Case("delete nothing", "DeleteRecords", range(3), ([], 5000)),
-    Case("delete in a partition twice", "DeleteRecords", 2, ([("f", [(0, 10), (0, 11)])], 5000)),
+    Case("delete nothing", "DeleteRecords", range(3), ([], LONG_MS)),
+    Case("delete in a partition twice", "DeleteRecords", 2, ([("f", [(0, 10), (0, 11)])], LONG_MS)),
 ]
 TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     "f": (2, {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.conformance.differential.case import Case, Script
+from tests.conformance.differential.case import LONG_MS, Case, Script
 from tests.conformance.differential.scripts.records import NOW, fetch, produce, timed, wanted
 
 MINUTE = 60_000
@@ -52,7 +52,7 @@ def at(
     replica: int = -1,
 ) -> Case:
     rows = [(topic, [(partition, epoch, time)])]
-    body = {"replica_id": replica, "isolation_level": isolation, "topics": rows, "timeout_ms": 1000}
+    body = {"replica_id": replica, "isolation_level": isolation, "topics": rows, "timeout_ms": LONG_MS}
     return Case(f"{topic}: {name}", "ListOffsets", versions, body)
 
 
@@ -87,10 +87,10 @@ CASES = [
     Case(
         "a partition twice", "ListOffsets", (1, 11), {"replica_id": -1, "topics": [("l", [(0, -1, -1), (0, -1, -2)])]}
     ),
-    Case("a deletion", "DeleteRecords", 2, ([("l", [(0, 6)])], 5000)),
+    Case("a deletion", "DeleteRecords", 2, ([("l", [(0, 6)])], LONG_MS)),
     *everything("l"),
     *(at(f"after the deletion, {name}", time, "l") for name, time in MOMENTS.items()),
-    Case("deletion of all", "DeleteRecords", 2, ([("l", [(0, -1)])], 5000)),
+    Case("deletion of all", "DeleteRecords", 2, ([("l", [(0, -1)])], LONG_MS)),
     *(at(f"after all went, {name}", time, "l") for name, (time, _) in SPECIAL.items()),
     fetch("what append time left", [wanted()], topic="l-append"),
 ]

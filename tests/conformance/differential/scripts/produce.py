@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.wire.records import Record, build
-from tests.conformance.differential.case import Case, Script, topic_id
+from tests.conformance.differential.case import LONG_MS, Case, Script, topic_id
 from tests.conformance.differential.scripts.records import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -46,7 +46,7 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
 def many(name: str, *topics: Any, version: int = 12) -> Case:
     """A request of several topics, each with (partition, records)."""
     rows = [{"name": topic, "topic_id": topic_id(topic), "partition_data": list(parts)} for topic, *parts in topics]
-    return Case(name, "Produce", version, (None, -1, 2000, rows))
+    return Case(name, "Produce", version, (None, -1, LONG_MS, rows))
 
 
 def damaged() -> bytes:
@@ -179,7 +179,7 @@ LYING = [
     )
 ]
 TOPICS["p-lies"] = (len(LIES), {})
-LYING.append(Case("the lies go", "DeleteTopics", 6, ([("p-lies", bytes(16))], [], 5000)))
+LYING.append(Case("the lies go", "DeleteTopics", 6, ([("p-lies", bytes(16))], [], LONG_MS)))
 
 SCRIPT = Script("produce", [*REQUESTS, *FRAMING, *ATTRIBUTE, *SETTINGS, *LYING], TOPICS)
 

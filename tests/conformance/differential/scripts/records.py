@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moldau.wire.records import Record, build, seal
-from tests.conformance.differential.case import Case, topic_id
+from tests.conformance.differential.case import LONG_MS, Case, topic_id
 
 NOW = int(time.time() * 1000)
 # Where the fields of a batch's header are, and how they are written.
@@ -48,7 +48,7 @@ def produce(
     **options: Any,
 ) -> Case:
     topics = [{"name": topic, "topic_id": topic_id(topic), "partition_data": [(partition, data)]}]
-    return Case(name, "Produce", versions, (transactional_id, acks, 2000, topics), **options)
+    return Case(name, "Produce", versions, (transactional_id, acks, LONG_MS, topics), **options)
 
 
 def wanted(partition: int = 0, offset: int = 0, max_bytes: int = 1 << 20, epoch: int = -1, last: int = -1) -> Any:

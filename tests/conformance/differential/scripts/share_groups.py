@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script
+from tests.conformance.differential.case import LONG_MS, Case, Script
 
 TOPIC, OTHER = "sg", "sg-other"
 GROUP, NEW, CLASSIC, MISSING = "sg-group", "sg-new", "sg-classic", "sg-missing"
@@ -44,7 +44,7 @@ def delete_groups(name: str, *groups: str) -> Case:
 def others(what: str) -> list[Case]:
     """Requests that have no business with a share group."""
     protocol = [("range", b"")]
-    join = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer"}
+    join = {"session_timeout_ms": LONG_MS, "rebalance_timeout_ms": LONG_MS, "protocol_type": "consumer"}
     row: Callable[..., Case] = Case
     return [
         row(f"{what}: JoinGroup", "JoinGroup", 9, {"group_id": GROUP, "protocols": protocol, **join}),
@@ -58,7 +58,7 @@ def others(what: str) -> list[Case]:
             {
                 "group_id": GROUP,
                 "member_id": "c1",
-                "rebalance_timeout_ms": 1000,
+                "rebalance_timeout_ms": LONG_MS,
                 "subscribed_topic_names": [TOPIC],
                 "topic_partitions": [],
             },
@@ -170,7 +170,7 @@ CASES = [
     offsets("share offsets of a classic group", (CLASSIC, None)),
     join("back again", TOPIC),
     offsets("with new states", (GROUP, None)),
-    Case("a topic goes", "DeleteTopics", 6, {"topics": [(OTHER,)], "timeout_ms": 5000}, settle_s=1.0),
+    Case("a topic goes", "DeleteTopics", 6, {"topics": [(OTHER,)], "timeout_ms": LONG_MS}, settle_s=1.0),
     offsets("its states go with it", (GROUP, None)),
     beat("leave for good", -1),
     delete_groups("delete", GROUP, NEW, MISSING),

@@ -5,18 +5,18 @@ Played before all scripts that ask. Requests that are wrong in themselves are to
 
 from __future__ import annotations
 
-from tests.conformance.differential.case import Case, Script, topic_id
+from tests.conformance.differential.case import LONG_MS, Case, Script, topic_id
 from tests.conformance.differential.scripts.records import batch
 
 TOPIC = "st"
 GROUP, ID = "st-g", "st-x"
-JOIN = {"group_id": GROUP, "session_timeout_ms": 10_000, "protocol_type": "consumer", "protocols": [("range", b"")]}
+JOIN = {"group_id": GROUP, "session_timeout_ms": LONG_MS, "protocol_type": "consumer", "protocols": [("range", b"")]}
 SYNC = {"group_id": GROUP, "generation_id": 1, "member_id": "m", "protocol_type": "consumer", "protocol_name": "range"}
 BEAT = {
     "group_id": GROUP,
     "member_id": "m",
     "member_epoch": 0,
-    "rebalance_timeout_ms": 30_000,
+    "rebalance_timeout_ms": LONG_MS,
     "subscribed_topic_names": [TOPIC],
     "topic_partitions": [],
 }
@@ -27,7 +27,7 @@ STREAMS_BEAT = {
     "group_id": GROUP,
     "member_id": "m",
     "member_epoch": 0,
-    "rebalance_timeout_ms": 30_000,
+    "rebalance_timeout_ms": LONG_MS,
     "process_id": "p",
     "topology": TOPOLOGY,
     **NO_TASKS,
@@ -47,7 +47,7 @@ def wrong_join(name: str, **fields: object) -> Case:
 def write(name: str, versions: tuple[int, ...], identifier: str = ID) -> Case:
     data = batch(name.encode(), base_sequence=0, transactional=True, **PRODUCER)
     topics = [{"name": TOPIC, "topic_id": topic_id(TOPIC), "partition_data": [(0, data)]}]
-    return Case(name, "Produce", versions, (identifier, -1, 2000, topics))
+    return Case(name, "Produce", versions, (identifier, -1, LONG_MS, topics))
 
 
 CLASSIC = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script
+from tests.conformance.differential.case import LONG_MS, Case, Script
 
 LINES, USERS = "st-lines", "st-users"
 GROUP, CLASSIC, MISSING = "st-group", "st-classic", "st-missing"
@@ -29,7 +29,7 @@ def beat(name: str, epoch: int, *, member: str = "m1", group: str = GROUP, settl
 
 def join(name: str, *parts: Part, epoch: int = 0, **said: Any) -> Case:
     process = f"{said.get('member', 'm1')}-p"
-    full = {"rebalance_timeout_ms": 10_000, "process_id": process, "client_tags": [], **NO_TASKS}
+    full = {"rebalance_timeout_ms": LONG_MS, "process_id": process, "client_tags": [], **NO_TASKS}
     return beat(name, 0, **{"topology": (epoch, [*parts]), **full, **said})
 
 
@@ -55,7 +55,7 @@ def commit(name: str, member: str, epoch: int, versions: Any = 9, topic: str = L
 
 def others(what: str) -> list[Case]:
     """Requests that have no business with a streams group."""
-    consumer = {"rebalance_timeout_ms": 1000, "subscribed_topic_names": [LINES], "topic_partitions": []}
+    consumer = {"rebalance_timeout_ms": LONG_MS, "subscribed_topic_names": [LINES], "topic_partitions": []}
     return [
         Case(f"{what}: SyncGroup", "SyncGroup", 5, {"group_id": GROUP, "generation_id": 1, "member_id": "m1"}),
         Case(f"{what}: Heartbeat", "Heartbeat", 4, {"group_id": GROUP, "generation_id": 1, "member_id": "m1"}),
@@ -73,8 +73,8 @@ def others(what: str) -> list[Case]:
 CLASSIC_JOIN = {
     "group_id": GROUP,
     "protocols": [("range", b"")],
-    "session_timeout_ms": 10_000,
-    "rebalance_timeout_ms": 10_000,
+    "session_timeout_ms": LONG_MS,
+    "rebalance_timeout_ms": LONG_MS,
     "protocol_type": "consumer",
 }
 WORDS = (
@@ -142,7 +142,9 @@ def two_members() -> list[Case]:
         beat("all tasks again", 7, **owns({"0": [0, 1], "1": [0]})),
         beat("all of them", 7, **owns(EVERYTHING)),
         describe("alone again", GROUP),
-        Case("a topic grows", "CreatePartitions", 3, {"topics": [(LINES, 3, None)], "timeout_ms": 5000}, settle_s=1.0),
+        Case(
+            "a topic grows", "CreatePartitions", 3, {"topics": [(LINES, 3, None)], "timeout_ms": LONG_MS}, settle_s=1.0
+        ),
         beat("the changelog does not fit", 7, **owns(EVERYTHING)),
         describe("not ready", GROUP),
         beat("nothing left", 7, **NO_TASKS),

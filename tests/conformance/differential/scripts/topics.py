@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script, topic_id
+from tests.conformance.differential.case import LONG_MS, Case, Script, topic_id
 
 NO_ID = bytes(16)
 NAMES = {
@@ -63,7 +63,7 @@ METADATA = [
 
 def create(name: str, *topics: Any, versions: int | Iterable[int] = 7, validate: bool = False) -> Case:
     """A row of CreateTopics; a topic is (name, partitions, replicas, assignment, settings)."""
-    return Case(name, "CreateTopics", versions, (list(topics), 20_000, validate))
+    return Case(name, "CreateTopics", versions, (list(topics), LONG_MS, validate))
 
 
 EVERY = range(2, 8)
@@ -122,7 +122,7 @@ CREATE = [
 
 
 def widen(name: str, *topics: Any, versions: int | Iterable[int] = 3, validate: bool = False) -> Case:
-    return Case(name, "CreatePartitions", versions, ([(*topic, None)[:3] for topic in topics], 20_000, validate))
+    return Case(name, "CreatePartitions", versions, ([(*topic, None)[:3] for topic in topics], LONG_MS, validate))
 
 
 PARTITIONS = [
@@ -149,7 +149,7 @@ PARTITIONS = [
 def delete(name: str, *topics: Any, versions: int | Iterable[int] = 6) -> Case:
     """A row of DeleteTopics: names, or since v6 also (name, id)."""
     rows = [topic if isinstance(topic, tuple) else (topic, NO_ID) for topic in topics]
-    return Case(name, "DeleteTopics", versions, {"topics": rows, "topic_names": list(topics), "timeout_ms": 20_000})
+    return Case(name, "DeleteTopics", versions, {"topics": rows, "topic_names": list(topics), "timeout_ms": LONG_MS})
 
 
 DELETE = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.conformance.differential.case import Case, Script, topic_id
+from tests.conformance.differential.case import LONG_MS, Case, Script, topic_id
 from tests.conformance.differential.scripts.records import batch, wanted
 from tests.conformance.differential.scripts.records import fetch as fetch_row
 
@@ -33,7 +33,7 @@ def epoch(who: str, off: int = 0) -> Value:
 
 
 def init(
-    name: str, versions: Versions = 5, *, who: str = "a", tid: str = "tx-a", timeout: int = 60_000, **said: Any
+    name: str, versions: Versions = 5, *, who: str = "a", tid: str = "tx-a", timeout: int = LONG_MS, **said: Any
 ) -> Case:
     body = {"transactional_id": tid, "transaction_timeout_ms": timeout, **said}
     return Case(name, "InitProducerId", versions, body, keep=remember(who))
@@ -107,7 +107,7 @@ def write(
         return batch(name.encode(), base_sequence=sequence, transactional=True, **identity)
 
     topics = [{"name": topic, "topic_id": topic_id(topic), "partition_data": [(partition, data)]}]
-    return Case(name, "Produce", versions, (tid, acks, 2000, topics))
+    return Case(name, "Produce", versions, (tid, acks, LONG_MS, topics))
 
 
 def commit_offset(
