@@ -9,6 +9,7 @@ from tests.conformance.differential.case import LONG_MS, Case, Script
 from tests.conformance.differential.scripts.records import NOW, fetch, produce, timed, wanted
 
 MINUTE = 60_000
+APART_S = 0.02  # between batches with the broker's time: in one millisecond, the first of them has the largest time
 BEGIN = NOW - 100 * MINUTE
 # A topic whose segments end after ten minutes of its records' time: each row of times is a batch.
 SEGMENTS = [
@@ -65,7 +66,7 @@ CASES = [
     *(produce("a batch to many segments", "l", timed(*times)) for times in SEGMENTS),
     *(produce("a batch to one segment", "l-one", timed(*times)) for times in SEGMENTS),
     *(produce("a compressed batch", "l-packed", timed(*times, compression=4)) for times in SEGMENTS),
-    *(produce("a batch with the broker's time", "l-append", timed(*times)) for times in SEGMENTS[:4]),
+    *(produce("a batch with the broker's time", "l-append", timed(*times), settle_s=APART_S) for times in SEGMENTS[:4]),
     *(case for topic in ("l", "l-one", "l-packed") for case in everything(topic)),
     *(at(name, time, topic) for topic in ("l", "l-one", "l-packed") for name, time in MOMENTS.items()),
     *(replace(case, signs=("timestamp",)) for case in everything("l-append")),
