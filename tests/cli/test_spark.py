@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from moldau.client import Client
-from moldau.spark.marker_topic import Ledger
-from moldau.spark.markers import TOPIC, Decision
+from moldau.spark.sink.marker_topic import Ledger
+from moldau.spark.sink.markers import TOPIC, Decision
 from moldau.testing import Broker
 from tests.cli.running import Moldau
 

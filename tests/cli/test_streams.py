@@ -15,8 +15,8 @@ from moldau.cli.output import time_of
 from moldau.client import CONTROLLER, Client, Record, build, check, produce
 from moldau.client import messages as m
 from moldau.spark.progress import commit_offsets
-from moldau.spark.reports import SILENT, Fallback, Report, to_text
-from moldau.spark.status import State
+from moldau.spark.runner.reports import SILENT, Fallback, Report, to_text
+from moldau.spark.runner.status import State
 
 from .running import Moldau
 

@@ -17,7 +17,7 @@ from moldau.plan.conveyor import source as conveyor_source
 from moldau.plan.conveyor.datasource import source_of
 from moldau.plan.conveyor.rows import Places, blobs_of
 from moldau.plan.conveyor.source import PLACES, WATCH
-from moldau.spark.planning import MORE, Position, evenly
+from moldau.spark.source.planning import MORE, Position, evenly
 from moldau.streams import StreamsBuilder, String
 from moldau.testing import Broker
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moldau.client import Client, ClientError
-from moldau.spark.sink import abort, commit
-from moldau.spark.sink_batches import Batches, TopicLimits
-from moldau.spark.sink_place import Outcome
-from moldau.spark.sink_rows import rows_of
+from moldau.spark.sink.batches import Batches, TopicLimits
+from moldau.spark.sink.place import Outcome
+from moldau.spark.sink.rows import rows_of
+from moldau.spark.sink.writers import abort, commit
 from moldau.testing import Broker
 from tests.spark.chaos import children, kill, target
 from tests.spark.rounds import Program

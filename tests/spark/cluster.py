@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import moldau
-from moldau.spark import java, session
+from moldau.spark import session
+from moldau.spark.session import java
 from moldau.testing import broker
 from tests.spark.conftest import Cluster
 

@@ -7,8 +7,8 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-from moldau.spark.source import BatchSource, StreamSource, columns_of
-from moldau.spark.source_options import SourceOptions
+from moldau.spark.source.options import SourceOptions
+from moldau.spark.source.readers import BatchSource, StreamSource, columns_of
 
 
 def passed(value: Any) -> Any:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from moldau.client import Client, Fetcher, Record, TransactionalProducer, end, records
-from moldau.spark.marker_topic import Ledger
-from moldau.spark.markers import Decision
-from moldau.spark.sink import abort, commit
-from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_place import Outcome, Place
-from moldau.spark.sink_task import run
+from moldau.spark.sink.marker_topic import Ledger
+from moldau.spark.sink.markers import Decision
+from moldau.spark.sink.options import SinkOptions
+from moldau.spark.sink.place import Outcome, Place
+from moldau.spark.sink.task import run
+from moldau.spark.sink.writers import abort, commit
 
 
 def frame(values: Sequence[str | None], **columns: Sequence[object]) -> list[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.spark import archive
+from moldau.spark.session import archive
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.client import Batch, Error, Fetched, Record, build, records
-from moldau.spark.batches import decoded
+from moldau.spark.source.batches import decoded
 from moldau.wire.errors import WireError
 from moldau.wire.records import HEADER_SIZE, end_txn_marker, seal
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moldau.spark.failures import kind_of, sentence_of, text_of
-from moldau.spark.loss import DataLoss, lost
+from moldau.spark.runner.failures import kind_of, sentence_of, text_of
+from moldau.spark.source.loss import DataLoss, lost
 
 NESTED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure:
 Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 5) (localhost executor driver):

@@ -13,7 +13,7 @@ import pytest
 from moldau.client import Record
 from moldau.plan.conveyor.start import definition, scheduled
 from moldau.plan.conveyor.views import Filled, global_stores
-from moldau.spark.planning import Position
+from moldau.spark.source.planning import Position
 from moldau.streams import StreamsBuilder, String
 from moldau.streams.application import application
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.spark import home
+from moldau.spark.session import home
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.spark import classes, java
+from moldau.spark.session import classes, java
 
 
 def a_java(folder: Path, version: str | None = None) -> Path:

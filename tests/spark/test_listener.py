@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moldau.spark.listener import GroupCommits
+from moldau.spark.session.listener import GroupCommits
 
 from .conftest import Cluster
 

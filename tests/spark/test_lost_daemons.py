@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.spark.lost_daemons import FACTORY, factories, forget_lost_daemons, hidden
 from moldau.spark.runner import Policy, QueryFailed, run
+from moldau.spark.runner.lost_daemons import FACTORY, factories, forget_lost_daemons, hidden
 
 from .chaos import kill
 

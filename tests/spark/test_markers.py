@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.spark.markers import (
+from moldau.spark.sink.markers import (
     Book,
     Content,
     Decision,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from moldau.serdes import formats
-from moldau.spark import typed_options
 from moldau.spark.client_settings import client_settings
 from moldau.spark.options import OptionError
-from moldau.spark.source_options import TABLE, Bound, SourceOptions
+from moldau.spark.source import typed_options
+from moldau.spark.source.options import TABLE, Bound, SourceOptions
 
 NEEDED = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.spark.planning import (
+from moldau.spark.source.planning import (
     FEW,
     Cut,
     ForeignOffset,
@@ -24,7 +24,7 @@ from moldau.spark.planning import (
     tasks,
     waiting,
 )
-from moldau.spark.reading import waves
+from moldau.spark.source.reading import waves
 
 PARTITIONS = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3))
 OFFSETS = st.dictionaries(PARTITIONS, st.integers(0, 10_000))

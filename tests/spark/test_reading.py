@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from moldau.client import Client, ClientError, Record, TransactionalProducer, build, end, produce
-from moldau.spark import reading
-from moldau.spark.loss import DataLoss
 from moldau.spark.options import OptionError
+from moldau.spark.source import reading
+from moldau.spark.source.loss import DataLoss
 from moldau.testing import Broker, eventually
 from tests.spark.conftest import Cluster
 from tests.spark.queries import Query, read, values

@@ -11,8 +11,8 @@ from moldau.admin import groups
 from moldau.client import Record
 from moldau.operators.columns import NO_AGGREGATE
 from moldau.plan.conveyor.background import Background
-from moldau.spark.reports import Fallback, Report, latest
-from moldau.spark.status import State
+from moldau.spark.runner.reports import Fallback, Report, latest
+from moldau.spark.runner.status import State
 from moldau.streams import StreamsBuilder, String
 from moldau.streams.application import application
 from moldau.testing import eventually

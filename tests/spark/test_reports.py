@@ -13,8 +13,9 @@ from moldau.admin import groups
 from moldau.client import Client
 from moldau.spark.connections import client_for
 from moldau.spark.options import OptionError
-from moldau.spark.reporter import Reporter
-from moldau.spark.reports import (
+from moldau.spark.runner import QueryFailed, Supervised, Supervisor
+from moldau.spark.runner.reporter import Reporter
+from moldau.spark.runner.reports import (
     BUSY_MS,
     HEARTBEAT_MS,
     LOST_MS,
@@ -28,8 +29,7 @@ from moldau.spark.reports import (
     of_text,
     to_text,
 )
-from moldau.spark.runner import QueryFailed, Supervised, Supervisor
-from moldau.spark.status import QueryStatus, State
+from moldau.spark.runner.status import QueryStatus, State
 from tests.spark.conftest import Cluster
 
 NOW = 1_790_000_000_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from moldau.spark.runner import Policy, QueryFailed, run
-from moldau.spark.status import State
+from moldau.spark.runner.status import State
 from tests.spark.conftest import Cluster
 from tests.spark.sinks import committed
 from tests.spark.test_sink import fill, once

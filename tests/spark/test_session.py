@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.spark.classes import ERRORS, class_path, new
-from moldau.spark.java import prepare
 from moldau.spark.session import EVERYWHERE, LOCAL, LOGGING, cores_of, hush, settings
+from moldau.spark.session.classes import ERRORS, class_path, new
+from moldau.spark.session.java import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from moldau.spark.marker_topic import Ledger
-from moldau.spark.markers import TOPIC
+from moldau.spark.sink.marker_topic import Ledger
+from moldau.spark.sink.markers import TOPIC
 from tests.spark.conftest import Cluster
 from tests.spark.sinks import committed, stored
 
@@ -186,7 +186,7 @@ def test_tasks_are_told_the_batch_and_the_query(spark: SparkSession, cluster: Cl
     def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        from moldau.spark.sink import BATCH_ID, QUERY_ID
+        from moldau.spark.sink.writers import BATCH_ID, QUERY_ID
 
         context = TaskContext.get()
         assert context is not None

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.spark.sink_batches import Batches, TopicLimits, content_of
-from moldau.spark.sink_rows import Rows, rows_of
+from moldau.spark.sink.batches import Batches, TopicLimits, content_of
+from moldau.spark.sink.rows import Rows, rows_of
 from moldau.wire.compression import Compression
 from moldau.wire.records import Batch, Record, records
 

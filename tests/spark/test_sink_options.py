@@ -17,8 +17,8 @@ from pyspark.sql.types import (
 )
 
 from moldau.spark.options import OptionError
-from moldau.spark.sink_columns import check_schema
-from moldau.spark.sink_options import SinkOptions
+from moldau.spark.sink.columns import check_schema
+from moldau.spark.sink.options import SinkOptions
 from moldau.wire.compression import Compression
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from moldau.client import CONTROLLER, Client, ClientError, Error, check, messages
 from moldau.spark.connections import client_for
-from moldau.spark.marker_topic import Ledger, resumed
-from moldau.spark.markers import TOPIC, Refused, task_key
-from moldau.spark.sink import abort, commit
-from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_place import Place
-from moldau.spark.sink_task import run
+from moldau.spark.sink.marker_topic import Ledger, resumed
+from moldau.spark.sink.markers import TOPIC, Refused, task_key
+from moldau.spark.sink.options import SinkOptions
+from moldau.spark.sink.place import Place
+from moldau.spark.sink.task import run
+from moldau.spark.sink.writers import abort, commit
 from tests.spark.conftest import Cluster
 from tests.spark.sinks import Query, committed, frame
 

@@ -13,9 +13,9 @@ import pytest
 from moldau.serdes.arrow.converters import columns
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.registry import Registry
-from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_schema import schema_of
-from moldau.spark.sink_values import Values
+from moldau.spark.sink.options import SinkOptions
+from moldau.spark.sink.schema import schema_of
+from moldau.spark.sink.values import Values
 
 INNER = pa.struct([("x", pa.int32()), ("y", pa.string())])
 TYPE = pa.struct(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from moldau.spark.runner import Policy
-from moldau.spark.status import QueryStatus, State, line, to_json
-from moldau.spark.status_page import StatusPage
+from moldau.spark.runner.status import QueryStatus, State, line, to_json
+from moldau.spark.runner.status_page import StatusPage
 
 
 def progress(batch: int = 3, **more: Any) -> dict[str, Any]:

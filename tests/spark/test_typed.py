@@ -15,7 +15,7 @@ from moldau.client import Record
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.formats import serde
 from moldau.serdes.registry import Registry
-from moldau.spark.spark_types import for_spark
+from moldau.spark.source.spark_types import for_spark
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:

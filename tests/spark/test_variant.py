@@ -20,7 +20,7 @@ from moldau.serdes.context import Context
 from moldau.serdes.formats import serde
 from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, RegistryError
-from moldau.spark.variant import Variants, encoded, text
+from moldau.spark.source.variant import Variants, encoded, text
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ Application = Annotated[str, typer.Argument(help="The application.id of a query,
 @verb(cli, "list", ("moldau spark list",))
 def applications(session: Session, markers_topic: Topic = MARKERS) -> None:
     """List the applications that have written topics, and how far they have got."""
-    from moldau.spark.marker_topic import everyone, exists
+    from moldau.spark.sink.marker_topic import everyone, exists
 
     with refusals():
         found = everyone(session.client, markers_topic) if exists(session.client, markers_topic) else {}
@@ -48,7 +48,7 @@ def resume(session: Session, application: Application, markers_topic: Topic = MA
     """
     import json
 
-    from moldau.spark.marker_topic import Ledger
+    from moldau.spark.sink.marker_topic import Ledger
 
     with refusals():
         found = json.loads(Ledger(session.client, markers_topic, application).hand_on())
@@ -58,7 +58,7 @@ def resume(session: Session, application: Application, markers_topic: Topic = MA
 @verb(cli, "reset", ("moldau spark reset orders", "moldau spark reset orders --yes"))
 def reset(session: Session, application: Application, markers_topic: Topic = MARKERS, sure: Sure = False) -> None:
     """Forget what an application has written. What it reads again will be in its topics twice."""
-    from moldau.spark.marker_topic import Ledger
+    from moldau.spark.sink.marker_topic import Ledger
 
     session.confirm(f"Forget what {application} has written?", sure)
     with refusals():
@@ -71,7 +71,7 @@ def reset(session: Session, application: Application, markers_topic: Topic = MAR
 @contextmanager
 def refusals() -> Iterator[None]:
     """What the markers have against it is told as it is."""
-    from moldau.spark.markers import Refused
+    from moldau.spark.sink.markers import Refused
 
     try:
         yield

@@ -198,7 +198,7 @@ def reset(
 ) -> None:
     """Let an application begin anew: its state, its own topics and its offsets go; what it has written stays."""
     from moldau.admin import groups, topics
-    from moldau.spark.marker_topic import Ledger, exists
+    from moldau.spark.sink.marker_topic import Ledger, exists
 
     session.confirm(f"Forget the state of {application}, and where it was in its topics?", sure)
     session.tell(forget_state(state_dir, application))

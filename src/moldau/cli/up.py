@@ -115,7 +115,7 @@ def without_what_lacks_java(options: Options, tell: Callable[[str], None]) -> Op
     """The demonstration goes on without its streams applications where Spark cannot run; the reason is told."""
     if "pipeline" not in options.demo:
         return options
-    from moldau.spark import java
+    from moldau.spark.session import java
 
     try:
         require_spark()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moldau.admin import TopicPartition, groups, offsets, topics, transactions
 from moldau.client import Client
 from moldau.console.model.lineage import Graph, Seen, graph, is_shown
-from moldau.spark.reports import latest
+from moldau.spark.runner.reports import latest
 
 GROUPS = 300  # that are asked what they have committed
 PARTITIONS = 5000  # whose producers are asked for

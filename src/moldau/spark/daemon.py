@@ -14,10 +14,10 @@ ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 NEEDED = (
     "pyspark.worker",
     "pandas",
-    "moldau.spark.source",
-    "moldau.spark.filling",
-    "moldau.spark.reading",
-    "moldau.spark.sink_task",
+    "moldau.spark.source.readers",
+    "moldau.spark.source.filling",
+    "moldau.spark.source.reading",
+    "moldau.spark.sink.task",
 )
 
 

@@ -14,8 +14,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from moldau.spark.columns import Columns
-    from moldau.spark.source_options import SourceOptions
+    from moldau.spark.source.columns import Columns
+    from moldau.spark.source.options import SourceOptions
 
 
 class TopicDataSource(DataSource):
@@ -29,36 +29,36 @@ class TopicDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns. A user whose options are wrong learns it here: `load()` asks for them."""
-        from moldau.spark.source_options import SourceOptions
+        from moldau.spark.source.options import SourceOptions
 
         return self._columns(SourceOptions.of(self.options)).spark_schema()
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from moldau.spark.source import StreamSource
-        from moldau.spark.source_options import SourceOptions
+        from moldau.spark.source.options import SourceOptions
+        from moldau.spark.source.readers import StreamSource
 
         options = SourceOptions.of(self.options, streaming=True)
         return StreamSource(options, self._checked(options, schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from moldau.spark.source import BatchSource
-        from moldau.spark.source_options import SourceOptions
+        from moldau.spark.source.options import SourceOptions
+        from moldau.spark.source.readers import BatchSource
 
         options = SourceOptions.of(self.options, streaming=False)
         return BatchSource(options, self._checked(options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from moldau.spark.sink import StreamSink
+        from moldau.spark.sink.writers import StreamSink
 
         return StreamSink(self.options, schema, overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from moldau.spark.sink import BatchSink
+        from moldau.spark.sink.writers import BatchSink
 
         return BatchSink(self.options, schema, overwrite)
 
     def _columns(self, options: SourceOptions) -> Columns:
-        from moldau.spark.source import columns_of
+        from moldau.spark.source.readers import columns_of
 
         if self.columns is None:
             self.columns = columns_of(options)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from moldau.spark.options import Option
 from moldau.spark.session import EVERYWHERE, LOCAL
-from moldau.spark.sink_options import TABLE as SINK
-from moldau.spark.source_options import TABLE
+from moldau.spark.sink.options import TABLE as SINK
+from moldau.spark.source.options import TABLE
 
 
 def page() -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.admin.groups import commit
 from moldau.client import Client, ClientError
-from moldau.spark.planning import Numbers, Position, TopicPartition
+from moldau.spark.source.planning import Numbers, Position, TopicPartition
 
 PATIENCE_S, PAUSE_S = 2.0, 30.0
 log = logging.getLogger("moldau.spark")

@@ -11,8 +11,8 @@ from moldau.client import Client
 from moldau.records.stores import Kind, spec_of
 from moldau.serdes.formats import serde
 from moldau.spark.progress import commit_offsets
-from moldau.spark.reports import Fallback, Report, to_text
-from moldau.spark.status import State
+from moldau.spark.runner.reports import Fallback, Report, to_text
+from moldau.spark.runner.status import State
 from moldau.views.served import Changelog, Served
 from moldau.views.service import serve
 from tests.console.browser.shop import HOSTILE, READ, RECORDS, SECOND, Shop

@@ -28,8 +28,8 @@ from moldau.console.model.lineage import (
     topology,
     without_own,
 )
-from moldau.spark.reports import Fallback, Report
-from moldau.spark.status import State
+from moldau.spark.runner.reports import Fallback, Report
+from moldau.spark.runner.status import State
 
 ORDERS, BILLS = Node(Kind.TOPIC, "orders"), Node(Kind.TOPIC, "bills")
 BILLER, MAIL = Node(Kind.APPLICATION, "biller"), Node(Kind.GROUP, "mail")

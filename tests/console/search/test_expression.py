@@ -13,7 +13,7 @@ from moldau.console.model.problems import Refused
 from moldau.console.search.expression import LONGEST, condition
 from moldau.console.search.scanning import Matcher
 from moldau.serdes.registry import Registry, RegistryError
-from moldau.spark.batches import decoded
+from moldau.spark.source.batches import decoded
 from moldau.wire.errors import Error
 
 ORDER = {"id": 9007199254740993, "amount": 12.5, "paid": True, "country": "cz", "items": [{"sku": "A1"}], "a.b/c~": 1}

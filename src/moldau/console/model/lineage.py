@@ -16,7 +16,7 @@ from enum import StrEnum
 from moldau.admin.groups import SubTopology
 from moldau.console.model import figures
 from moldau.console.model.history import Flow
-from moldau.spark.reports import Activity, Fallback, Report, activity
+from moldau.spark.runner.reports import Activity, Fallback, Report, activity
 
 OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

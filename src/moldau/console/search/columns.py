@@ -14,7 +14,7 @@ from moldau.serdes.arrow.converters import columns
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.framing import ID_SIZE, SchemaRef
 from moldau.serdes.registry import Registry
-from moldau.spark.batches import Decoded
+from moldau.spark.source.batches import Decoded
 from moldau.wire.records import column_reader as decode
 
 MAP = pa.map_(pa.string(), pa.string())

@@ -25,9 +25,9 @@ from moldau.console.search.columns import Typed, headers
 from moldau.console.search.expression import Condition
 from moldau.records import positions
 from moldau.serdes.registry import Registry
-from moldau.spark.batches import Decoded
-from moldau.spark.planning import Range
-from moldau.spark.reading import Unreadable, read
+from moldau.spark.source.batches import Decoded
+from moldau.spark.source.planning import Range
+from moldau.spark.source.reading import Unreadable, read
 from moldau.wire.errors import WireError
 
 PATIENCE_MS = 30_000

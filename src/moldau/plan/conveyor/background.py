@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moldau.spark.runner import POLL_S, QueryFailed, Supervised, Supervisor
-from moldau.spark.status import QueryStatus, State
+from moldau.spark.runner.status import QueryStatus, State
 
 from .start import Application, Reported
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from moldau.operators.context import TopologyError
 from moldau.plan.stateless_pass import passing_groups
 from moldau.spark.connections import Client
-from moldau.spark.marker_topic import Ledger, exists
-from moldau.spark.markers import TOPIC as MARKERS
-from moldau.spark.markers import Decision
-from moldau.spark.planning import RESTORE, Position
-from moldau.spark.source_options import LATEST
-from moldau.spark.topics import list_offsets
+from moldau.spark.sink.marker_topic import Ledger, exists
+from moldau.spark.sink.markers import TOPIC as MARKERS
+from moldau.spark.sink.markers import Decision
+from moldau.spark.source.options import LATEST
+from moldau.spark.source.planning import RESTORE, Position
+from moldau.spark.source.topics import list_offsets
 
 from ..home import BEGIN
 from ..levels import Schedule, stores_of

@@ -37,8 +37,8 @@ class ConveyorDataSource(DataSource):
 
 def source_of(given: Mapping[str, str]) -> PackedSource:
     """From the options of the data source."""
-    from moldau.spark.source import columns_of
-    from moldau.spark.source_options import SourceOptions
+    from moldau.spark.source.options import SourceOptions
+    from moldau.spark.source.readers import columns_of
 
     from .source import PackedSource
 

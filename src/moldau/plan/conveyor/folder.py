@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from moldau.spark.offset_log import parse
+from moldau.spark.sink.offset_log import parse
 
 from ..home import CHECKPOINT
 

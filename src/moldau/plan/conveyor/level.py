@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 from moldau.plan.page_cache import HotPages
 from moldau.plan.shard_state import BOOK
 from moldau.plan.stateless_pass import Passing
-from moldau.spark.worker import collecting_later, settle
+from moldau.spark.session.worker import collecting_later, settle
 
 from ..blobs import RESTORED
 from ..fallbacks import FALLBACKS

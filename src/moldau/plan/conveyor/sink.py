@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from moldau.spark.sink import StreamSink
+from moldau.spark.sink.writers import StreamSink
 
 from ..blobs import HEADERS, unpacked
 from .rows import blobs_of

@@ -19,14 +19,25 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from moldau.operators.record import Raw
-from moldau.spark.batches import Decoded
-from moldau.spark.columns import Columns
-from moldau.spark.planning import MORE, NOW, OF_CONVEYORS, RESTORE, VIEWS, Numbers, Position, Range, evenly, ranges
-from moldau.spark.reading import read
-from moldau.spark.source import FIRST_CONTACT_S, StreamSource, Task
-from moldau.spark.source_options import LATEST, SourceOptions, Subscription
-from moldau.spark.topics import Topics, list_offsets
-from moldau.spark.worker import settle
+from moldau.spark.session.worker import settle
+from moldau.spark.source.batches import Decoded
+from moldau.spark.source.columns import Columns
+from moldau.spark.source.options import LATEST, SourceOptions, Subscription
+from moldau.spark.source.planning import (
+    MORE,
+    NOW,
+    OF_CONVEYORS,
+    RESTORE,
+    VIEWS,
+    Numbers,
+    Position,
+    Range,
+    evenly,
+    ranges,
+)
+from moldau.spark.source.readers import FIRST_CONTACT_S, StreamSource, Task
+from moldau.spark.source.reading import read
+from moldau.spark.source.topics import Topics, list_offsets
 
 from ..blobs import EMPTY, MAX_RECORDS, OUTSIDE, RESTORED, SCHEMA, Blob, of_raw, packed, raw_records
 from ..restoring import LOG, shard_named
@@ -34,7 +45,7 @@ from .rows import Places
 
 PLACES, TICK, GLOBALS, BEGIN = "conveyor.places", "conveyor.tick.ms", "conveyor.globals", "conveyor.begin"
 WATCH = "conveyor.watch.ms"  # the interval of triggers
-COMMITS = "conveyor.commits"  # false: offsets of the group are committed by the driver (`spark/reporter.py`)
+COMMITS = "conveyor.commits"  # false: offsets of the group are committed by the driver (`spark/runner/reporter.py`)
 MICROS = 1000
 LONGEST_WATCH_S = 0.1  # Spark can stop a query no sooner
 REST_S = 0.01  # between the end of a watch and the next trigger

@@ -16,7 +16,7 @@ from moldau.spark import session
 from moldau.spark.admin import create_topics, partition_counts_of
 from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
-from moldau.spark.reporter import Reporter
+from moldau.spark.runner.reporter import Reporter
 from moldau.spark.session import STREAMING, Setting, is_local
 
 from ..home import CHECKPOINT, home

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from moldau.spark.reports import Fallback
+from moldau.spark.runner.reports import Fallback
 
 from ..fallbacks import Counts, add
 

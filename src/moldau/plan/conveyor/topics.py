@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from moldau.operators.context import TopologyError
 from moldau.operators.stores.spec import StoreSpec
 from moldau.spark.admin import REPLICATION
-from moldau.spark.source_options import EARLIEST, LATEST
+from moldau.spark.source.options import EARLIEST, LATEST
 
 from ..levels import Schedule, stores_of
 from ..nodes import SinkNode, SourceNode

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.spark.connections import client_for
-from moldau.spark.planning import Position, ranges
-from moldau.spark.reading import read
+from moldau.spark.source.planning import Position, ranges
+from moldau.spark.source.reading import read
 
 from ..blobs import raw_records
 from ..global_tables import GlobalTables

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moldau.spark.classes import LISTENER, new
 from moldau.spark.connections import client_for
 from moldau.spark.options import OptionError
-from moldau.spark.planning import Position
 from moldau.spark.progress import GroupProgress
-from moldau.spark.source_options import SourceOptions
+from moldau.spark.session.classes import LISTENER, new
+from moldau.spark.source.options import SourceOptions
+from moldau.spark.source.planning import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,16 +24,16 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from moldau.client import Client, ClientError
-from moldau.spark import planning
-from moldau.spark.columns import Columns
 from moldau.spark.connections import client_for
-from moldau.spark.loss import lost
-from moldau.spark.marker_topic import resumed
-from moldau.spark.planning import Cut, Position, Range
 from moldau.spark.progress import GroupProgress
-from moldau.spark.source_options import EARLIEST, LATEST, SourceOptions
-from moldau.spark.topics import Topics, list_offsets, located
-from moldau.spark.worker import settle
+from moldau.spark.session.worker import settle
+from moldau.spark.sink.marker_topic import resumed
+from moldau.spark.source import planning
+from moldau.spark.source.columns import Columns
+from moldau.spark.source.loss import lost
+from moldau.spark.source.options import EARLIEST, LATEST, SourceOptions
+from moldau.spark.source.planning import Cut, Position, Range
+from moldau.spark.source.topics import Topics, list_offsets, located
 
 FIRST_CONTACT_S = 10.0  # a cluster that is not there is told of so soon
 LATER_S = 5.0
@@ -78,8 +78,8 @@ class Reading:
         settle()
         if not isinstance(task, Task):  # what Spark makes of no partitions at all
             return
-        from moldau.spark.filling import Filling
-        from moldau.spark.reading import read
+        from moldau.spark.source.filling import Filling
+        from moldau.spark.source.reading import read
 
         chunks = read(
             self.client,
@@ -259,7 +259,7 @@ def columns_of(options: SourceOptions) -> Columns:
     """The columns that options ask for; where values are typed, schemas are looked up now and stay."""
     if not options.typed.fields:
         return Columns(options.headers, options.typed)
-    from moldau.spark.typed import pin
+    from moldau.spark.source.typed import pin
 
     topics = Topics(client_for(options.client), options.subscription)
     partitions, _ = topics.partitions(FIRST_CONTACT_S)

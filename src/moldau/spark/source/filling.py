@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from moldau.client import Client
-from moldau.spark import dead_letters
-from moldau.spark.batches import Decoded
-from moldau.spark.columns import Columns
-from moldau.spark.dead_letters import DeadLetter
-from moldau.spark.planning import Range
-from moldau.spark.reading import Unreadable
-from moldau.spark.typed_options import DEAD_LETTERS
+from moldau.spark.source import dead_letters
+from moldau.spark.source.batches import Decoded
+from moldau.spark.source.columns import Columns
+from moldau.spark.source.dead_letters import DeadLetter
+from moldau.spark.source.planning import Range
+from moldau.spark.source.reading import Unreadable
+from moldau.spark.source.typed_options import DEAD_LETTERS
 
 Wrong = dict[int, tuple[str, str]]  # row -> which part of it, and why
 

@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moldau.spark.failures import kind_of, sentence_of, text_of
-from moldau.spark.lost_daemons import forget_lost_daemons
+from moldau.spark.runner.failures import kind_of, sentence_of, text_of
+from moldau.spark.runner.lost_daemons import forget_lost_daemons
+from moldau.spark.runner.status import ENDED, QueryStatus, State, line
+from moldau.spark.runner.status_page import StatusPage
 from moldau.spark.session import session
-from moldau.spark.status import ENDED, QueryStatus, State, line
-from moldau.spark.status_page import StatusPage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from moldau.extras import require_spark
-from moldau.spark import archive, classes, home, java
+from moldau.spark.session import archive, classes, home, java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,8 +82,8 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     from pyspark.sql import SparkSession
 
     from moldau.spark.datasource import TopicDataSource
-    from moldau.spark.listener import listen
-    from moldau.spark.shared import check_shared
+    from moldau.spark.session.listener import listen
+    from moldau.spark.session.shared import check_shared
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder

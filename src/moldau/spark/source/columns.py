@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from moldau.spark.typed_options import Typed
+from moldau.spark.source.typed_options import Typed
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from moldau.spark.typed import Pinned
+    from moldau.spark.source.typed import Pinned
 
 RAW = (
     ("key", pa.binary()),

@@ -12,7 +12,7 @@ import os
 import time
 from pathlib import Path
 
-from moldau.spark.java import cache
+from moldau.spark.session.java import cache
 
 QUIET = "-Xlog:cds*=off"  # Java tells of hundreds of classes that cannot be in an archive
 SETTLED_S = 60.0  # an archive that nobody has written to for so long is whole

@@ -1,6 +1,6 @@
 """Columns into the bytes of keys and values: as they are, as text or JSON, or with a schema of the registry.
 
-The schema is the one that was given, or is made of the columns (`sink_schema.py`); it is registered at the first row of
+The schema is the one that was given, or is made of the columns (`schema.py`); it is registered at the first row of
 a topic, unless `value.serde.auto.register.schemas` or `value.serde.use.latest.version` say otherwise.
 What knows schemas is imported when there are any.
 """
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from moldau.serdes.context import Context, SerdeError
-from moldau.spark.sink_options import RAW, SinkOptions
-from moldau.spark.sink_schema import fitting, schema_of
+from moldau.spark.sink.options import RAW, SinkOptions
+from moldau.spark.sink.schema import fitting, schema_of
 
 if TYPE_CHECKING:
     from moldau.serdes.arrow.converters import ArrowColumns

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moldau.spark.client_settings import PREFIX, client_settings
-from moldau.spark.markers import TOPIC as MARKERS
 from moldau.spark.options import (
     Option,
     OptionError,
@@ -21,6 +20,7 @@ from moldau.spark.options import (
     under,
     words,
 )
+from moldau.spark.sink.markers import TOPIC as MARKERS
 from moldau.wire.compression import Compression
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once", "at_least_once"

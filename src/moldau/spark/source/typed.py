@@ -23,8 +23,8 @@ from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, Schema
 from moldau.spark.connections import registry_for
 from moldau.spark.options import OptionError
-from moldau.spark.spark_types import for_spark
-from moldau.spark.typed_options import VARIANT, WITH_REGISTRY, Field
+from moldau.spark.source.spark_types import for_spark
+from moldau.spark.source.typed_options import VARIANT, WITH_REGISTRY, Field
 
 pc: Any = pyarrow.compute
 
@@ -118,7 +118,7 @@ def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
     if registry is None:
         return columns(field.format)
     if field.format == VARIANT:
-        from moldau.spark.variant import Variants
+        from moldau.spark.source.variant import Variants
 
         return Variants(registry)
     settings: dict[str, Any] = {"auto.register.schemas": False}

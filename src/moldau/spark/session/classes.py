@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from moldau.spark.java import OLDEST, cache
+from moldau.spark.session.java import OLDEST, cache
 
 SOURCES = Path(__file__).parent / "java"
 FILE_SYSTEM = "moldau.PlainLocalFileSystem"

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from moldau.spark.java import cache
+from moldau.spark.session.java import cache
 
 PARTS = ("bin", "jars", "sbin")
 VARIABLE, PYTHON = "SPARK_HOME", "PYSPARK_PYTHON"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from moldau.admin.groups import committed
 from moldau.client import Client, ClientError
 from moldau.spark.options import OptionError
-from moldau.spark.planning import Numbers, Position
 from moldau.spark.progress import PATIENCE_S, PAUSE_S, commit_offsets
-from moldau.spark.reports import HEARTBEAT_MS, Fallback, Report, to_text
+from moldau.spark.runner.reports import HEARTBEAT_MS, Fallback, Report, to_text
+from moldau.spark.source.planning import Numbers, Position
 
 if TYPE_CHECKING:
     from moldau.spark.runner import Supervised
-    from moldau.spark.status import State
+    from moldau.spark.runner.status import State
 
 log = logging.getLogger("moldau.spark")
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moldau.client import Client, ClientError, Error, Fetched, Fetcher
-from moldau.spark.batches import Decoded, decoded
-from moldau.spark.loss import lost
-from moldau.spark.planning import Range, TopicPartition
-from moldau.spark.source_options import EARLIEST, LATEST
-from moldau.spark.topics import id_of, list_offsets
+from moldau.spark.source.batches import Decoded, decoded
+from moldau.spark.source.loss import lost
+from moldau.spark.source.options import EARLIEST, LATEST
+from moldau.spark.source.planning import Range, TopicPartition
+from moldau.spark.source.topics import id_of, list_offsets
 from moldau.wire.errors import WireError
 
 LEAST_BYTES, MOST_BYTES = 64 << 10, 8 << 20  # of one fetch

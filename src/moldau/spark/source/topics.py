@@ -12,8 +12,8 @@ from moldau.client import Client, ClientError, Cluster, Error, Leader, Node
 from moldau.client import messages as m
 from moldau.client.errors import error_of
 from moldau.spark.options import OptionError
-from moldau.spark.planning import Numbers, TopicPartition
-from moldau.spark.source_options import EARLIEST, LATEST, Bound, Subscription
+from moldau.spark.source.options import EARLIEST, LATEST, Bound, Subscription
+from moldau.spark.source.planning import Numbers, TopicPartition
 
 FRESH_S = 1.0  # so long is what the cluster told of its topics believed
 NO_ID = bytes(16)

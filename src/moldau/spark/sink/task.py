@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from moldau.client import Client, ClientError, Error, Record, Sender, TransactionalProducer, build
 from moldau.spark.connections import registry_for
-from moldau.spark.marker_topic import GONE, Ledger
-from moldau.spark.markers import (
+from moldau.spark.sink.batches import Batches, TopicLimits, content_of
+from moldau.spark.sink.marker_topic import GONE, Ledger
+from moldau.spark.sink.markers import (
     Content,
     Marker,
     Refused,
@@ -31,11 +32,10 @@ from moldau.spark.markers import (
     other_rows,
     task_key,
 )
-from moldau.spark.sink_batches import Batches, TopicLimits, content_of
-from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_place import Outcome, Place, connect, ledger_of
-from moldau.spark.sink_rows import Rows, by_topic, rows_of, value_array
-from moldau.spark.sink_values import Values
+from moldau.spark.sink.options import SinkOptions
+from moldau.spark.sink.place import Outcome, Place, connect, ledger_of
+from moldau.spark.sink.rows import Rows, by_topic, rows_of, value_array
+from moldau.spark.sink.values import Values
 from moldau.topicstore import settings_of
 
 TOPICS = 10_000  # that a task may write to

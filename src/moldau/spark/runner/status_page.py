@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from moldau.spark.status import Metrics, QueryStatus, to_json
+from moldau.spark.runner.status import Metrics, QueryStatus, to_json
 
 REQUEST_S = 10.0
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from moldau.client import Batch, Fetched, Record
-from moldau.spark.columns import HEADERS
+from moldau.spark.source.columns import HEADERS
 from moldau.wire.compression import decompress
 from moldau.wire.errors import WireError
 from moldau.wire.kernel import memory

@@ -1,6 +1,6 @@
 """Rows of a data frame as columns of records: topic, key, value, partition, headers and timestamp.
 
-The names and types are those of Spark's Kafka sink; `timestamp` is ours (`sink_columns.py`).
+The names and types are those of Spark's Kafka sink; `timestamp` is ours (`columns.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from moldau.serdes.arrow.batch import Slices
-from moldau.spark.sink_columns import RESERVED
-from moldau.spark.sink_options import SinkOptions
+from moldau.spark.sink.columns import RESERVED
+from moldau.spark.sink.options import SinkOptions
 
 pc: Any = pyarrow.compute
 

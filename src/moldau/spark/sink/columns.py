@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.spark.options import OptionError
-from moldau.spark.sink_options import RAW, SinkOptions
+from moldau.spark.sink.options import RAW, SinkOptions
 
 RESERVED = ("topic", "key", "partition", "headers", "timestamp")
 BYTES = ("string", "binary")

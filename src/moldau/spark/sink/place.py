@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from moldau.client import Client, Transaction
 from moldau.spark.connections import client_for
-from moldau.spark.marker_topic import Ledger, ledger_for
-from moldau.spark.markers import Content, transactional_id
-from moldau.spark.sink_options import SinkOptions
+from moldau.spark.sink.marker_topic import Ledger, ledger_for
+from moldau.spark.sink.markers import Content, transactional_id
+from moldau.spark.sink.options import SinkOptions
 
 FIRST_CONTACT_S = 15.0
 

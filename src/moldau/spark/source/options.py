@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moldau.spark.client_settings import GROUP, PREFIX, client_settings
-from moldau.spark.markers import TOPIC as MARKERS
 from moldau.spark.options import (
     Option,
     OptionError,
@@ -23,8 +22,9 @@ from moldau.spark.options import (
     under,
     words,
 )
-from moldau.spark.planning import Numbers
-from moldau.spark.typed_options import TYPED, Typed, typed
+from moldau.spark.sink.markers import TOPIC as MARKERS
+from moldau.spark.source.planning import Numbers
+from moldau.spark.source.typed_options import TYPED, Typed, typed
 
 PREFIXES = (PREFIX, "schema.registry.")
 EARLIEST, LATEST = -2, -1

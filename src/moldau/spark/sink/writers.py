@@ -16,14 +16,14 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from moldau.client import ClientError, Error, Transaction
-from moldau.spark.marker_topic import abort_left, end_all
-from moldau.spark.markers import Content, Decision, Marker, Refused, beginning, decided, other_rows, other_tasks
-from moldau.spark.offset_log import end_offsets
 from moldau.spark.options import OptionError
-from moldau.spark.sink_columns import check_schema
-from moldau.spark.sink_options import SinkOptions
-from moldau.spark.sink_place import Outcome, Place, connect, ledger_of
-from moldau.spark.worker import settle
+from moldau.spark.session.worker import settle
+from moldau.spark.sink.columns import check_schema
+from moldau.spark.sink.marker_topic import abort_left, end_all
+from moldau.spark.sink.markers import Content, Decision, Marker, Refused, beginning, decided, other_rows, other_tasks
+from moldau.spark.sink.offset_log import end_offsets
+from moldau.spark.sink.options import SinkOptions
+from moldau.spark.sink.place import Outcome, Place, connect, ledger_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +54,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         check_schema(schema, self.options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        from moldau.spark.sink_task import run
+        from moldau.spark.sink.task import run
 
         settle()
         context = TaskContext.get()
@@ -85,7 +85,7 @@ class BatchSink(DataSourceArrowWriter):
         check_schema(schema, self.options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        from moldau.spark.sink_task import run
+        from moldau.spark.sink.task import run
 
         settle()
         context = TaskContext.get()

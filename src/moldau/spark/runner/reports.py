@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from moldau.spark.status import ENDED, State
+from moldau.spark.runner.status import ENDED, State
 
 FORMAT = 1
 MARK = '{"moldau":'  # how a report begins: other metadata is of others

@@ -23,7 +23,7 @@ from moldau.client import (
     messages,
 )
 from moldau.spark import admin
-from moldau.spark.markers import (
+from moldau.spark.sink.markers import (
     PARTITIONS,
     Book,
     Decision,
@@ -36,7 +36,7 @@ from moldau.spark.markers import (
     torn,
     transactional_id,
 )
-from moldau.spark.offset_log import end_offsets
+from moldau.spark.sink.offset_log import end_offsets
 from moldau.topicstore import UNCOMMITTED, Reader, append, exists, settings_of
 
 SETTINGS = {

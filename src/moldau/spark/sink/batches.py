@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from moldau.serdes.arrow.batch import Slices
-from moldau.spark.markers import Content
-from moldau.spark.sink_rows import Rows
+from moldau.spark.sink.markers import Content
+from moldau.spark.sink.rows import Rows
 from moldau.wire.compression import compress
 from moldau.wire.kernel import memory
 from moldau.wire.records import HEADER_SIZE, assemble
