@@ -29,6 +29,7 @@ from tests.simulation.events import Clock, Events
 from tests.simulation.groups.roster import Roster
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link
+from tests.simulation.peers import SimPeers
 from tests.simulation.plan import DIRECTORIES, Plan
 from tests.simulation.producers import Producer
 from tests.simulation.properties import Broken, Property
@@ -88,7 +89,8 @@ class World:
         """Build a node over the media; `start` lets it run."""
         self.disk = SimDisk(self.machine)
         self.background = SlowThread(self)
-        self.node = Node(self.settings, self.disk, self.clock, self.random, self.background)
+        self.peers = SimPeers(self)
+        self.node = Node(self.settings, self.disk, self.clock, self.random, self.background, self.peers)
 
     def start(self) -> None:
         """Start the node, and audit what it found. Either may be cut short by the next crash."""
@@ -194,7 +196,7 @@ class World:
         self.up = False
         stays = DIRECTORIES[1] in self.machine.broken and self.random.random() < 0.3
         self.machine.broken = {DIRECTORIES[1]} if stays else set()
-        self.background.gone = True
+        self.background.gone = self.peers.gone = True
         links, self.links = self.links, []
         self.ready.clear()
         for link in links:

@@ -1,8 +1,9 @@
 """The node: frames in, frames out, all of it synchronous.
 
-`receive` takes one request, `tick` lets time pass. Clock, randomness, disk and background thread are passed in, so
-the simulator runs this very code. A handler returns a response, None (no answer is due) or a `Wait`, which parks
-the request until something that it watches is signalled, or until its deadline.
+`receive` takes one request, `tick` lets time pass, `ask` sends a request to another node. Clock, randomness, disk,
+background thread and network are passed in, so the simulator runs this very code. A handler returns a response, None
+(no answer is due) or a `Wait`, which parks the request until something that it watches is signalled, or until its
+deadline.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
+from moldau.broker.outbox import Ask, Done, Network, Nowhere, Outbox, Peer
 from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.share.partitions import SharePartitions
 from moldau.broker.share.sessions import ShareSessions
@@ -72,7 +74,15 @@ class Background(Protocol):
 class Node:
     """One broker: the metadata, the partitions it keeps, and the requests that wait."""
 
-    def __init__(self, settings: Settings, disk: Disk, clock: Clock, random: Random, background: Background) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        disk: Disk,
+        clock: Clock,
+        random: Random,
+        background: Background,
+        network: Network | None = None,
+    ) -> None:
         self.settings = settings
         self.disk = disk
         self.clock = clock
@@ -88,6 +98,7 @@ class Node:
         self.waits = Waits()
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
+        self.outbox = Outbox(network or Nowhere(), f"broker-{self.id}")
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
         self._telemetry: Telemetry | None = None
         self._cleaner: Cleaner | None = None
@@ -144,6 +155,7 @@ class Node:
         """Answer who waits, and close every log, so that the next start needs no recovery."""
         for coordinators in self.coordinators:
             coordinators.stop()
+        self.outbox.close()
         self.waits.expire(inf)
         self.cleaner.cancel()
         for directory in self.replicas.directories:
@@ -287,10 +299,17 @@ class Node:
         if watch in self.waits.watched:
             self.waits.signal(watch)
 
+    def ask(self, peer: Peer, request: Any, done: Done, timeout_ms: float | None = None) -> None:
+        """Send a request to another node; `done` gets the response or a `Lost`, later. See outbox.py."""
+        if timeout_ms is None:
+            timeout_ms = float(self.settings["request.timeout.ms"])
+        self.outbox.put(peer, Ask(request, done), self.clock.monotonic_ms() + timeout_ms)
+
     def tick(self) -> float:
         """Let time pass: deadlines, timers, a slice of background work. Returns after how many ms to come again."""
         now = self.clock.monotonic_ms()
         self.waits.expire(now)
+        self.outbox.tick(now)
         while self.timers and self.timers[0][0] <= now:
             number = self.timers[0][1]
             heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
@@ -310,7 +329,7 @@ class Node:
         if self.work:  # between its slices the sockets have their turn; for coordinators clients wait
             return 0.0 if any(coordinators.loads for coordinators in self.coordinators) else SLICE_MS
         now = self.clock.monotonic_ms()
-        due = [IDLE_TICK_MS + now, *(timer[0] for timer in self.timers[:1])]
+        due = [IDLE_TICK_MS + now, self.outbox.next_deadline_ms(), *(timer[0] for timer in self.timers[:1])]
         due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
         due.append(self.share_partitions.deadline_ms)
         deadline = self.waits.next_deadline_ms()

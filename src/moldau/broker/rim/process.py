@@ -164,13 +164,15 @@ def build(
     """The node, started, and the server in front of it; and what ends the thread behind it."""
     from moldau.broker.node import Node
     from moldau.broker.rim.background import Worker
+    from moldau.broker.rim.peers import Peers
     from moldau.broker.rim.server import Server
     from moldau.broker.storage import StartError
     from moldau.log.disk import OsDisk
 
     clock = SystemClock()
     worker = Worker(lambda call: server.post(call))
-    node = Node(settings, OsDisk(), clock, SystemRandom(), worker)
+    peers = Peers(loop, lambda: server.settle(), settings["socket.request.max.bytes"])
+    node = Node(settings, OsDisk(), clock, SystemRandom(), worker, peers)
     server = Server(node, clock, loop)
     try:
         node.start([endpoint(listener) for listener in opened])

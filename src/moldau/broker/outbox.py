@@ -1,0 +1,234 @@
+"""The requests that the node itself sends: to other brokers, and to controllers.
+
+`Node.ask` puts a request into the outbox. Its `done` is called exactly once, and never within `ask`: with the response,
+or with a `Lost` that says why there is none. A lost request may have been carried out.
+
+A `Line` leads to one peer, over one connection at a time, which is opened for the first request. ApiVersions is asked
+first, then every request goes out at once in the newest version that both sides know; answers come in order. If the
+connection breaks, or an answer is overdue, everything on the line is lost. The line does not try again: a fetcher, a
+voter and a forwarder each know better when and whom to ask next.
+
+A `Network` connects and moves bytes: `rim/peers.py` for a real broker, the simulator's own for a simulated one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple, Protocol
+
+from moldau.wire import codec, frames, schema
+from moldau.wire import messages as m
+from moldau.wire.errors import Unwritable, WireError
+
+HELLO_VERSION = 3  # of ApiVersions: every Kafka since 2.4 knows it
+MOST_WAITING = 1000  # requests on one line
+
+
+class Peer(NamedTuple):
+    """Where a listener of another node is."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """There is no response, for this reason."""
+
+    reason: str
+
+
+Done = Callable[[Any], None]
+
+
+@dataclass(slots=True, eq=False)
+class Ask:
+    """A request on its way."""
+
+    request: Any
+    done: Done
+    over: bool = False
+
+    def end(self, outcome: Any) -> None:
+        if not self.over:
+            self.over = True
+            self.done(outcome)
+
+
+class Network(Protocol):
+    """Connects lines to their peers. None of these calls comes back to the line before it returns."""
+
+    def connect(self, line: Line) -> None:
+        """Open a connection; then call `line.open()`, or `line.lose(reason)`."""
+        ...
+
+    def write(self, line: Line) -> None:
+        """Write the frames of `line.out`, which has grown, and empty it."""
+        ...
+
+    def close(self, line: Line) -> None:
+        """End the connection, or the attempt to open one; the line hears no more of it."""
+        ...
+
+
+class Nowhere:
+    """The network of a node that never asks."""
+
+    def connect(self, line: Line) -> None:
+        raise AssertionError("this node has no network")
+
+    write = close = connect
+
+
+class Line:
+    """The way to one peer."""
+
+    def __init__(self, peer: Peer, outbox: Outbox) -> None:
+        self.peer = peer
+        self.out: list[bytes] = []
+        self._outbox = outbox
+        self._network = outbox.network
+        self._is_connected = False  # or about to be
+        self._versions: dict[int, tuple[int, int]] = {}  # what the peer knows, by API key; empty until it has said so
+        self._waiting: deque[Ask] = deque()
+        self._in_flight: deque[tuple[int, int, Ask]] = deque()  # correlation id, version, request
+        self._serial = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._in_flight)
+
+    def put(self, ask: Ask) -> None:
+        """Send a request as soon as the peer can take it."""
+        self._waiting.append(ask)
+        if not self._is_connected:
+            self._is_connected = True
+            self._network.connect(self)
+        elif self._versions:
+            self._send_waiting()
+
+    def open(self) -> None:
+        """Start on a new connection: ask which versions the peer knows."""
+        hello = m.ApiVersionsRequest(client_software_name="moldau", client_software_version="1")
+        self._send(Ask(hello, self._agree), HELLO_VERSION)
+        self._network.write(self)
+
+    def _agree(self, response: Any) -> None:
+        if isinstance(response, Lost):
+            return
+        if response.error_code:
+            raise WireError(f"ApiVersions was answered with error {response.error_code}")
+        self._versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while self._waiting:
+            ask = self._waiting.popleft()
+            version = self._version(ask.request.SCHEMA)
+            try:
+                if version is None:
+                    raise Unwritable("no version that both sides know")
+                self._send(ask, version)
+            except Unwritable as error:
+                self._outbox.refuse(ask, f"{self.peer} cannot be sent {ask.request.SCHEMA.name}: {error}")
+        self._network.write(self)
+
+    def _version(self, request: schema.Message) -> int | None:
+        """Return the newest version that both sides know."""
+        low, high = request.versions
+        their_low, their_high = self._versions.get(request.key, (0, -1))
+        version = min(high, their_high)
+        return version if version >= max(low, their_low) else None
+
+    def _send(self, ask: Ask, version: int) -> None:
+        frame = frames.request_frame(ask.request, version, self._serial, self._outbox.client_id)
+        self._in_flight.append((self._serial, version, ask))
+        self._serial += 1
+        self.out.append(frame)
+
+    def receive(self, frame: memoryview) -> None:
+        """Take a response without its length. Raises WireError if it makes no sense: the rim then loses the line."""
+        if not self._in_flight:
+            raise WireError("a response came that nobody waits for")
+        serial, version, ask = self._in_flight[0]
+        key = ask.request.SCHEMA.key
+        answered, position = frames.response_header(key, version, frame)
+        if answered != serial:
+            raise WireError(f"response {answered} came where {serial} was due")
+        response = codec.decode(m.response_class(key), version, frame, position)
+        self._in_flight.popleft()
+        ask.end(response)
+
+    def lose(self, reason: str) -> None:
+        """End every request: the connection is gone."""
+        lost = Lost(f"{self.peer}: {reason}")
+        asks = [*(ask for _, _, ask in self._in_flight), *self._waiting]
+        self._waiting.clear()
+        self._in_flight.clear()
+        self.out.clear()
+        self._versions = {}
+        self._is_connected = False
+        for ask in asks:
+            ask.end(lost)
+
+    def hang_up(self, reason: str) -> None:
+        """Close the connection from our side."""
+        if self._is_connected:
+            self._network.close(self)
+        self.lose(reason)
+
+
+class Outbox:
+    """All lines of a node, and when their answers are due."""
+
+    def __init__(self, network: Network, client_id: str) -> None:
+        self.network = network
+        self.client_id = client_id
+        self.lines: dict[Peer, Line] = {}
+        self._refusals: list[tuple[Ask, str]] = []
+        self._due: list[tuple[float, int, Ask, Line]] = []
+        self._serial = 0
+
+    def put(self, peer: Peer, ask: Ask, deadline_ms: float) -> None:
+        """Send a request to a peer; it is lost at its deadline, with all that is on the same line."""
+        line = self.lines.get(peer)
+        if line is None:
+            line = self.lines[peer] = Line(peer, self)
+        if len(line) >= MOST_WAITING:
+            self.refuse(ask, f"{peer}: {MOST_WAITING} requests wait already")
+            return
+        self._serial += 1
+        heapq.heappush(self._due, (deadline_ms, self._serial, ask, line))
+        line.put(ask)
+
+    def refuse(self, ask: Ask, reason: str) -> None:
+        """Lose a request with the next tick, since it is not to hear of it while it is asked."""
+        self._refusals.append((ask, reason))
+
+    def tick(self, now_ms: float) -> None:
+        """End what was refused, and hang up where an answer is overdue."""
+        refusals, self._refusals = self._refusals, []
+        for ask, reason in refusals:
+            ask.end(Lost(reason))
+        while self._due and (self._due[0][0] <= now_ms or self._due[0][2].over):
+            _, _, ask, line = heapq.heappop(self._due)
+            if not ask.over:
+                line.hang_up("no answer in time")
+
+    def next_deadline_ms(self) -> float:
+        """When `tick` is next needed."""
+        if self._refusals:
+            return 0.0
+        return self._due[0][0] if self._due else inf
+
+    def close(self) -> None:
+        """Lose everything: the node stops."""
+        for line in self.lines.values():
+            line.hang_up("this node stops")
+        self.tick(inf)
