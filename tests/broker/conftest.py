@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from moldau.broker.connection import Connection
-from moldau.broker.node import Node
-from moldau.broker.rim.background import Background, Done, Inline, Work, outcome
+from moldau.broker.node import Background, Node
+from moldau.broker.rim.background import Done, Inline, Work, outcome
 from moldau.log.disk import OsDisk
 from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings

@@ -68,8 +68,9 @@ async def barred_partitions(
 def batches_of(node: Node, parts: Iterable[tuple[Any, Any]], version: int) -> dict[Partition, Batch]:
     """The batches of producers, by partition. What is no batch, or for no partition of ours, is refused later."""
     found: dict[Partition, Batch] = {}
+    by_id = version >= 13
     for topic, part in parts:
-        partitions = node.replicas.by_id.get(topic.topic_id) if version >= 13 else node.replicas.by_name.get(topic.name)
+        partitions = node.replicas.table(by_id).get(topic.topic_id if by_id else topic.name)
         partition = partitions.get(part.index) if partitions else None
         try:
             if partition is not None and (batch := Batch(part.records)).has_producer_id:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from moldau import settings as table
+from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC, Cluster
 from moldau.machines.metadata.configs import broker_layers, check_resource, duplicates, replace
 from moldau.settings.checks import check_broker
@@ -20,7 +21,7 @@ def scope_of(kind: int, name: str) -> str:
     return table.CLUSTER if kind == BROKER and not name else SCOPES[kind]
 
 
-def check_broker_id(node: Any, name: str) -> None:
+def check_broker_id(node: Node, name: str) -> None:
     """A broker answers for itself alone."""
     digits = name[1:] if name[:1] in ("+", "-") else name
     if not (digits.isascii() and digits.isdigit()):
@@ -29,7 +30,7 @@ def check_broker_id(node: Any, name: str) -> None:
         raise Refused(Error.INVALID_REQUEST, f"This is broker {node.id}; ask broker {name} itself.")
 
 
-def check_stored(node: Any, kind: int, name: str) -> None:
+def check_stored(node: Node, kind: int, name: str) -> None:
     """Refuse a resource whose settings are not kept in the metadata, or that cannot be."""
     if kind not in SCOPES:
         raise Refused(Error.INVALID_REQUEST, f"There is no resource type {kind}.")
@@ -43,7 +44,7 @@ def refused_setting(wrong: table.SettingError) -> Refused:
 
 
 def plan(
-    node: Any, image: Cluster, kind: int, name: str, new: Callable[[], dict[str, str]], touched: Iterable[str]
+    node: Node, image: Cluster, kind: int, name: str, new: Callable[[], dict[str, str]], touched: Iterable[str]
 ) -> list[Any]:
     """Make the records of the overrides that the settings table works out; raises Refused."""
     try:
@@ -55,7 +56,7 @@ def plan(
     return replace(image, kind, name, overrides, list(touched))
 
 
-def check_together(node: Any, image: Cluster, name: str, overrides: dict[str, str]) -> None:
+def check_together(node: Node, image: Cluster, name: str, overrides: dict[str, str]) -> None:
     """A broker's settings must also go with each other, and with those that it was started with."""
     mine, everybody = broker_layers(image, node.id)
     layers = (overrides, everybody) if name else (mine, overrides)
@@ -65,7 +66,7 @@ def check_together(node: Any, image: Cluster, name: str, overrides: dict[str, st
         raise Refused(Error.INVALID_REQUEST, f"{wrong}.") from None
 
 
-def answer_each(resources: list[Any], alter: Callable[[Any], None], row: Callable[..., Any]) -> list[Any]:
+def answer_each(resources: Sequence[Any], alter: Callable[[Any], None], row: Callable[..., Any]) -> list[Any]:
     """Alter one resource after the other; one that is named twice is refused both times."""
     twice = duplicates(resources)
     rows: list[Any] = []

@@ -36,6 +36,7 @@ from moldau.broker.wait import NO_ANSWER, Wait, Waits
 from moldau.broker.work import Workshop
 from moldau.log.checkpoints import Damaged
 from moldau.log.disk import Disk
+from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
 from moldau.settings import Settings
 from moldau.wire import codec, frames
@@ -66,7 +67,12 @@ class Clock(Protocol):
 
 
 class Background(Protocol):
-    """Runs blocking file work (fdatasync) elsewhere and reports back on the node's own thread."""
+    """Runs blocking file work (fdatasync) elsewhere; `done` gets the result, or the exception, on the node's thread."""
+
+    @property
+    def pending(self) -> int:
+        """Jobs whose `done` has not been called yet."""
+        ...
 
     def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None: ...
 
@@ -197,6 +203,11 @@ class Node:
             for endpoint in broker.endpoints
             if endpoint.listener == listener
         ]
+
+    def may(self, client: Connection, operation: int, resource_type: int = CLUSTER, name: str = CLUSTER_NAME) -> bool:
+        """Tell whether a client may do something. Without an authorizer everybody may do everything."""
+        known = self.authorizer
+        return known is None or known.allows(client.principal, client.host, operation, resource_type, name)
 
     def connect(self, connection: Connection) -> None:
         self.connections[connection.id] = connection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 log = logs.get(__name__)
 
+Table = Mapping[Any, Mapping[int, Partition]]  # by the topic's id or name, and by index
+
 
 class Replicas:
     """Partitions by topic name and by topic id; both tables hold the same dictionaries."""
@@ -38,6 +40,10 @@ class Replicas:
 
     def __iter__(self) -> Iterator[Partition]:
         return (partition for partitions in self.by_id.values() for partition in partitions.values())
+
+    def table(self, by_id: bool) -> Table:
+        """Return the partitions by topic id, or by topic name."""
+        return self.by_id if by_id else self.by_name
 
     def leader(self, topic: str, index: int) -> Partition:
         """The partition if this node leads it; raises Refused."""

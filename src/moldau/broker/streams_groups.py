@@ -13,7 +13,7 @@ from moldau.broker import logs
 from moldau.broker.connection import Connection
 from moldau.broker.metadata import Proposal
 from moldau.broker.topics import plan_topic
-from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME, CREATE, TOPIC
+from moldau.machines.metadata.acls import CREATE, TOPIC
 from moldau.machines.metadata.topics import NewTopic
 from moldau.machines.streams.configuring import NAMED_TOPICS, InternalTopic, Status
 from moldau.wire.refusal import Refused
@@ -36,7 +36,7 @@ async def create_missing(node: Node, connection: Connection, topics: Sequence[In
     if not topics:
         return
     names = [topic.name for topic in topics]
-    if not may_create(node, connection, names):
+    if not node.may(connection, CREATE) and not all(node.may(connection, CREATE, TOPIC, name) for name in names):
         tell(answer, f"Unauthorized to CREATE on topics {', '.join(names)}.")
         return
     proposal = node.metadata.propose()
@@ -47,17 +47,6 @@ async def create_missing(node: Node, connection: Connection, topics: Sequence[In
         more = len(failures) - NAMED_TOPICS
         named = ", ".join(failures[:NAMED_TOPICS]) + (f" and {more} more" if more > 0 else "")
         tell(answer, f"Creation failed: {named}.")
-
-
-def may_create(node: Node, connection: Connection, names: Sequence[str]) -> bool:
-    if node.authorizer is None:
-        return True
-
-    def may(kind: int, name: str) -> bool:
-        assert node.authorizer is not None
-        return node.authorizer.allows(connection.principal, connection.host, CREATE, kind, name)
-
-    return may(CLUSTER, CLUSTER_NAME) or all(may(TOPIC, name) for name in names)
 
 
 def propose(node: Node, proposal: Proposal, topic: InternalTopic) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau import settings as table
 from moldau.machines.metadata import topics
@@ -13,8 +13,11 @@ from moldau.machines.metadata.topics import NewTopic
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
 
-async def create_topic(node: Any, new: NewTopic) -> None:
+
+async def create_topic(node: Node, new: NewTopic) -> None:
     """Create a topic, unless somebody else is about to, and wait until it is there; raises Refused."""
     proposal = node.metadata.propose()
     if new.name not in proposal.image.topics:
@@ -23,7 +26,7 @@ async def create_topic(node: Any, new: NewTopic) -> None:
         raise Refused(error, error.message)
 
 
-def plan_topic(node: Any, image: Cluster, new: NewTopic) -> list[Any]:
+def plan_topic(node: Node, image: Cluster, new: NewTopic) -> list[Any]:
     """Make the records of a new topic with the broker's defaults filled in; raises Refused."""
     check_configs(node, new.configs)
     if not new.assignment:
@@ -33,7 +36,7 @@ def plan_topic(node: Any, image: Cluster, new: NewTopic) -> list[Any]:
     return topics.create_topic(image, new, fresh_id(node), node.random.randrange(1 << 16))
 
 
-def check_configs(node: Any, configs: Mapping[str, str]) -> None:
+def check_configs(node: Node, configs: Mapping[str, str]) -> None:
     """The settings of a topic, refused with the sentence of the settings table."""
     try:
         table.validate_topic(configs, node.settings)
@@ -41,7 +44,7 @@ def check_configs(node: Any, configs: Mapping[str, str]) -> None:
         raise Refused(Error.INVALID_CONFIG, str(wrong)) from None
 
 
-async def create_unasked(node: Any, names: Iterable[str]) -> dict[str, Error]:
+async def create_unasked(node: Node, names: Iterable[str]) -> dict[str, Error]:
     """Create topics that a client merely mentioned; returns why some cannot be created.
 
     An internal one becomes what its coordinators need.
@@ -59,7 +62,7 @@ async def create_unasked(node: Any, names: Iterable[str]) -> dict[str, Error]:
     return dict.fromkeys(names, error) if error else problems
 
 
-def fresh_id(node: Any) -> bytes:
+def fresh_id(node: Node) -> bytes:
     """A random id (UUID version 4); the first byte pattern of base64 '-' is avoided, as Kafka does."""
     while True:
         raw = bytearray(node.random.randbytes(16))

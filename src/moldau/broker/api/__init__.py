@@ -12,14 +12,18 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from importlib import import_module
 from inspect import iscoroutinefunction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from moldau.broker.connection import Connection
 from moldau.broker.steps import follow
 from moldau.settings import Settings
 from moldau.wire import schema
 
-# handler(node, connection, request, version) -> response, a Wait, or None where no response is due
-Handler = Callable[[Any, Any, Any, int], Any]
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+Answer = Any  # the response, a Wait for it, or None where no response is due
+Handler = Callable[["Node", Connection, Any, int], Answer]
 
 WORD = re.compile("(?<!^)(?=[A-Z])")
 # What differs from the row of the message.
@@ -80,7 +84,7 @@ def followed(steps: Handler) -> Handler:
     """Make a handler of a coroutine."""
 
     @wraps(steps)
-    def handle(node: Any, connection: Any, request: Any, version: int) -> Any:
+    def handle(node: Node, connection: Connection, request: Any, version: int) -> Answer:
         return follow(node, steps(node, connection, request, version))
 
     return handle
@@ -90,7 +94,7 @@ def reading(coordinators: str, handler: Handler) -> Handler:
     """Let the answers of a handler wait until what they tell is committed."""
 
     @wraps(handler)
-    def handle(node: Any, connection: Any, request: Any, version: int) -> Any:
+    def handle(node: Node, connection: Connection, request: Any, version: int) -> Answer:
         return getattr(node, coordinators).read(lambda: handler(node, connection, request, version))
 
     return handle

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.steps import start
 from moldau.broker.transactions import add_partitions, verify_partitions
 from moldau.machines.metadata.topics import INTERNAL_TOPICS
@@ -19,7 +20,9 @@ from moldau.wire.errors import Error
 
 
 @api(24, versions=(0, 5))
-async def add_partitions_to_txn(node, connection, request, version):
+async def add_partitions_to_txn(
+    node: Node, connection: Connection, request: m.AddPartitionsToTxnRequest, version: int
+) -> Answer:
     if version < 4:
         one = m.AddPartitionsToTxnRequest_AddPartitionsToTxnTransaction(
             request.v3_and_below_transactional_id,
@@ -35,7 +38,7 @@ async def add_partitions_to_txn(node, connection, request, version):
     return m.AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-async def answer(node: Any, one: Any, version: int) -> dict[Partition, Error]:
+async def answer(node: Node, one: Any, version: int) -> dict[Partition, Error]:
     """An error for each partition. If one of them is not there, nothing is done with the others."""
     partitions = [(topic.name, index) for topic in one.topics for index in topic.partitions]
     errors = {where: error for where in partitions if (error := unusable(node, *where, version))}
@@ -50,7 +53,7 @@ async def answer(node: Any, one: Any, version: int) -> dict[Partition, Error]:
     return dict.fromkeys(partitions, error)
 
 
-def unusable(node: Any, topic: str, index: int, version: int) -> Error:
+def unusable(node: Node, topic: str, index: int, version: int) -> Error:
     """Only brokers add partitions of internal topics."""
     if version < 4 and topic in INTERNAL_TOPICS:
         return Error.TOPIC_AUTHORIZATION_FAILED

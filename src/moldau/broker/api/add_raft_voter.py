@@ -7,9 +7,8 @@ Deviates: there is no listener for controllers alone, so a voter is expected to 
 
 from __future__ import annotations
 
-from typing import Any
-
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.quorum import check_dynamic, check_voter
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -17,7 +16,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(80, versions=(0, 1))
-def add_raft_voter(node, connection, request, version):
+def add_raft_voter(node: Node, connection: Connection, request: m.AddRaftVoterRequest, version: int) -> Answer:
     try:
         check_voter(node, request)
         check_listeners(node, request)
@@ -31,7 +30,7 @@ def add_raft_voter(node, connection, request, version):
     )
 
 
-def check_listeners(node: Any, request: Any) -> None:
+def check_listeners(node: Node, request: m.AddRaftVoterRequest) -> None:
     known = {endpoint.listener for endpoint in node.cluster.brokers[node.id].endpoints}
     if known.isdisjoint(listener.name for listener in request.listeners):
         raise Refused(Error.INVALID_REQUEST, f"The voter has no listener {' or '.join(sorted(known))}.")

@@ -7,9 +7,11 @@ taken for an address. Quotas are kept and described; they are not enforced yet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import quota_entity
 from moldau.machines.metadata.quotas import Alteration, alter_quotas
 from moldau.wire import messages as m
@@ -17,7 +19,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(49, versions=(0, 1))
-async def alter_client_quotas(node, connection, request, version):
+async def alter_client_quotas(
+    node: Node, connection: Connection, request: m.AlterClientQuotasRequest, version: int
+) -> Answer:
     alterations = [
         Alteration(quota_entity(distinct(row.entity)), [(op.key, None if op.remove else op.value) for op in row.ops])
         for row in request.entries
@@ -30,7 +34,7 @@ async def alter_client_quotas(node, connection, request, version):
     return await proposal.answer(m.AlterClientQuotasResponse(entries=rows), rows)
 
 
-def distinct(parts: list[Any]) -> list[Any]:
+def distinct(parts: Sequence[Any]) -> list[Any]:
     """Of a type that an entity names twice the last counts."""
     return list({part.entity_type: part for part in parts}.values())
 

@@ -10,23 +10,24 @@ from functools import partial
 from typing import Any
 
 from moldau import settings as table
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.configs import answer_each, check_stored, plan, scope_of
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(33, versions=(0, 2))
-async def alter_configs(node, connection, request, version):
+async def alter_configs(node: Node, connection: Connection, request: m.AlterConfigsRequest, version: int) -> Answer:
     proposal = node.metadata.propose()
     alter = partial(replace_all, node, proposal, request.validate_only)
     rows = answer_each(request.resources, alter, m.AlterConfigsResponse_AlterConfigsResourceResponse)
     return await proposal.answer(m.AlterConfigsResponse(responses=rows), rows)
 
 
-def replace_all(node: Any, proposal: Proposal, validate_only: bool, resource: Any) -> None:
+def replace_all(node: Node, proposal: Proposal, validate_only: bool, resource: Any) -> None:
     kind, name = resource.resource_type, resource.resource_name
     given = {config.name: config.value for config in resource.configs}
     if len(given) < len(resource.configs):

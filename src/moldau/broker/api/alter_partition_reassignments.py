@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.machines.metadata.placement import cancel, reassign
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(45, versions=(0, 1))
-async def alter_partition_reassignments(node, connection, request, version):
+async def alter_partition_reassignments(
+    node: Node, connection: Connection, request: m.AlterPartitionReassignmentsRequest, version: int
+) -> Answer:
     if not request.topics:
         return m.AlterPartitionReassignmentsResponse()
     may_change_count = request.allow_replication_factor_change

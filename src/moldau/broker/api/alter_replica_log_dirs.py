@@ -7,15 +7,16 @@ Deviates: a replica that lies elsewhere is not moved (KAFKA_STORAGE_ERROR); to a
 
 from __future__ import annotations
 
-from typing import Any
-
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(34, versions=(1, 2))
-def alter_replica_log_dirs(node, connection, request, version):
+def alter_replica_log_dirs(
+    node: Node, connection: Connection, request: m.AlterReplicaLogDirsRequest, version: int
+) -> Answer:
     wanted: dict[str, dict[int, str]] = {}  # of a partition that is named twice the last path counts
     for row in request.dirs:
         for topic in row.topics:
@@ -34,7 +35,7 @@ def alter_replica_log_dirs(node, connection, request, version):
     return m.AlterReplicaLogDirsResponse(results=results)
 
 
-def move(node: Any, topic: str, index: int, path: str) -> Error:
+def move(node: Node, topic: str, index: int, path: str) -> Error:
     target = next((one for one in node.replicas.directories if one.path == path), None)
     if target is None:
         return Error.LOG_DIR_NOT_FOUND

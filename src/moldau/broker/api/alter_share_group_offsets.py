@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.metadata.cluster import Topic
 from moldau.machines.share import offsets as share_offsets
@@ -20,7 +21,9 @@ Errors = dict[tuple[bytes, int], Error]
 
 
 @api(91, versions=(0, 0))
-async def alter_share_group_offsets(node, connection, request, version):
+async def alter_share_group_offsets(
+    node: Node, connection: Connection, request: m.AlterShareGroupOffsetsRequest, version: int
+) -> Answer:
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     if not request.group_id:
@@ -41,7 +44,7 @@ def refused(error: Error, why: str) -> Any:
     return m.AlterShareGroupOffsetsResponse(error_code=error, error_message=why)
 
 
-async def alter(node: Any, request: Any) -> Errors:
+async def alter(node: Node, request: m.AlterShareGroupOffsetsRequest) -> Errors:
     """Why partitions keep their offsets, for those that do; raises Refused."""
     index, machine = node.groups.of(request.group_id)
     step = share_offsets.alter(machine, request.group_id, wanted(node, request))
@@ -56,7 +59,7 @@ async def alter(node: Any, request: Any) -> Errors:
     return errors
 
 
-def wanted(node: Any, request: Any) -> dict[bytes, dict[int, int]]:
+def wanted(node: Node, request: m.AlterShareGroupOffsetsRequest) -> dict[bytes, dict[int, int]]:
     """The offsets of partitions that exist."""
     found: dict[bytes, dict[int, int]] = {}
     for asked in request.topics:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.credentials import Upsertion, alter
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(51, versions=(0, 0))
-async def alter_user_scram_credentials(node, connection, request, version):
+async def alter_user_scram_credentials(
+    node: Node, connection: Connection, request: m.AlterUserScramCredentialsRequest, version: int
+) -> Answer:
     deletions = [(one.name, one.mechanism) for one in request.deletions]
     upsertions = [
         Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))

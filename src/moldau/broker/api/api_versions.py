@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 
-from moldau.broker.api import APIS, Api, api
+from moldau.broker.api import APIS, Answer, Api, Connection, api
 from moldau.broker.features import SUPPORTED
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -32,7 +33,7 @@ def unsupported() -> m.ApiVersionsResponse:
 
 
 @api(18, versions=(0, 4))
-def api_versions(node, connection, request, version):
+def api_versions(node: Node, connection: Connection, request: m.ApiVersionsRequest, version: int) -> Answer:
     if version >= 3:
         software = request.client_software_name, request.client_software_version
         if not all(map(SOFTWARE_NAME.fullmatch, software)):

@@ -119,7 +119,14 @@ def framed(correlation_id: int, answer: bytes) -> bytes:
     return _start(len(answer) + 4, correlation_id) + answer
 
 
-def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
+def learn(
+    node: Node,
+    connection: Connection,
+    frame: memoryview,
+    version: int,
+    request: m.OffsetCommitRequest,
+    response: m.OffsetCommitResponse,
+) -> None:
     """Keep the head of a request that was served, if more like it can be served by it."""
     if version < FLEXIBLE or len(request.topics) != 1 or node.groups.codec:
         return
@@ -135,7 +142,7 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     keep(node, connection, frame, end, lambda: commits(node, connection.client_id, version, request))
 
 
-def commits(node: Node, client_id: str | None, version: int, request: Any) -> Commits:
+def commits(node: Node, client_id: str | None, version: int, request: m.OffsetCommitRequest) -> Commits:
     (asked,) = request.topics
     topic = node.cluster.topic(None if version >= BY_ID else asked.name, asked.topic_id)
     assert topic is not None, "it was served"

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
 from moldau.machines.consumer.heartbeat_step import assignors
 from moldau.machines.consumer.members import Member
@@ -24,13 +25,15 @@ CLASSIC, CONSUMER = 0, 1
 
 
 @api(69, versions=(0, 1), reads="groups")
-def consumer_group_describe(node, connection, request, version):
+def consumer_group_describe(
+    node: Node, connection: Connection, request: m.ConsumerGroupDescribeRequest, version: int
+) -> Answer:
     rows = [describe(node, group_id) for group_id in request.group_ids]
     operations.tell_of_groups(request, rows)
     return m.ConsumerGroupDescribeResponse(groups=rows)
 
 
-def describe(node: Any, group_id: str) -> Any:
+def describe(node: Node, group_id: str) -> Any:
     try:
         if not group_id:
             return m.ConsumerGroupDescribeResponse_DescribedGroup(Error.INVALID_GROUP_ID)

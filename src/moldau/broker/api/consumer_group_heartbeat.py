@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import client_of
+from moldau.broker.node import Node
 from moldau.machines.consumer.heartbeats import check_request, heartbeat
 from moldau.machines.consumer.subscriptions import Visible, anything
 from moldau.machines.effects import Promise
@@ -20,7 +21,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(68, versions=(0, 1))
-def consumer_group_heartbeat(node, connection, request, version):
+def consumer_group_heartbeat(
+    node: Node, connection: Connection, request: m.ConsumerGroupHeartbeatRequest, version: int
+) -> Answer:
     if "consumer" not in node.settings["group.coordinator.rebalance.protocols"]:
         return refused(
             Error.UNSUPPORTED_VERSION, "The consumer protocol is not among group.coordinator.rebalance.protocols."
@@ -32,15 +35,13 @@ def consumer_group_heartbeat(node, connection, request, version):
         return refused(why.error, why.message)
     promise = Promise(lambda error: refused(error, error.message))
     now = node.clock.wall_ms()
-    effects = heartbeat(machine, promise, request, client_of(connection), now, visible(node, connection))
+    effects = heartbeat(machine, promise, request, client_of(connection), now, visible_to(node, connection))
     return node.groups.ask(index, promise, effects)
 
 
-def visible(node: Any, connection: Any) -> Visible:
-    """Regular expressions stand for topics that the client may describe."""
-    if node.authorizer is None:
-        return anything
-    return lambda topic: node.authorizer.allows(connection.principal, connection.host, DESCRIBE, TOPIC, topic)
+def visible_to(node: Node, connection: Connection) -> Visible:
+    """Return which topics a regular expression may match: those that the client may describe."""
+    return anything if node.authorizer is None else lambda topic: node.may(connection, DESCRIBE, TOPIC, topic)
 
 
 def refused(error: Error, why: str) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.api.describe_acls import NO_AUTHORIZER
+from moldau.broker.node import Node
 from moldau.broker.topics import fresh_id
 from moldau.machines.metadata.acls import Acl, create
 from moldau.wire import messages as m
@@ -19,7 +20,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(30, versions=(1, 3))
-async def create_acls(node, connection, request, version):
+async def create_acls(node: Node, connection: Connection, request: m.CreateAclsRequest, version: int) -> Answer:
     if node.authorizer is None:
         off = row_of(Refused(Error.SECURITY_DISABLED, NO_AUTHORIZER))
         return m.CreateAclsResponse(results=[off] * len(request.creations))

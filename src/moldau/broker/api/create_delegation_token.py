@@ -7,7 +7,8 @@ DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as Kafka's on such a listener.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -15,11 +16,12 @@ NO_TIME = -1
 
 
 @api(38, versions=(1, 3))
-def create_delegation_token(node, connection, request, version):
+def create_delegation_token(
+    node: Node, connection: Connection, request: m.CreateDelegationTokenRequest, version: int
+) -> Answer:
     kind, _, name = connection.principal.partition(":")
-    owner = (
-        (request.owner_principal_type, request.owner_principal_name) if request.owner_principal_name else (kind, name)
-    )
+    other = request.owner_principal_name
+    owner = (request.owner_principal_type or "", other) if other else (kind, name)
     response = m.CreateDelegationTokenResponse(Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, *owner)
     if version >= 3:
         response.token_requester_principal_type, response.token_requester_principal_name = kind, name

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.machines.metadata.topics import add_partitions
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -17,14 +18,16 @@ from moldau.wire.refusal import Refused
 
 
 @api(37, versions=(0, 3))
-async def create_partitions(node, connection, request, version):
+async def create_partitions(
+    node: Node, connection: Connection, request: m.CreatePartitionsRequest, version: int
+) -> Answer:
     counts, proposal = Counter(topic.name for topic in request.topics), node.metadata.propose()
     unique = {topic.name: topic for topic in request.topics}
     rows = [extend(node, proposal, topic, counts[name], request.validate_only) for name, topic in unique.items()]
     return await proposal.answer(m.CreatePartitionsResponse(results=rows), rows)
 
 
-def extend(node: Any, proposal: Proposal, asked: Any, count: int, validate_only: bool) -> Any:
+def extend(node: Node, proposal: Proposal, asked: Any, count: int, validate_only: bool) -> Any:
     try:
         if count > 1:
             raise Refused(Error.INVALID_REQUEST, "The request names this topic more than once.")

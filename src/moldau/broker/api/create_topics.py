@@ -10,8 +10,9 @@ from collections import Counter
 from typing import Any
 
 from moldau import settings as table
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.broker.topics import plan_topic
 from moldau.machines.metadata.topics import METADATA_TOPIC, NewTopic
 from moldau.wire import messages as m
@@ -20,7 +21,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(19, versions=(2, 7))
-async def create_topics(node, connection, request, version):
+async def create_topics(node: Node, connection: Connection, request: m.CreateTopicsRequest, version: int) -> Answer:
     counts, proposal = Counter(topic.name for topic in request.topics), node.metadata.propose()
     asked = [topic for topic in request.topics if counts[topic.name] == 1]
     rows = [create(node, proposal, topic, request.validate_only) for topic in asked]
@@ -32,7 +33,7 @@ async def create_topics(node, connection, request, version):
     return await proposal.answer(m.CreateTopicsResponse(topics=rows), rows)
 
 
-def create(node: Any, proposal: Proposal, asked: Any, validate_only: bool) -> Any:
+def create(node: Node, proposal: Proposal, asked: Any, validate_only: bool) -> Any:
     try:
         new = new_topic(asked)
         records = plan_topic(node, proposal.image, new)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.api.describe_acls import NO_AUTHORIZER, filter_of
+from moldau.broker.node import Node
 from moldau.machines.metadata.acls import Acl, delete
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -18,7 +19,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(31, versions=(1, 3))
-async def delete_acls(node, connection, request, version):
+async def delete_acls(node: Node, connection: Connection, request: m.DeleteAclsRequest, version: int) -> Answer:
     if node.authorizer is None:
         off = row_of(Refused(Error.SECURITY_DISABLED, NO_AUTHORIZER))
         return m.DeleteAclsResponse(filter_results=[off] * len(request.filters))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.share.groups import delete_states
 from moldau.broker.steps import start
 from moldau.machines.effects import Effects, Promise
@@ -17,12 +18,12 @@ from moldau.wire.refusal import Refused
 
 
 @api(42, versions=(0, 2))
-async def delete_groups(node, connection, request, version):
+async def delete_groups(node: Node, connection: Connection, request: m.DeleteGroupsRequest, version: int) -> Answer:
     rows = [start(node, delete(node, group_id)) for group_id in dict.fromkeys(request.groups_names)]
     return m.DeleteGroupsResponse(results=[await row for row in rows])
 
 
-async def delete(node: Any, group_id: str) -> Any:
+async def delete(node: Node, group_id: str) -> Any:
     def row(error: Error) -> Any:
         return m.DeleteGroupsResponse_DeletableGroupResult(group_id, error)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.topics import INTERNAL_TOPICS
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -18,7 +19,7 @@ INVALID_LOW_WATERMARK = -1
 
 
 @api(21, versions=(0, 2))
-def delete_records(node, connection, request, version):
+def delete_records(node: Node, connection: Connection, request: m.DeleteRecordsRequest, version: int) -> Answer:
     asked: dict[str, dict[int, Any]] = {}
     for topic in request.topics:  # of a partition that is named twice the last offset counts
         asked.setdefault(topic.name, {}).update((part.partition_index, part) for part in topic.partitions)
@@ -26,7 +27,7 @@ def delete_records(node, connection, request, version):
     return m.DeleteRecordsResponse(topics=[m.DeleteRecordsResponse_DeleteRecordsTopicResult(*rows) for rows in cuts])
 
 
-def cut(node: Any, topic: str, part: Any) -> Any:
+def cut(node: Node, topic: str, part: Any) -> Any:
     answer = m.DeleteRecordsResponse_DeleteRecordsPartitionResult(part.partition_index, INVALID_LOW_WATERMARK)
     try:
         partition = node.replicas.leader(topic, part.partition_index)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.share import offsets as share_offsets
 from moldau.wire import messages as m
@@ -17,7 +18,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(92, versions=(0, 0))
-async def delete_share_group_offsets(node, connection, request, version):
+async def delete_share_group_offsets(
+    node: Node, connection: Connection, request: m.DeleteShareGroupOffsetsRequest, version: int
+) -> Answer:
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     if not request.group_id:
@@ -33,7 +36,7 @@ def refused(error: Error, why: str) -> Any:
     return m.DeleteShareGroupOffsetsResponse(error_code=error, error_message=why)
 
 
-async def delete(node: Any, group_id: str, names: list[str]) -> list[Any]:
+async def delete(node: Node, group_id: str, names: list[str]) -> list[Any]:
     """A row for each topic; raises Refused."""
     index, machine = node.groups.of(group_id)
     step, nothing = share_offsets.delete_offsets(machine, group_id, names)
@@ -52,11 +55,11 @@ async def delete(node: Any, group_id: str, names: list[str]) -> list[Any]:
     return [row(name_of(node, topic), topic, Error.NONE, None) for topic in done] + failures
 
 
-async def write(node: Any, index: int, changes: Iterable[Any]) -> None:
+async def write(node: Node, index: int, changes: Iterable[Any]) -> None:
     error = await node.groups.commit(index, list(changes))
     if error:
         raise Refused(error, error.message)
 
 
-def name_of(node: Any, topic: bytes) -> str:
+def name_of(node: Node, topic: bytes) -> str:
     return node.cluster.topics_by_id[topic].name

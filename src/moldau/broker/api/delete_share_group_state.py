@@ -5,9 +5,13 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
+from moldau.wire import messages as m
 
 
 @api(86, versions=(0, 0))
-async def delete_share_group_state(node, connection, request, version):
+async def delete_share_group_state(
+    node: Node, connection: Connection, request: m.DeleteShareGroupStateRequest, version: int
+) -> Answer:
     return await node.share_state.delete(request)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -19,7 +20,7 @@ NO_ID = bytes(16)
 
 
 @api(20, versions=(1, 6))
-async def delete_topics(node, connection, request, version):
+async def delete_topics(node: Node, connection: Connection, request: m.DeleteTopicsRequest, version: int) -> Answer:
     asked = [(topic.name, topic.topic_id) for topic in request.topics] + [(n, NO_ID) for n in request.topic_names]
     if not node.settings["delete.topic.enable"]:
         off = Error.TOPIC_DELETION_DISABLED if version >= 3 else Error.INVALID_REQUEST

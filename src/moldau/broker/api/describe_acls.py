@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.acls import Filter, describe
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -17,7 +18,7 @@ NO_AUTHORIZER = "This broker has no authorizer: set authorizer.class.name."
 
 
 @api(29, versions=(1, 3))
-def describe_acls(node, connection, request, version):
+def describe_acls(node: Node, connection: Connection, request: m.DescribeAclsRequest, version: int) -> Answer:
     if node.authorizer is None:
         return m.DescribeAclsResponse(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     found: dict[tuple[int, str, int], list[Any]] = {}

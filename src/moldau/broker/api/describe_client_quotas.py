@@ -6,14 +6,17 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.quotas import Component, describe_quotas
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(48, versions=(0, 1))
-def describe_client_quotas(node, connection, request, version):
+def describe_client_quotas(
+    node: Node, connection: Connection, request: m.DescribeClientQuotasRequest, version: int
+) -> Answer:
     components = [Component(c.entity_type, c.match_type, c.match) for c in request.components]
     try:
         found = describe_quotas(node.cluster, components, request.strict)

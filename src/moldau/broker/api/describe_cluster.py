@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -18,7 +19,7 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 @api(60, versions=(0, 2))
-def describe_cluster(node, connection, request, version):
+def describe_cluster(node: Node, connection: Connection, request: m.DescribeClusterRequest, version: int) -> Answer:
     if request.endpoint_type == CONTROLLERS:
         problem = "This is an endpoint for clients; it does not describe the controllers."
         return m.DescribeClusterResponse(error_code=Error.MISMATCHED_ENDPOINT_TYPE, error_message=problem)

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau import settings as table
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.configs import check_broker_id, scope_of
 from moldau.broker.loggers import levels
+from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from moldau.machines.metadata.topics import check_name
 from moldau.wire import messages as m
@@ -25,7 +26,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(32, versions=(1, 4))
-def describe_configs(node, connection, request, version):
+def describe_configs(node: Node, connection: Connection, request: m.DescribeConfigsRequest, version: int) -> Answer:
     if any(resource.resource_type not in CHECKS for resource in request.resources):
         problem = Refused(Error.INVALID_REQUEST, "The request names a resource type that does not exist.")
         return m.DescribeConfigsResponse(results=[refusal(resource, problem) for resource in request.resources])
@@ -33,7 +34,7 @@ def describe_configs(node, connection, request, version):
     return m.DescribeConfigsResponse(results=[describe(node, one, request, rows) for one in request.resources])
 
 
-def describe(node: Any, resource: Any, request: Any, known: dict[Any, list[Any]]) -> Any:
+def describe(node: Node, resource: Any, request: m.DescribeConfigsRequest, known: dict[Any, list[Any]]) -> Any:
     """One resource. Most topics are alike, so their rows are worked out once: tools ask for thousands of topics."""
     kind, name = resource.resource_type, resource.resource_name
     names = resource.configuration_keys
@@ -77,18 +78,18 @@ def refusal(resource: Any, refused: Refused) -> Any:
     return m.DescribeConfigsResponse_DescribeConfigsResult(refused.error, refused.message, *asked)
 
 
-def check_topic(node: Any, name: str) -> None:
+def check_topic(node: Node, name: str) -> None:
     check_name(name)
     if name not in node.cluster.topics:
         raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
 
 
-def check_broker(node: Any, name: str) -> None:
+def check_broker(node: Node, name: str) -> None:
     if name:
         check_broker_id(node, name)
 
 
-def check_named(node: Any, name: str) -> None:
+def check_named(node: Node, name: str) -> None:
     if not name:
         raise Refused(Error.INVALID_REQUEST, "The name of the resource is empty.")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.classic.group import ClassicGroup, Member, State
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -19,13 +20,13 @@ MISSING_IS_ERROR = 6
 
 
 @api(15, versions=(0, 6), reads="groups")
-def describe_groups(node, connection, request, version):
+def describe_groups(node: Node, connection: Connection, request: m.DescribeGroupsRequest, version: int) -> Answer:
     rows = [describe(node, group_id, version) for group_id in request.groups]
     operations.tell_of_groups(request, rows)
     return m.DescribeGroupsResponse(groups=rows)
 
 
-def describe(node: Any, group_id: str, version: int) -> Any:
+def describe(node: Node, group_id: str, version: int) -> Any:
     try:
         _, machine = node.groups.of(group_id)
         return described(machine.get(group_id, "classic"))

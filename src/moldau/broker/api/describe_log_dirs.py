@@ -11,19 +11,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.topics import METADATA_TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(35, versions=(1, 5))
-def describe_log_dirs(node, connection, request, version):
+def describe_log_dirs(node: Node, connection: Connection, request: m.DescribeLogDirsRequest, version: int) -> Answer:
     asked = None if request.topics is None else {(t.topic, index) for t in request.topics for index in t.partitions}
     return m.DescribeLogDirsResponse(results=[describe(node, one, asked) for one in node.replicas.directories])
 
 
-def describe(node: Any, directory: Any, asked: set[tuple[str, int]] | None) -> Any:
+def describe(node: Node, directory: Any, asked: set[tuple[str, int]] | None) -> Any:
     room = space(node, directory)
     if room is None:
         return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.KAFKA_STORAGE_ERROR, directory.path)
@@ -36,7 +37,7 @@ def describe(node: Any, directory: Any, asked: set[tuple[str, int]] | None) -> A
     return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.NONE, directory.path, rows, *room)
 
 
-def space(node: Any, directory: Any) -> tuple[int, int] | None:
+def space(node: Node, directory: Any) -> tuple[int, int] | None:
     """Total and usable bytes; None where the directory has failed."""
     if directory.offline is None:
         try:

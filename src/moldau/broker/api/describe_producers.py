@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.topics import check_name
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(61, versions=(0, 0))
-def describe_producers(node, connection, request, version):
+def describe_producers(node: Node, connection: Connection, request: m.DescribeProducersRequest, version: int) -> Answer:
     topics = [
         m.DescribeProducersResponse_TopicResponse(t.name, [describe(node, t.name, i) for i in t.partition_indexes])
         for t in request.topics
@@ -22,7 +23,7 @@ def describe_producers(node, connection, request, version):
     return m.DescribeProducersResponse(topics=topics)
 
 
-def describe(node: Any, topic: str, index: int) -> Any:
+def describe(node: Node, topic: str, index: int) -> Any:
     try:
         check_name(topic)
         producers = node.replicas.leader(topic, index).log.producers.by_id.values()

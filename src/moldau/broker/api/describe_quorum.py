@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.topics import METADATA_TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(55, versions=(0, 2))
-def describe_quorum(node, connection, request, version):
+def describe_quorum(node: Node, connection: Connection, request: m.DescribeQuorumRequest, version: int) -> Answer:
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     known = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
     describe = quorum if known else unknown
@@ -31,7 +32,7 @@ def describe_quorum(node, connection, request, version):
     return m.DescribeQuorumResponse(topics=topics, nodes=voters(node) if known and version >= 2 else [])
 
 
-def quorum(node: Any, version: int, index: int) -> Any:
+def quorum(node: Node, version: int, index: int) -> Any:
     """The metadata log as its leader sees it. Directory ids are told from kraft.version 1 on."""
     log, now = node.metadata.log, node.clock.wall_ms()
     self = m.DescribeQuorumResponse_ReplicaState(
@@ -48,12 +49,12 @@ def quorum(node: Any, version: int, index: int) -> Any:
     )
 
 
-def unknown(node: Any, version: int, index: int) -> Any:
+def unknown(node: Node, version: int, index: int) -> Any:
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
     return m.DescribeQuorumResponse_PartitionData(index, error, error.message)
 
 
-def voters(node: Any) -> list[Any]:
+def voters(node: Node) -> list[Any]:
     listeners = [
         m.DescribeQuorumResponse_Listener(e.listener, e.host, e.port) for e in node.cluster.brokers[node.id].endpoints
     ]

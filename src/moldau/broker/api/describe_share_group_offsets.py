@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.replaying import existing
 from moldau.machines.share.group import ShareGroup
@@ -25,11 +26,13 @@ Asked = Mapping[bytes, list[int]]
 
 
 @api(90, versions=(0, 1))
-async def describe_share_group_offsets(node, connection, request, version):
+async def describe_share_group_offsets(
+    node: Node, connection: Connection, request: m.DescribeShareGroupOffsetsRequest, version: int
+) -> Answer:
     return m.DescribeShareGroupOffsetsResponse(groups=[await describe(node, asked) for asked in request.groups])
 
 
-async def describe(node: Any, asked: Any) -> Any:
+async def describe(node: Node, asked: Any) -> Any:
     row = m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseGroup(asked.group_id)
     if not share_groups.enabled(node):
         row.error_code = Error.UNSUPPORTED_VERSION
@@ -44,7 +47,7 @@ async def describe(node: Any, asked: Any) -> Any:
     return row
 
 
-async def asked_topics(node: Any, asked: Any) -> list[Any]:
+async def asked_topics(node: Node, asked: Any) -> list[Any]:
     """Of a topic that does not exist nothing is known."""
     topics = node.cluster.topics
     unknown = [
@@ -58,7 +61,7 @@ async def asked_topics(node: Any, asked: Any) -> list[Any]:
     return unknown + await read(node, asked.group_id, known)
 
 
-async def all_partitions(node: Any, group_id: str) -> Asked:
+async def all_partitions(node: Node, group_id: str) -> Asked:
     index, machine = node.groups.of(group_id)
     group = existing(machine, group_id, ShareGroup)
     known = group.known_states().initialized if group else {}
@@ -68,7 +71,7 @@ async def all_partitions(node: Any, group_id: str) -> Asked:
     return asked
 
 
-async def read(node: Any, group_id: str, asked: Asked) -> list[Any]:
+async def read(node: Node, group_id: str, asked: Asked) -> list[Any]:
     """Ask the share coordinator."""
     rows = [
         m.ReadShareGroupStateSummaryRequest_ReadStateSummaryData(
@@ -82,14 +85,14 @@ async def read(node: Any, group_id: str, asked: Asked) -> list[Any]:
     return [topic_row(node, result) for result in response.results]
 
 
-def topic_row(node: Any, result: Any) -> Any:
+def topic_row(node: Node, result: Any) -> Any:
     topic = node.cluster.topics_by_id[result.topic_id]
     return m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseTopic(
         topic.name, topic.id, [known_row(node, topic.name, part) for part in result.partitions]
     )
 
 
-def known_row(node: Any, topic: str, part: Any) -> Any:
+def known_row(node: Node, topic: str, part: Any) -> Any:
     if part.error_code:
         return partition_row(part.partition)
     row = partition_row(part.partition, part.start_offset, part.leader_epoch)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import NO_LEADER, Topic
 from moldau.machines.metadata.topics import INTERNAL_TOPICS, check_name
 from moldau.wire import messages as m
@@ -21,7 +22,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(75, versions=(0, 0))
-def describe_topic_partitions(node, connection, request, version):
+def describe_topic_partitions(
+    node: Node, connection: Connection, request: m.DescribeTopicPartitionsRequest, version: int
+) -> Answer:
     asked = sorted({topic.name for topic in request.topics})
     cursor = request.cursor
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
@@ -36,7 +39,7 @@ def describe_topic_partitions(node, connection, request, version):
     return page(node, asked or sorted(node.cluster.topics), cursor, max(1, limit))
 
 
-def page(node: Any, names: list[str], cursor: Any, limit: int) -> Any:
+def page(node: Node, names: list[str], cursor: Any, limit: int) -> Any:
     """As many partitions as the limit allows, from the cursor on."""
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
@@ -73,7 +76,7 @@ def unknown(name: str) -> Any:
     )
 
 
-def describe(node: Any, topic: Topic, indexes: list[int]) -> Any:
+def describe(node: Node, topic: Topic, indexes: list[int]) -> Any:
     """One topic with some of its partitions."""
     return m.DescribeTopicPartitionsResponse_DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -84,7 +87,7 @@ def describe(node: Any, topic: Topic, indexes: list[int]) -> Any:
     )
 
 
-def describe_partition(node: Any, topic: Topic, index: int) -> Any:
+def describe_partition(node: Node, topic: Topic, index: int) -> Any:
     placement = topic.partitions[index]
     mine = node.replicas.by_id.get(topic.id, {}).get(index)
     offline = [node.id] if mine is not None and mine.log.offline else []

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(65, versions=(0, 0), reads="transactions")
-def describe_transactions(node, connection, request, version):
+def describe_transactions(
+    node: Node, connection: Connection, request: m.DescribeTransactionsRequest, version: int
+) -> Answer:
     return m.DescribeTransactionsResponse(
         transaction_states=[describe(node, name) for name in request.transactional_ids]
     )
 
 
-def describe(node: Any, name: str) -> Any:
+def describe(node: Node, name: str) -> Any:
     if not name:
         return m.DescribeTransactionsResponse_TransactionState(Error.INVALID_REQUEST, name)
     try:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.credentials import describe
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(50, versions=(0, 0))
-def describe_user_scram_credentials(node, connection, request, version):
+def describe_user_scram_credentials(
+    node: Node, connection: Connection, request: m.DescribeUserScramCredentialsRequest, version: int
+) -> Answer:
     users = None if request.users is None else [user.name for user in request.users]
     found = describe(node.cluster.credentials, users)
     return m.DescribeUserScramCredentialsResponse(results=[row_of(*pair) for pair in found.items()])

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.machines.metadata.placement import PREFERRED, UNCLEAN, elect_leader
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -18,7 +19,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(43, versions=(0, 2))
-async def elect_leaders(node, connection, request, version):
+async def elect_leaders(node: Node, connection: Connection, request: m.ElectLeadersRequest, version: int) -> Answer:
     asked = request.topic_partitions
     if asked is not None and not asked:
         return m.ElectLeadersResponse()
@@ -48,7 +49,7 @@ def elect(proposal: Proposal, name: str, index: int, kind: int) -> Any:
     return m.ElectLeadersResponse_PartitionResult(index, error_message=None)
 
 
-def unknown_type(request: Any) -> Any:
+def unknown_type(request: m.ElectLeadersRequest) -> Any:
     error, problem = Error.INVALID_REQUEST, f"There is no election type {request.election_type}."
     results = [
         m.ElectLeadersResponse_ReplicaElectionResult(

@@ -8,7 +8,8 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.transactions import end_transaction
 from moldau.machines.transactions import Identity
 from moldau.wire import messages as m
@@ -16,7 +17,7 @@ from moldau.wire.errors import Error
 
 
 @api(26, versions=(0, 5))
-async def end_txn(node, connection, request, version):
+async def end_txn(node: Node, connection: Connection, request: m.EndTxnRequest, version: int) -> Answer:
     producer = Identity(request.producer_id, request.producer_epoch)
     client_version = 2 if version >= 5 else 0
     outcome = await end_transaction(node, request.transactional_id, producer, request.committed, client_version)

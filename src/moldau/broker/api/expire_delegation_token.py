@@ -7,13 +7,16 @@ DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as Kafka's on such a listener.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(40, versions=(1, 2))
-def expire_delegation_token(node, connection, request, version):
+def expire_delegation_token(
+    node: Node, connection: Connection, request: m.ExpireDelegationTokenRequest, version: int
+) -> Answer:
     return m.ExpireDelegationTokenResponse(
         error_code=Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
     )

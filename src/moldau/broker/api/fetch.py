@@ -11,21 +11,24 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.fetch_sessions import Context, Wanted
+from moldau.broker.node import Node
+from moldau.broker.partition import Partition
+from moldau.broker.replicas import Table
 from moldau.broker.wait import Wait
 from moldau.log.log import Isolation
-from moldau.machines.metadata.acls import CLUSTER, CLUSTER_ACTION, CLUSTER_NAME, READ, TOPIC
+from moldau.machines.metadata.acls import CLUSTER_ACTION, READ, TOPIC
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 NO_ID = bytes(16)
-Row = tuple[Wanted, Any]  # what was wanted, and its PartitionData
+Row = tuple[Wanted, m.FetchResponse_PartitionData]
 
 
 @api(1, versions=(4, 18))
-def fetch(node, connection, request, version):
+def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: int) -> Answer:
     now = node.clock.monotonic_ms()
     by_id = version >= 13
     try:
@@ -36,15 +39,15 @@ def fetch(node, connection, request, version):
         context.denied = unreadable(node, connection, request, context.wanted)
     isolation = Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
-    poll = partial(attempt, node, context, request.min_bytes, max_bytes, isolation, by_id)
+    known = node.replicas.table(by_id)
+    poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
     ready = poll(request.max_wait_ms <= 0)
     if ready is not None:
         return ready
-    known = node.replicas.by_id if by_id else node.replicas.by_name
     return Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
 
 
-def open_context(node: Any, request: Any, by_id: bool, now: float) -> Context:
+def open_context(node: Node, request: m.FetchRequest, by_id: bool, now: float) -> Context:
     """Turn the request's rows into what is wanted, folded into a session if there is one."""
     wanted = []
     for topic in request.topics:
@@ -61,10 +64,15 @@ def open_context(node: Any, request: Any, by_id: bool, now: float) -> Context:
 
 
 def attempt(
-    node: Any, context: Context, min_bytes: int, max_bytes: int, isolation: Isolation, by_id: bool, expired: bool
-) -> Any:
+    known: Table,
+    context: Context,
+    min_bytes: int,
+    max_bytes: int,
+    isolation: Isolation,
+    by_id: bool,
+    expired: bool,
+) -> m.FetchResponse | None:
     """Read all that is wanted; None where it is too little and there is time left."""
-    known = node.replicas.by_id if by_id else node.replicas.by_name
     rows: list[Row] = []
     size, urgent, left = 0, expired, max_bytes
     for wanted in context.wanted:
@@ -84,22 +92,21 @@ def attempt(
     return respond(context, rows, by_id)
 
 
-def unreadable(node: Any, connection: Any, request: Any, wanted: list[Wanted]) -> set[bytes | str]:
+def unreadable(node: Node, connection: Connection, request: m.FetchRequest, wanted: list[Wanted]) -> set[bytes | str]:
     """The topics that the client may not read: replicas act for the cluster, others read topics.
 
     Not a guard, since a session wants partitions that the request does not name. Of an id that does not exist the
     reading tells.
     """
-    client = connection.principal, connection.host
     topics = {one.topic for one in wanted}
     state = request.replica_state
     if (request.replica_id if state is None else state.replica_id) >= 0:
-        return set() if node.authorizer.allows(*client, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME) else topics
+        return set() if node.may(connection, CLUSTER_ACTION) else topics
     names = {topic: name_of(node, topic) for topic in topics}
-    return {topic for topic, name in names.items() if name and not node.authorizer.allows(*client, READ, TOPIC, name)}
+    return {topic for topic, name in names.items() if name and not node.may(connection, READ, TOPIC, name)}
 
 
-def name_of(node: Any, topic: bytes | str) -> str | None:
+def name_of(node: Node, topic: bytes | str) -> str | None:
     """A topic's name, also where the client has its id; None where nobody has that id."""
     if isinstance(topic, str):
         return topic
@@ -112,7 +119,7 @@ def denied_row(wanted: Wanted) -> Any:
     return m.FetchResponse_PartitionData(wanted.index, error, -1, aborted_transactions=(), records=b"")
 
 
-def read(known: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
+def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
     """What one partition has for the client, or why it has nothing."""
     row = m.FetchResponse_PartitionData(wanted.index, Error.NONE, -1, aborted_transactions=None, records=b"")
     partitions = known.get(wanted.topic)
@@ -131,7 +138,7 @@ def read(known: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: I
     return row
 
 
-def fill(row: Any, partition: Any, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation) -> None:
+def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation) -> None:
     """Read the partition's log into its row, or say where the client's history leaves the log's."""
     log = partition.log
     if wanted.last_fetched_epoch >= 0 and (fork := find_fork(partition, wanted)) is not None:
@@ -146,7 +153,7 @@ def fill(row: Any, partition: Any, wanted: Wanted, max_bytes: int, min_one: bool
     row.log_start_offset = log.start_offset
 
 
-def find_fork(partition: Any, wanted: Wanted) -> Any:
+def find_fork(partition: Partition, wanted: Wanted) -> Any:
     """Where the epoch that the client last fetched ended, if that is before the offset it asks for (KIP-595)."""
     partition.begin_epoch()
     epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)

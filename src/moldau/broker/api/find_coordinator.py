@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -23,7 +24,9 @@ COORDINATORS = {0: "groups", 1: "transactions", SHARE: "shares"}
 
 
 @api(10, versions=(0, 6))
-async def find_coordinator(node, connection, request, version):
+async def find_coordinator(
+    node: Node, connection: Connection, request: m.FindCoordinatorRequest, version: int
+) -> Answer:
     keys = request.coordinator_keys if version >= BATCHED else [request.key]
     rows = [await find(node, connection, key, request.key_type, version) for key in keys]
     if version >= BATCHED:
@@ -39,7 +42,7 @@ async def find_coordinator(node, connection, request, version):
     )
 
 
-async def find(node: Any, connection: Any, key: str, key_type: int, version: int) -> Any:
+async def find(node: Node, connection: Connection, key: str, key_type: int, version: int) -> Any:
     try:
         check(key, key_type, version)
         coordinators = getattr(node, COORDINATORS[key_type])

@@ -7,7 +7,8 @@ Deviates: a subscription that has changed starts the interval anew only for the 
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.telemetry import ACCEPTED, wanted_of
 from moldau.broker.topics import fresh_id
 from moldau.wire import messages as m
@@ -16,7 +17,9 @@ NO_ID = bytes(16)
 
 
 @api(71, versions=(0, 0), setting="moldau.telemetry")
-def get_telemetry_subscriptions(node, connection, request, version):
+def get_telemetry_subscriptions(
+    node: Node, connection: Connection, request: m.GetTelemetrySubscriptionsRequest, version: int
+) -> Answer:
     instance_id = request.client_instance_id
     if instance_id == NO_ID:
         instance_id = fresh_id(node)

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from moldau import settings as table
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.configs import answer_each, check_broker_id, check_stored, plan, scope_of
 from moldau.broker.loggers import change_level, check_level
 from moldau.broker.metadata import Proposal
+from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import BROKER_LOGGER
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -24,14 +25,16 @@ from moldau.wire.refusal import Refused
 
 
 @api(44, versions=(0, 1))
-async def incremental_alter_configs(node, connection, request, version):
+async def incremental_alter_configs(
+    node: Node, connection: Connection, request: m.IncrementalAlterConfigsRequest, version: int
+) -> Answer:
     proposal = node.metadata.propose()
     alter = partial(alter_some, node, proposal, request.validate_only)
     rows = answer_each(request.resources, alter, m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse)
     return await proposal.answer(m.IncrementalAlterConfigsResponse(responses=rows), rows)
 
 
-def alter_some(node: Any, proposal: Proposal, validate_only: bool, resource: Any) -> None:
+def alter_some(node: Node, proposal: Proposal, validate_only: bool, resource: Any) -> None:
     kind, name = resource.resource_type, resource.resource_name
     changes = [(config.name, config.config_operation, config.value) for config in resource.configs]
     check_changes(changes)
@@ -54,7 +57,7 @@ def check_changes(changes: list[tuple[str, int, str | None]]) -> None:
         raise Refused(Error.INVALID_REQUEST, f"The request has no value for {', '.join(missing)}.")
 
 
-def alter_levels(node: Any, name: str, changes: list[tuple[str, int, str | None]], validate_only: bool) -> None:
+def alter_levels(node: Node, name: str, changes: list[tuple[str, int, str | None]], validate_only: bool) -> None:
     check_broker_id(node, name)
     for change in changes:
         check_level(*change)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.transactions import init_producer_id as ask
 from moldau.machines.transactions import Identity
 from moldau.wire import messages as m
@@ -21,7 +22,9 @@ NOBODY = Identity()
 
 
 @api(22, versions=(0, 5))
-async def init_producer_id(node, connection, request, version):
+async def init_producer_id(
+    node: Node, connection: Connection, request: m.InitProducerIdRequest, version: int
+) -> Answer:
     said = Identity(request.producer_id, request.producer_epoch)
     if said != NOBODY and -1 in said:
         return answer(Error.INVALID_REQUEST, NOBODY)

@@ -9,14 +9,15 @@ the delay before the first rebalance, others may join; Kafka answers INCONSISTEN
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import ask_member
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(11, versions=(0, 9))
-def join_group(node, connection, request, version):
+def join_group(node: Node, connection: Connection, request: m.JoinGroupRequest, version: int) -> Answer:
     def refuse(error: Error) -> object:
         protocol = None if version >= 7 else ""
         return m.JoinGroupResponse(error_code=error, protocol_name=protocol, member_id=request.member_id)

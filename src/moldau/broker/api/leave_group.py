@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import ask_member
+from moldau.broker.node import Node
 from moldau.broker.wait import finish
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -18,7 +19,7 @@ BATCHED = 3
 
 
 @api(13, versions=(0, 5))
-def leave_group(node, connection, request, version):
+def leave_group(node: Node, connection: Connection, request: m.LeaveGroupRequest, version: int) -> Answer:
     def refuse(error: Error) -> object:
         return m.LeaveGroupResponse(error_code=error)
 

@@ -6,7 +6,8 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import CLIENT_METRICS
 from moldau.machines.metadata.configs import LISTED, list_resources
 from moldau.wire import messages as m
@@ -14,7 +15,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(74, versions=(0, 1))
-def list_config_resources(node, connection, request, version):
+def list_config_resources(
+    node: Node, connection: Connection, request: m.ListConfigResourcesRequest, version: int
+) -> Answer:
     kinds = (request.resource_types or LISTED) if version else (CLIENT_METRICS,)
     try:
         found = list_resources(node.cluster, kinds)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.group import Group
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
 
 @api(16, versions=(0, 5), reads="groups")
-def list_groups(node, connection, request, version):
+def list_groups(node: Node, connection: Connection, request: m.ListGroupsRequest, version: int) -> Answer:
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     try:
@@ -26,7 +27,7 @@ def list_groups(node, connection, request, version):
     return m.ListGroupsResponse(groups=rows)
 
 
-def all_groups(node: Any) -> Iterator[Group]:
+def all_groups(node: Node) -> Iterator[Group]:
     return (group for _, machine in node.groups.all() for group in machine.groups.values())
 
 

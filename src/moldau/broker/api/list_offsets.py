@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.log.answers import Isolation
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -26,7 +27,7 @@ DEBUGGING_REPLICA = -2
 
 
 @api(2, versions=(1, 11))
-def list_offsets(node, connection, request, version):
+def list_offsets(node: Node, connection: Connection, request: m.ListOffsetsRequest, version: int) -> Answer:
     topics = [
         m.ListOffsetsResponse_ListOffsetsTopicResponse(topic.name, answer_topic(node, topic, request, version))
         for topic in request.topics
@@ -35,7 +36,7 @@ def list_offsets(node, connection, request, version):
     return m.ListOffsetsResponse(topics=topics)
 
 
-def answer_topic(node: Any, topic: Any, request: Any, version: int) -> list[Any]:
+def answer_topic(node: Node, topic: Any, request: m.ListOffsetsRequest, version: int) -> list[Any]:
     """A row for each partition; one that is named twice is refused, once."""
     counts = Counter(part.partition_index for part in topic.partitions)
     unique = {part.partition_index: part for part in topic.partitions}
@@ -50,7 +51,7 @@ def answer_topic(node: Any, topic: Any, request: Any, version: int) -> list[Any]
     return rows
 
 
-def look_up(node: Any, topic: str, part: Any, request: Any, version: int) -> Any:
+def look_up(node: Node, topic: str, part: Any, request: m.ListOffsetsRequest, version: int) -> Any:
     """One partition's answer; raises Refused."""
     if (part.timestamp < 0 and version < SINCE.get(part.timestamp, 1)) or part.timestamp < EARLIEST_PENDING_UPLOAD:
         raise Refused(Error.UNSUPPORTED_VERSION, "this special time needs a newer request")
@@ -66,7 +67,7 @@ def look_up(node: Any, topic: str, part: Any, request: Any, version: int) -> Any
     return answer
 
 
-def isolation(request: Any) -> Isolation:
+def isolation(request: m.ListOffsetsRequest) -> Isolation:
     """How far the asker may see."""
     if request.replica_id not in (NO_REPLICA, DEBUGGING_REPLICA):
         return Isolation.LOG_END

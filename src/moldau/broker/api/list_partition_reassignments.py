@@ -6,15 +6,19 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.placement import moving
 from moldau.wire import messages as m
 
 
 @api(46, versions=(0, 0))
-def list_partition_reassignments(node, connection, request, version):
+def list_partition_reassignments(
+    node: Node, connection: Connection, request: m.ListPartitionReassignmentsRequest, version: int
+) -> Answer:
     known = node.cluster.topics
     if request.topics is None:
         asked = [(name, None) for name in known]
@@ -28,7 +32,7 @@ def list_partition_reassignments(node, connection, request, version):
     return m.ListPartitionReassignmentsResponse(error_message=None, topics=topics)
 
 
-def ongoing(topic: Any, indexes: list[int] | None) -> list[Any]:
+def ongoing(topic: Any, indexes: Sequence[int] | None) -> list[Any]:
     return [
         m.ListPartitionReassignmentsResponse_OngoingPartitionReassignment(
             part.index, list(part.replicas), list(part.adding), list(part.removing)

@@ -8,9 +8,9 @@ Deviates: nothing known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.consumer.subscriptions import compiled
 from moldau.machines.transactions import STATES, Transaction
 from moldau.wire import messages as m
@@ -18,7 +18,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(66, versions=(0, 2), reads="transactions")
-def list_transactions(node, connection, request, version):
+def list_transactions(node: Node, connection: Connection, request: m.ListTransactionsRequest, version: int) -> Answer:
     try:
         wanted = chosen(request, node.clock.wall_ms())
         found = [one for _, machine in node.transactions.all() for one in machine.by_id.values() if wanted(one)]
@@ -32,7 +32,7 @@ def list_transactions(node, connection, request, version):
     )
 
 
-def chosen(request: Any, now_ms: int) -> Callable[[Transaction], bool]:
+def chosen(request: m.ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
     """Whether a transaction passes all filters; raises Refused."""
     producers, states = set(request.producer_id_filters), {STATES.get(name) for name in request.state_filters}
     longer_than, text = request.duration_filter, request.transactional_id_pattern

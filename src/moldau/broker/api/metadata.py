@@ -10,11 +10,12 @@ by id before v12 fails the topic, not the request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.topics import create_unasked
 from moldau.machines.metadata.cluster import NO_LEADER, Topic
 from moldau.machines.metadata.topics import INTERNAL_TOPICS, check_name
@@ -26,14 +27,12 @@ NO_ID = bytes(16)
 
 
 @api(3, versions=(0, 13))
-async def metadata(node, connection, request, version):
+async def metadata(node: Node, connection: Connection, request: m.MetadataRequest, version: int) -> Answer:
     everything = request.topics is None or (version == 0 and not request.topics)
-    include = request.include_topic_authorized_operations
-    found = all_topics(node) if everything else asked_topics(node, request, version)
-    topics = list(found)
+    topics = list(all_topics(node) if everything else asked_topics(node, request.topics or (), version))
     if not everything and request.allow_auto_topic_creation and node.settings["auto.create.topics.enable"]:
         await create_missing(node, topics)
-    if include:
+    if request.include_topic_authorized_operations:
         for row in topics:
             if row.error_code != Error.UNKNOWN_TOPIC_ID:
                 row.topic_authorized_operations = operations.TOPIC
@@ -48,7 +47,7 @@ async def metadata(node, connection, request, version):
     return response
 
 
-async def create_missing(node: Any, rows: list[Any]) -> None:
+async def create_missing(node: Node, rows: list[Any]) -> None:
     """Create the topics that were mentioned and are not there. The client is told only what went wrong."""
     missing = {row.name: row for row in rows if row.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION}
     if missing:
@@ -56,14 +55,14 @@ async def create_missing(node: Any, rows: list[Any]) -> None:
             missing[name].error_code = error
 
 
-def all_topics(node: Any) -> Iterator[Any]:
+def all_topics(node: Node) -> Iterator[Any]:
     return (describe(node, topic) for topic in node.cluster.topics.values())
 
 
-def asked_topics(node: Any, request: Any, version: int) -> Iterator[Any]:
+def asked_topics(node: Node, topics: Sequence[m.MetadataRequest_MetadataRequestTopic], version: int) -> Iterator[Any]:
     """Describe the asked topics in their order, each once."""
-    by_id = version >= 12 and any(asked.topic_id != NO_ID for asked in request.topics)
-    unique = {(asked.name, asked.topic_id): asked for asked in request.topics}
+    by_id = version >= 12 and any(asked.topic_id != NO_ID for asked in topics)
+    unique = {(asked.name, asked.topic_id): asked for asked in topics}
     for asked in unique.values():
         if by_id and asked.topic_id == NO_ID:
             continue  # as in Kafka, the first id makes it a request by ids alone
@@ -74,7 +73,7 @@ def asked_topics(node: Any, request: Any, version: int) -> Iterator[Any]:
             yield m.MetadataResponse_MetadataResponseTopic(refused.error, name, asked.topic_id, name in INTERNAL_TOPICS)
 
 
-def look_up(node: Any, asked: Any, version: int) -> Topic:
+def look_up(node: Node, asked: Any, version: int) -> Topic:
     by_id = asked.topic_id != NO_ID
     if (by_id or asked.name is None) and version < 12:
         raise Refused(Error.INVALID_REQUEST, "asking by topic id needs version 12")
@@ -89,7 +88,7 @@ def look_up(node: Any, asked: Any, version: int) -> Topic:
     raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
 
 
-def describe(node: Any, topic: Topic) -> Any:
+def describe(node: Node, topic: Topic) -> Any:
     """One topic with its partitions."""
     local = node.replicas.by_id.get(topic.id, {})
     rows = []

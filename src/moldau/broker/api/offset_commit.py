@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines import offsets
 from moldau.machines.effects import Effects, Promise
 from moldau.machines.offsets import AnyRow
@@ -22,7 +23,7 @@ RETENTION_UNTIL = 4
 
 
 @api(8, versions=(2, 10))
-def offset_commit(node, connection, request, version):
+def offset_commit(node: Node, connection: Connection, request: m.OffsetCommitRequest, version: int) -> Answer:
     topics, rows, slots = sort_out(node, request, version)
     response = m.OffsetCommitResponse(topics=topics)
 
@@ -48,7 +49,7 @@ def offset_commit(node, connection, request, version):
     return node.groups.ask(index, promise, Effects(commit.changes, [(promise, response)]))
 
 
-def sort_out(node: Any, request: Any, version: int) -> tuple[list[Any], list[AnyRow], list[Any]]:
+def sort_out(node: Node, request: m.OffsetCommitRequest, version: int) -> tuple[list[Any], list[AnyRow], list[Any]]:
     """The answer's topics, the partitions that exist, and their places in the answer, both in the request's order."""
     topics: list[Any] = []
     rows: list[AnyRow] = []

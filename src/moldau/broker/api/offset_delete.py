@@ -5,7 +5,8 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines import offsets
 from moldau.machines.effects import Effects, Promise
 from moldau.wire import messages as m
@@ -14,7 +15,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(47, versions=(0, 0))
-def offset_delete(node, connection, request, version):
+def offset_delete(node: Node, connection: Connection, request: m.OffsetDeleteRequest, version: int) -> Answer:
     def refuse(error: Error) -> object:
         return m.OffsetDeleteResponse(error_code=error)
 

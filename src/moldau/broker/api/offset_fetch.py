@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines import offsets
 from moldau.machines.offsets import NO_OFFSET, NO_TOPIC_ID
 from moldau.wire import messages as m
@@ -23,20 +24,21 @@ BY_ID = 10
 
 
 @api(9, versions=(1, 10), reads="groups")
-def offset_fetch(node, connection, request, version):
+def offset_fetch(node: Node, connection: Connection, request: m.OffsetFetchRequest, version: int) -> Answer:
     if version >= BATCHED:
         groups = [fetch_group(node, group, request.require_stable, version) for group in request.groups]
         return m.OffsetFetchResponse(groups=groups)
-    single = m.OffsetFetchRequest_OffsetFetchRequestGroup(request.group_id, topics=request.topics)
+    topics: Any = request.topics  # in these versions, by name
+    single = m.OffsetFetchRequest_OffsetFetchRequestGroup(request.group_id, topics=topics)
     return as_single(fetch_group(node, single, request.require_stable, version), request, version)
 
 
-def as_single(group: Any, request: Any, version: int) -> Any:
+def as_single(group: Any, request: m.OffsetFetchRequest, version: int) -> Any:
     """The answer of one group in the older shape; version 1 says a group's error for each partition."""
     error = group.error_code
     topics = group.topics
     if error and version < GROUP_ERRORS:
-        topics = [all_of(topic.name, NO_TOPIC_ID, topic.partition_indexes, error) for topic in request.topics]
+        topics = [all_of(topic.name, NO_TOPIC_ID, topic.partition_indexes, error) for topic in request.topics or ()]
     rows = [
         m.OffsetFetchResponse_OffsetFetchResponseTopic(
             topic.name,
@@ -56,7 +58,7 @@ def as_single(group: Any, request: Any, version: int) -> Any:
     return m.OffsetFetchResponse(topics=rows, error_code=error if version >= GROUP_ERRORS else Error.NONE)
 
 
-def fetch_group(node: Any, asked: Any, require_stable: bool, version: int) -> Any:
+def fetch_group(node: Node, asked: Any, require_stable: bool, version: int) -> Any:
     """All, or the asked, offsets of a group."""
     answer = m.OffsetFetchResponse_OffsetFetchResponseGroup(asked.group_id)
     try:
@@ -71,7 +73,7 @@ def fetch_group(node: Any, asked: Any, require_stable: bool, version: int) -> An
     return answer
 
 
-def asked_offsets(node: Any, known: offsets.Offsets, asked: Any, stable: bool, version: int) -> Iterator[Any]:
+def asked_offsets(node: Node, known: offsets.Offsets, asked: Any, stable: bool, version: int) -> Iterator[Any]:
     for topic in asked.topics:
         if version >= BY_ID:
             found = node.cluster.topics_by_id.get(topic.topic_id)
@@ -85,7 +87,7 @@ def asked_offsets(node: Any, known: offsets.Offsets, asked: Any, stable: bool, v
         yield m.OffsetFetchResponse_OffsetFetchResponseTopics(name, topic_id, parts)
 
 
-def all_offsets(node: Any, known: offsets.Offsets, asked: Any, stable: bool, version: int) -> Iterator[Any]:
+def all_offsets(node: Node, known: offsets.Offsets, asked: Any, stable: bool, version: int) -> Iterator[Any]:
     for name, parts in known.committed.get(asked.group_id, {}).items():
         topic = node.cluster.topics.get(name)
         topic_id = topic.id if topic else NO_TOPIC_ID

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(23, versions=(2, 4))
-def offset_for_leader_epoch(node, connection, request, version):
+def offset_for_leader_epoch(
+    node: Node, connection: Connection, request: m.OffsetForLeaderEpochRequest, version: int
+) -> Answer:
     topics = [
         m.OffsetForLeaderEpochResponse_OffsetForLeaderTopicResult(
             topic.topic, [end_of(node, topic.topic, part) for part in topic.partitions]
@@ -25,7 +28,7 @@ def offset_for_leader_epoch(node, connection, request, version):
     return m.OffsetForLeaderEpochResponse(topics=topics)
 
 
-def end_of(node: Any, topic: str, part: Any) -> Any:
+def end_of(node: Node, topic: str, part: Any) -> Any:
     answer = m.OffsetForLeaderEpochResponse_EpochEndOffset(partition=part.partition)
     try:
         partition = node.replicas.leader(topic, part.partition)

@@ -17,12 +17,14 @@ at once; Kafka tries for 100 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from moldau.broker.admission import barred_partitions, transactional_parts
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
+from moldau.broker.partition import Partition
 from moldau.broker.steps import follow
 from moldau.broker.wait import Wait
 from moldau.log.answers import Appended
@@ -40,7 +42,7 @@ UNTOLD = {Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE, Error.CORRUPT_ME
 
 
 @api(0, versions=(3, 13), advertised=0)
-def produce(node, connection, request, version):
+def produce(node: Node, connection: Connection, request: m.ProduceRequest, version: int) -> Answer:
     if not (parts := transactional_parts(request)):
         return append_all(node, connection, request, version, {})
     outcome = follow(node, produce_in_transaction(node, connection, request, version, parts))
@@ -51,7 +53,9 @@ def produce(node, connection, request, version):
     return outcome
 
 
-async def produce_in_transaction(node: Any, connection: Any, request: Any, version: int, parts: list[Any]) -> Any:
+async def produce_in_transaction(
+    node: Node, connection: Connection, request: m.ProduceRequest, version: int, parts: list[Any]
+) -> Any:
     """Write when the transaction's coordinator has said where the producer may write."""
     try:
         barred = await barred_partitions(node, request, version, parts)
@@ -60,11 +64,13 @@ async def produce_in_transaction(node: Any, connection: Any, request: Any, versi
     return append_all(node, connection, request, version, barred)
 
 
-def append_all(node: Any, connection: Any, request: Any, version: int, barred: dict[tuple[str, int], Refused]) -> Any:
+def append_all(
+    node: Node, connection: Connection, request: m.ProduceRequest, version: int, barred: dict[tuple[str, int], Refused]
+) -> Any:
     acks, now = request.acks, node.clock.wall_ms()
     topics, unsettled, failed = [], [], False
     by_id = version >= 13
-    known = node.replicas.by_id if by_id else node.replicas.by_name
+    known = node.replicas.table(by_id)
     for topic, parts in asked(request.topic_data):
         partitions = known.get(topic.topic_id if by_id else topic.name)
         answers = []
@@ -104,7 +110,7 @@ def append_all(node: Any, connection: Any, request: Any, version: int, barred: d
     return Wait(deadline, partial(when_settled, response, unsettled, acks), tuple(p.log for p, _ in unsettled))
 
 
-def asked(topics: list[Any]) -> Iterable[tuple[Any, Iterable[Any]]]:
+def asked(topics: Sequence[Any]) -> Iterable[tuple[Any, Iterable[Any]]]:
     """Each topic once, with partitions each once: of what is named twice Kafka knows the last, and nothing of none."""
     if len(topics) == 1 == len(topics[0].partition_data):
         return ((topics[0], topics[0].partition_data),)
@@ -116,7 +122,7 @@ def asked(topics: list[Any]) -> Iterable[tuple[Any, Iterable[Any]]]:
     return ((topic, parts.values()) for topic, parts in found.values())
 
 
-def find(partitions: dict[int, Any] | None, index: int, by_id: bool) -> Any:
+def find(partitions: Mapping[int, Partition] | None, index: int, by_id: bool) -> Partition:
     if partitions is None and by_id:
         raise Refused(Error.UNKNOWN_TOPIC_ID, "no topic has this id")
     partition = partitions.get(index) if partitions else None
@@ -125,7 +131,7 @@ def find(partitions: dict[int, Any] | None, index: int, by_id: bool) -> Any:
     return partition
 
 
-def check(partition: Any, records: memoryview | None, acks: int, version: int) -> None:
+def check(partition: Partition, records: memoryview | None, acks: int, version: int) -> None:
     """What can be refused before the log looks at the batch, in Kafka's order."""
     if not records:
         raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
@@ -148,7 +154,7 @@ def check(partition: Any, records: memoryview | None, acks: int, version: int) -
         raise Refused(Error.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas asks for")
 
 
-def refuse_all(connection: Any, request: Any, refused: Refused) -> Any:
+def refuse_all(connection: Connection, request: m.ProduceRequest, refused: Refused) -> Any:
     """No partition of the request takes anything."""
     if request.acks == 0:
         connection.closing = "a produce request with acks=0 failed"
@@ -162,7 +168,7 @@ def refuse_all(connection: Any, request: Any, refused: Refused) -> Any:
     return m.ProduceResponse(rows)
 
 
-def refusal(reached: Any, index: int, refused: Refused) -> Any:
+def refusal(reached: Partition | None, index: int, refused: Refused) -> Any:
     """The answer for one partition that took nothing. Only one whose log was asked tells where it starts."""
     answer = m.ProduceResponse_PartitionProduceResponse(index, refused.error, -1)
     answer.error_message = refused.message
@@ -172,7 +178,7 @@ def refusal(reached: Any, index: int, refused: Refused) -> Any:
     return answer
 
 
-def when_settled(response: Any, unsettled: list[tuple[Any, int]], acks: int, expired: bool) -> Any:
+def when_settled(response: m.ProduceResponse, unsettled: list[tuple[Partition, int]], acks: int, expired: bool) -> Any:
     """Return the response when every partition has done what `acks` and flush.messages promise, or cannot do it."""
     for p, _ in unsettled:
         p.synced()  # by a compaction, it may be: what is acknowledged can be read
@@ -187,5 +193,5 @@ def when_settled(response: Any, unsettled: list[tuple[Any, int]], acks: int, exp
     return response
 
 
-def late_error(partition: Any) -> Error:
+def late_error(partition: Partition) -> Error:
     return Error.REQUEST_TIMED_OUT if partition.log.offline is None else Error.KAFKA_STORAGE_ERROR

@@ -130,7 +130,14 @@ def answer_frame(partition: Partition, version: int, correlation_id: int, answer
     return b"".join(frames.response_frame(PRODUCE, version, correlation_id, m.ProduceResponse([row])))
 
 
-def learn(node: Node, connection: Connection, frame: memoryview, version: int, request: Any, response: Any) -> None:
+def learn(
+    node: Node,
+    connection: Connection,
+    frame: memoryview,
+    version: int,
+    request: m.ProduceRequest,
+    response: m.ProduceResponse,
+) -> None:
     """Keep the head and the answer of a request that was served, if more like it can be served by them."""
     # A guard takes out of the request what is not allowed: only the answer tells of all that was asked.
     if version < FIRST_VERSION or not len(request.topic_data) == len(response.responses) == 1:
@@ -138,9 +145,8 @@ def learn(node: Node, connection: Connection, frame: memoryview, version: int, r
     (topic,) = request.topic_data
     if len(topic.partition_data) != 1 or response.responses[0].partition_responses[0].error_code:
         return
-    known = node.replicas.by_id[topic.topic_id] if version >= 13 else node.replicas.by_name[topic.name]
-    part = topic.partition_data[0]
-    partition = known[part.index]
+    part, by_id = topic.partition_data[0], version >= 13
+    partition = node.replicas.table(by_id)[topic.topic_id if by_id else topic.name][part.index]
     end = end_of_head(frame, version, len(part.records))
     if end is not None:
         keep(node, connection, frame, end, lambda: appends(connection.client_id, request, partition, version))
@@ -156,7 +162,7 @@ def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
     return end if frame[stop:] == tail and frame[end:start] == length else None
 
 
-def appends(client_id: str | None, request: Any, partition: Partition, version: int) -> Appends:
+def appends(client_id: str | None, request: m.ProduceRequest, partition: Partition, version: int) -> Appends:
     transactional_id = request.transactional_id
     filled = m.ProduceResponse_PartitionProduceResponse(partition.index, 0, *FILLING)
     answer = answer_frame(partition, version, 0, filled)

@@ -6,14 +6,15 @@ Deviates: a subscription that has changed starts the interval anew only for the 
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.telemetry import Push, is_reserved, wanted_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(72, versions=(0, 0), setting="moldau.telemetry")
-def push_telemetry(node, connection, request, version):
+def push_telemetry(node: Node, connection: Connection, request: m.PushTelemetryRequest, version: int) -> Answer:
     instance_id, telemetry, now = request.client_instance_id, node.telemetry, node.clock.monotonic_ms()
     if is_reserved(instance_id):
         return m.PushTelemetryResponse(error_code=Error.INVALID_REQUEST)

@@ -6,7 +6,8 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.quorum import check_dynamic, check_voter
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -14,7 +15,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(81, versions=(0, 0))
-def remove_raft_voter(node, connection, request, version):
+def remove_raft_voter(node: Node, connection: Connection, request: m.RemoveRaftVoterRequest, version: int) -> Answer:
     try:
         check_voter(node, request)
         check_dynamic(node)

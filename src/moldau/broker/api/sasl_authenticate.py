@@ -6,7 +6,8 @@ Deviates: listeners authenticate nobody yet; the answer is ILLEGAL_SASL_STATE, a
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -14,5 +15,5 @@ OUT_OF_PLACE = "SaslAuthenticate has no place here: nothing is left to be authen
 
 
 @api(36, versions=(0, 2))
-def sasl_authenticate(node, connection, request, version):
+def sasl_authenticate(node: Node, connection: Connection, request: m.SaslAuthenticateRequest, version: int) -> Answer:
     return m.SaslAuthenticateResponse(error_code=Error.ILLEGAL_SASL_STATE, error_message=OUT_OF_PLACE)

@@ -8,37 +8,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
-from moldau.broker.share.acknowledgements import Told, acknowledge, may_ask, said_in
-from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
+from moldau.broker.share.acknowledgements import Told, acknowledge, member_of, said_in
+from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part, ShareSession
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(79, versions=(1, 2))
-async def share_acknowledge(node, connection, request, version):
-    error = may_ask(node, request)
-    if error:
-        return m.ShareAcknowledgeResponse(error_code=error)
+async def share_acknowledge(
+    node: Node, connection: Connection, request: m.ShareAcknowledgeRequest, version: int
+) -> Answer:
     try:
-        session = proceed(node, request)
+        session = proceed(node, *member_of(node, request), request.share_session_epoch)
     except Refused as refused:
         return m.ShareAcknowledgeResponse(error_code=refused.error)
-    told = await acknowledge(node, request, version, said_in(request))
+    told = await acknowledge(node, session, said_in(request), version, request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         node.share_partitions.end_session(session)
-    lock_ms = node.share_partitions.limits(request.group_id).lock_ms
+    lock_ms = node.share_partitions.limits(session.group).lock_ms
     return m.ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms, responses=rows(told))
 
 
-def proceed(node: Any, request: Any) -> Any:
-    epoch = request.share_session_epoch
+def proceed(node: Node, group: str, member: str, epoch: int) -> ShareSession:
     if epoch == INITIAL_EPOCH:
         raise Refused(Error.INVALID_SHARE_SESSION_EPOCH, "An acknowledgement opens no session.")
     if epoch == FINAL_EPOCH:
-        return node.share_sessions.find(request.group_id, request.member_id)
-    return node.share_sessions.proceed(request.group_id, request.member_id, epoch)
+        return node.share_sessions.find(group, member)
+    return node.share_sessions.proceed(group, member, epoch)
 
 
 def rows(told: dict[Part, Told]) -> list[Any]:

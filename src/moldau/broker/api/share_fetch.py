@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
-from moldau.broker.share.acknowledgements import RENEWS_FROM, Told, acknowledge, may_ask, said_in
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
+from moldau.broker.share.acknowledgements import RENEWS_FROM, Told, acknowledge, member_of, said_in
 from moldau.broker.share.partitions import Shared
 from moldau.broker.share.reading import read_shared
 from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part, ShareSession
@@ -26,20 +27,19 @@ FRUITLESS = 16  # reads of a partition in one attempt that may find nothing but 
 
 
 @api(78, versions=(1, 2))
-async def share_fetch(node, connection, request, version):
-    error = may_ask(node, request) or check_fields(request, version)
-    if error:
-        return m.ShareFetchResponse(error_code=error)
+async def share_fetch(node: Node, connection: Connection, request: m.ShareFetchRequest, version: int) -> Answer:
     said = said_in(request)
     try:
-        session = find_session(node, connection, request, bool(said))
+        group, member = member_of(node, request)
+        check_fields(request, version)
+        session = find_session(node, connection, group, member, request, bool(said))
     except Refused as refused:
         response = m.ShareFetchResponse(error_code=refused.error)
         if refused.error is Error.SHARE_SESSION_LIMIT_REACHED:  # lest the member comes again at once
             deadline = node.clock.monotonic_ms() + max(0, request.max_wait_ms)
             return Wait(deadline, lambda expired: response if expired else None)
         return response
-    told = await acknowledge(node, request, version, said)
+    told = await acknowledge(node, session, said, version, request.is_renew_ack)
     poll = Poll(node, session, request, told)
     if request.share_session_epoch == FINAL_EPOCH:
         node.share_partitions.end_session(session)
@@ -49,16 +49,19 @@ async def share_fetch(node, connection, request, version):
     return Wait(now + request.max_wait_ms, poll.attempt, poll.watches()) if ready is None else ready
 
 
-def check_fields(request: Any, version: int) -> Error:
-    """A request that renews locks asks for no records."""
+def check_fields(request: m.ShareFetchRequest, version: int) -> None:
+    """Refuse a request that renews locks and asks for records, or that has an unknown acquire mode."""
     asks = request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms
     nonsense = version >= RENEWS_FROM and request.is_renew_ack and any(asks)
-    return Error.INVALID_REQUEST if nonsense or request.share_acquire_mode not in (BATCHES, RECORDS) else Error.NONE
+    if nonsense or request.share_acquire_mode not in (BATCHES, RECORDS):
+        raise Refused(Error.INVALID_REQUEST, "")
 
 
-def find_session(node: Any, connection: Any, request: Any, acknowledges: bool) -> ShareSession:
+def find_session(
+    node: Node, connection: Connection, group: str, member: str, request: m.ShareFetchRequest, acknowledges: bool
+) -> ShareSession:
     """The session that a request opens, goes on with or closes; raises Refused."""
-    epoch, group, member = request.share_session_epoch, request.group_id, request.member_id
+    epoch = request.share_session_epoch
     if epoch == FINAL_EPOCH:
         return node.share_sessions.find(group, member)
     added = [(bytes(topic.topic_id), part.partition_index) for topic in request.topics for part in topic.partitions]
@@ -77,7 +80,7 @@ def find_session(node: Any, connection: Any, request: Any, acknowledges: bool) -
 class Poll:
     """One fetch: tried at once, and again when a partition has records or records are available again."""
 
-    def __init__(self, node: Any, session: ShareSession, request: Any, told: dict[Part, Told]) -> None:
+    def __init__(self, node: Node, session: ShareSession, request: m.ShareFetchRequest, told: dict[Part, Told]) -> None:
         self.node = node
         self.request = request
         self.told = told

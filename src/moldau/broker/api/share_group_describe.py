@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.share.group import ShareGroup
@@ -21,13 +22,15 @@ ASSIGNOR = "simple"
 
 
 @api(77, versions=(1, 1), reads="groups")
-def share_group_describe(node, connection, request, version):
+def share_group_describe(
+    node: Node, connection: Connection, request: m.ShareGroupDescribeRequest, version: int
+) -> Answer:
     rows = [describe(node, group_id) for group_id in request.group_ids]
     operations.tell_of_groups(request, rows)
     return m.ShareGroupDescribeResponse(groups=rows)
 
 
-def describe(node: Any, group_id: str) -> Any:
+def describe(node: Node, group_id: str) -> Any:
     row = m.ShareGroupDescribeResponse_DescribedGroup
     try:
         if not share_groups.enabled(node):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import client_of
+from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.effects import Promise
 from moldau.machines.share.heartbeats import check_request, heartbeat
@@ -19,7 +20,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(76, versions=(1, 1))
-async def share_group_heartbeat(node, connection, request, version):
+async def share_group_heartbeat(
+    node: Node, connection: Connection, request: m.ShareGroupHeartbeatRequest, version: int
+) -> Answer:
     if not share_groups.enabled(node):
         return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     try:

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.streams_groups import is_enabled
 from moldau.machines.streams.configuring import Configured, InternalTopic
 from moldau.machines.streams.group import StreamsGroup
@@ -21,7 +22,9 @@ from moldau.wire.refusal import Refused
 
 
 @api(89, versions=(0, 0), reads="groups")
-def streams_group_describe(node, connection, request, version):
+def streams_group_describe(
+    node: Node, connection: Connection, request: m.StreamsGroupDescribeRequest, version: int
+) -> Answer:
     if not is_enabled(node):
         rows = [
             m.StreamsGroupDescribeResponse_DescribedGroup(Error.UNSUPPORTED_VERSION, group_id=group_id)
@@ -33,7 +36,7 @@ def streams_group_describe(node, connection, request, version):
     return m.StreamsGroupDescribeResponse(groups=rows)
 
 
-def describe(node: Any, group_id: str) -> Any:
+def describe(node: Node, group_id: str) -> Any:
     try:
         if not group_id:
             return m.StreamsGroupDescribeResponse_DescribedGroup(Error.INVALID_GROUP_ID)

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import client_of
+from moldau.broker.node import Node
 from moldau.broker.streams_groups import create_missing, is_enabled
 from moldau.machines.effects import Promise
 from moldau.machines.metadata.topics import INTERNAL_TOPICS, is_legal
 from moldau.machines.streams.heartbeats import Heard, check_request, heartbeat, refusal
 from moldau.machines.streams.topology import all_topics
+from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 
 @api(88, versions=(0, 0))
-async def streams_group_heartbeat(node, connection, request, version):
+async def streams_group_heartbeat(
+    node: Node, connection: Connection, request: m.StreamsGroupHeartbeatRequest, version: int
+) -> Answer:
     if not is_enabled(node):
         return refusal(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message).response
     if (problem := wrong_names(request.topology)) is not None:

@@ -6,8 +6,9 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import ask_member
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -15,7 +16,7 @@ WITH_PROTOCOL = 5
 
 
 @api(14, versions=(0, 5))
-def sync_group(node, connection, request, version):
+def sync_group(node: Node, connection: Connection, request: m.SyncGroupRequest, version: int) -> Answer:
     def refuse(error: Error) -> object:
         return m.SyncGroupResponse(error_code=error)
 

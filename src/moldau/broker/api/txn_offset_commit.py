@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.admission import admit
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
 from moldau.broker.coordinators import ELSEWHERE
+from moldau.broker.node import Node
 from moldau.machines.effects import Effects, Producer, Promise
 from moldau.machines.offsets import NO_TOPIC_ID, Commit, Row, commit_transactional
 from moldau.machines.transactions import Identity
@@ -23,7 +24,9 @@ KNOWS_ABORTABLE, ADDS_PARTITIONS = 4, 5
 
 
 @api(28, versions=(0, 5))
-async def txn_offset_commit(node, connection, request, version):
+async def txn_offset_commit(
+    node: Node, connection: Connection, request: m.TxnOffsetCommitRequest, version: int
+) -> Answer:
     topics, rows, slots = sort_out(node, request)
     response = m.TxnOffsetCommitResponse(topics=topics)
 
@@ -48,7 +51,7 @@ async def txn_offset_commit(node, connection, request, version):
     return await node.groups.start(index, promise, Effects(commit.changes, [(promise, response)], producer))
 
 
-async def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
+async def reach(node: Node, request: m.TxnOffsetCommitRequest, version: int) -> tuple[int, Any]:
     """The group's machine, once the transaction is known to include its partition; raises Refused."""
     if not request.group_id:
         raise Refused(Error.INVALID_GROUP_ID, "The group id is empty.")
@@ -62,7 +65,7 @@ async def reach(node: Any, request: Any, version: int) -> tuple[int, Any]:
     return index, node.groups.machine(index)
 
 
-def sort_out(node: Any, request: Any) -> tuple[list[Any], list[Row], list[Any]]:
+def sort_out(node: Node, request: m.TxnOffsetCommitRequest) -> tuple[list[Any], list[Row], list[Any]]:
     """The answer's topics, the partitions that exist, and their places in the answer, both in the request's order."""
     topics: list[Any] = []
     rows: list[Row] = []

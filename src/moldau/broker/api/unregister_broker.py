@@ -6,13 +6,16 @@ until it is started again.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 
 @api(64, versions=(0, 0))
-async def unregister_broker(node, connection, request, version):
+async def unregister_broker(
+    node: Node, connection: Connection, request: m.UnregisterBrokerRequest, version: int
+) -> Answer:
     broker_id = request.broker_id
     proposal = node.metadata.propose()
     if broker_id not in proposal.image.brokers:

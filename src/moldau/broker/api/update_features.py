@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.machines.metadata.features import Wish, update_features
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -17,7 +18,7 @@ from moldau.wire.refusal import Refused
 
 
 @api(57, versions=(0, 2))
-async def update(node, connection, request, version):
+async def update(node: Node, connection: Connection, request: m.UpdateFeaturesRequest, version: int) -> Answer:
     wishes = [Wish(f.feature, f.max_version_level, f.upgrade_type) for f in request.feature_updates]
     proposal = node.metadata.propose()
     try:

@@ -5,9 +5,13 @@ v1 the count of records that are done (KIP-1226).  Deviates: nothing known.
 
 from __future__ import annotations
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
+from moldau.wire import messages as m
 
 
 @api(85, versions=(0, 1))
-async def write_share_group_state(node, connection, request, version):
+async def write_share_group_state(
+    node: Node, connection: Connection, request: m.WriteShareGroupStateRequest, version: int
+) -> Answer:
     return await node.share_state.write(request)

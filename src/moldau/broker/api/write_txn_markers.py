@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.api import api
+from moldau.broker.api import Answer, Connection, api
+from moldau.broker.node import Node
 from moldau.broker.steps import start
 from moldau.broker.transactions import Marker
 from moldau.machines.transactions import Identity
@@ -17,12 +18,14 @@ from moldau.wire import messages as m
 
 
 @api(27, versions=(1, 2))
-async def write_txn_markers(node, connection, request, version):
+async def write_txn_markers(
+    node: Node, connection: Connection, request: m.WriteTxnMarkersRequest, version: int
+) -> Answer:
     rows = [start(node, write(node, one)) for one in request.markers]
     return m.WriteTxnMarkersResponse([await row for row in rows])
 
 
-async def write(node: Any, one: Any) -> Any:
+async def write(node: Node, one: Any) -> Any:
     producer = Identity(one.producer_id, one.producer_epoch)
     marker = Marker(node, producer, one.transaction_result, one.coordinator_epoch, one.transaction_version)
     row = m.WriteTxnMarkersResponse_WritableTxnMarkerPartitionResult

@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from moldau.broker import operations
-from moldau.broker.api import Handler
+from moldau.broker.api import Connection, Handler
+from moldau.broker.node import Node
 from moldau.broker.wait import finish
 from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME, GROUP, TOPIC, TRANSACTIONAL_ID
 from moldau.wire.errors import Error
@@ -38,15 +39,14 @@ DENIED = {
 class Call:
     """A request on its way to its handler."""
 
-    node: Any
-    connection: Any
+    node: Node
+    connection: Connection
     request: Any
     version: int
     handle: Handler
 
     def may(self, operation: int, resource_type: int = CLUSTER, name: str = CLUSTER_NAME) -> bool:
-        client = self.connection
-        return self.node.authorizer.allows(client.principal, client.host, operation, resource_type, name)
+        return self.node.may(self.connection, operation, resource_type, name)
 
     def may_topic(self, operation: int, name: str | None, topic_id: bytes = b"") -> bool:
         """By name, or by id where there is no name. Of an id that does not exist the handler has to tell."""

@@ -26,10 +26,12 @@ NO_TRANSACTION = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 @guard(22)
 def init_producer_id(call: Call) -> Any:
     """Who may write to any topic at all may do so idempotently (KIP-679)."""
-    name, client = call.request.transactional_id, call.connection
+    name, client, authorizer = call.request.transactional_id, call.connection, call.node.authorizer
     if name is not None:
         error = NO_TRANSACTION if not call.may(WRITE, TRANSACTIONAL_ID, name) else Error.NONE
-    elif call.may(IDEMPOTENT_WRITE) or call.node.authorizer.allows_any(client.principal, client.host, WRITE, TOPIC):
+    elif call.may(IDEMPOTENT_WRITE) or (
+        authorizer and authorizer.allows_any(client.principal, client.host, WRITE, TOPIC)
+    ):
         error = Error.NONE
     else:
         error = NO_CLUSTER

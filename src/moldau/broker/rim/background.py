@@ -10,23 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Protocol
+from typing import Any
 
 Work = Callable[[], Any]
 Done = Callable[[Any], None]
-
-
-class Background(Protocol):
-    """Where the node submits its jobs. `done` gets the result, or the exception that the work raised."""
-
-    @property
-    def pending(self) -> int:
-        """Jobs whose `done` has not been called yet."""
-        ...
-
-    def submit(self, work: Work, done: Done) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def outcome(work: Work) -> Any:

@@ -17,6 +17,7 @@ from moldau.broker.counters import Counters
 from moldau.broker.rim.transport import SHARED_SIZE, Channel
 
 if TYPE_CHECKING:
+    from moldau.broker.node import Clock, Node
     from moldau.broker.rim.listeners import Listener
 
 log = logs.get(__name__)
@@ -47,7 +48,7 @@ def _by_address(text: str) -> dict[str, int]:
 class Server:
     """Serves one node on its listeners. All its methods run on the loop's thread."""
 
-    def __init__(self, node: Any, clock: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, node: Node, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
         self.node = node
         self.loop = loop
         self.max_frame: int = node.settings["socket.request.max.bytes"]

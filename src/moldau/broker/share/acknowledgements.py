@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from moldau.broker.share.sessions import Part
+from moldau.broker.share.groups import enabled
+from moldau.broker.share.sessions import Part, ShareSession
 from moldau.broker.steps import start
 from moldau.machines.share.partition import REJECT, RENEW, Acknowledgement
 from moldau.machines.share.state import Key
+from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
 
-FEATURE = "share.version"
 RENEWS_FROM = 2
 MEMBER_ID_LENGTH = 36
 
 Told = tuple[Error, str | None]
+Request = m.ShareFetchRequest | m.ShareAcknowledgeRequest
 
 
-def may_ask(node: Node, request: Any) -> Error:
-    """Whether a request of a member can be one."""
-    if not (node.cluster.features.get(FEATURE) or "share" in node.settings["group.coordinator.rebalance.protocols"]):
-        return Error.UNSUPPORTED_VERSION
-    if request.group_id is None or not request.member_id or len(request.member_id) > MEMBER_ID_LENGTH:
-        return Error.INVALID_REQUEST
-    return Error.NONE
+def member_of(node: Node, request: Request) -> tuple[str, str]:
+    """Return the group and the member that a request comes from; raises Refused where it can have none."""
+    group, member = request.group_id, request.member_id
+    if not enabled(node):
+        raise Refused(Error.UNSUPPORTED_VERSION, "")
+    if group is None or not member or len(member) > MEMBER_ID_LENGTH:
+        raise Refused(Error.INVALID_REQUEST, "")
+    return group, member
 
 
-def said_in(request: Any) -> dict[Part, list[Acknowledgement]]:
+def said_in(request: Request) -> dict[Part, list[Acknowledgement]]:
     """What a request acknowledges, where it does."""
     return {
         (bytes(topic.topic_id), part.partition_index): [
@@ -45,12 +48,12 @@ def said_in(request: Any) -> dict[Part, list[Acknowledgement]]:
 
 
 async def acknowledge(
-    node: Node, request: Any, version: int, said: Mapping[Part, Sequence[Acknowledgement]]
+    node: Node, session: ShareSession, said: Mapping[Part, Sequence[Acknowledgement]], version: int, renews: bool
 ) -> dict[Part, Told]:
-    """Settle all that is acknowledged; tells of each partition how it went."""
-    highest, renews = RENEW if version >= RENEWS_FROM else REJECT, request.is_renew_ack
+    """Settle all that is acknowledged; returns for each partition how it went."""
+    highest = RENEW if version >= RENEWS_FROM else REJECT
     told = {
-        part: start(node, outcome(node, Key(request.group_id, *part), request.member_id, batches, highest, renews))
+        part: start(node, outcome(node, Key(session.group, *part), session.member, batches, highest, renews))
         for part, batches in said.items()
     }
     return {part: await promise for part, promise in told.items()}
