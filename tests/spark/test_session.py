@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import socketserver
 from pathlib import Path
-from socket import AF_UNIX
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.spark.session import EVERYWHERE, LOCAL, LOGGING, cores_of, hush, settings
-from moldau.spark.session.classes import ERRORS, class_path, new
-from moldau.spark.session.java import prepare
+from moldau.spark.session import EVERYWHERE, LOCAL, LOGGING, cores_of, settings
+from moldau.spark.session.private import file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,41 +44,11 @@ def test_spark_has_the_settings(spark: SparkSession) -> None:
     assert spark.sparkContext.defaultParallelism == 2
 
 
-@pytest.mark.parametrize(("error", "told"), [(EOFError(), False), (ValueError("other"), True)])
-def test_that_java_closes_its_end_is_no_error(
-    error: Exception, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            raise error
-
-    with socketserver.UnixStreamServer(str(tmp_path / "socket"), Handler) as server, socket.socket(AF_UNIX) as java:
-        hush(server)
-        java.connect(server.server_address)
-        server.handle_request()
-    assert ("Traceback" in capsys.readouterr().err) is told
-
-
 def test_checkpoints_go_through_the_plain_file_system_where_it_was_compiled(spark: SparkSession) -> None:
     named = spark.conf.get("spark.hadoop.fs.file.impl", None)
     if named is not None:
-        assert spark.sparkContext._jvm is not None
-        path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("file:///tmp")
-        files = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        files, _ = file_system(spark, "file:///tmp")
         assert files.getClass().getName() == named
-
-
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_what_the_worker_for_state_prints_is_kept_from_standard_error(spark: SparkSession, size: int) -> None:
-    gateway, compiled = spark.sparkContext._gateway, class_path(prepare())
-    assert gateway is not None and compiled is not None
-    worker = "Streaming TransformWithStateInPandas Python worker"
-    text = f"a\n\nStarting {worker}.\n\n{worker} says ä\n\n\nStreaming\n{worker}\nStarting to work\nthe end".encode()
-    into = gateway.jvm.java.io.ByteArrayOutputStream()
-    quiet = new(gateway, compiled, ERRORS, into)
-    for at in range(0, len(text), size):
-        quiet.write(text[at : at + size])
-    assert into.toString("UTF-8") == "a\n\n\nStreaming\nStarting to work\nthe end"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from moldau.spark.session.private import file_system
 from moldau.spark.sink.offset_log import parse
 
 from ..home import CHECKPOINT
@@ -21,9 +22,8 @@ OFFSETS, COMMITS = f"{CHECKPOINT}/offsets", f"{CHECKPOINT}/commits"  # what each
 
 class Folder:
     def __init__(self, spark: SparkSession, path: str) -> None:
-        java: Any = spark.sparkContext
-        self._java, self.path = java._jvm, path
-        self._files: Any = self._at("").getFileSystem(java._jsc.hadoopConfiguration())
+        self.path = path
+        self._files, self._path_of = file_system(spark, path)
 
     def has_batches(self) -> bool:
         """Whether a batch was ever planned: then Spark goes on by its checkpoint."""
@@ -64,4 +64,4 @@ class Folder:
             raise OSError(f"{fresh} cannot be renamed to {name}: is {self.path} writable?")
 
     def _at(self, name: str) -> Any:
-        return self._java.org.apache.hadoop.fs.Path(f"{self.path}/{name}" if name else self.path)
+        return self._path_of(f"{self.path}/{name}")

@@ -18,6 +18,7 @@ from moldau.spark.client_settings import PREFIX, client_settings
 from moldau.spark.connections import Client, client_for
 from moldau.spark.runner.reporter import Reporter
 from moldau.spark.session import STREAMING, Setting, is_local
+from moldau.spark.session.private import log_errors_only
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
@@ -109,10 +110,8 @@ def session_for(application: Application, settings: Mapping[str, Any]) -> SparkS
     """On a cluster the driver's Java is what its administrators make of it."""
     rows = (*CARRYING, SIMPLY) if is_local(settings.get("spark.master", "local")) else CARRYING
     made = session(application.id, **{**{row.name: row.value for row in rows}, **settings})
-    java: Any = made._jvm
-    logs = java.org.apache.logging.log4j
     for trigger in TRIGGERS:  # a batch that takes longer than the interval of commits is none of the user's concern
-        logs.core.config.Configurator.setLevel(trigger, logs.Level.ERROR)
+        log_errors_only(made, trigger)
     return made
 
 

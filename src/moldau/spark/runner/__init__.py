@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moldau.spark.runner.failures import kind_of, sentence_of, text_of
-from moldau.spark.runner.lost_daemons import forget_lost_daemons
 from moldau.spark.runner.status import ENDED, QueryStatus, State, line
 from moldau.spark.runner.status_page import StatusPage
 from moldau.spark.session import session
+from moldau.spark.session.private import activate, forget_lost_daemons
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,12 +172,6 @@ class Supervisor:
             return
         query.stop()
         one.status.state = State.STOPPED
-
-
-def activate(spark: Any) -> None:
-    """Make a session that of this thread: Java looks there for data sources of Python, and else finds none."""
-    if hasattr(spark, "_jsparkSession"):  # not with Spark Connect
-        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def take_progress(one: Supervised, query: StreamingQuery) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from moldau.extras import require_spark
-from moldau.spark.session import archive, classes, home, java
+from moldau.spark.session import archive, classes, home, java, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,35 +94,15 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
         made = builder.getOrCreate()
     if made not in _known:
         made.dataSource.register(TopicDataSource)
-        if hasattr(made, "_jsparkSession"):  # not with Spark Connect
-            hush(made.sparkContext._accumulatorServer)
+        if private.has_java(made):
+            private.silence_accumulators(made)
             if (compiled := classes.class_path(java_home)) is not None:
                 listen(made, compiled)
-                hush_workers(made.sparkContext._gateway, compiled)
+                private.filter_standard_error(made, compiled, classes.ERRORS)
         _known.add(made)
     if (checkpoints := conf.get(CHECKPOINTS)) is not None:
         check_shared(made, checkpoints)
     return made
-
-
-def hush(server: Any) -> None:
-    """Java closes its end of PySpark's server of accumulators when it stops, and may do so when a query is stopped.
-    PySpark takes that for an error and prints where it happened.
-    """
-    tell = server.handle_error
-
-    def handle_error(request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), EOFError):
-            tell(request, client_address)
-
-    server.handle_error = handle_error
-
-
-def hush_workers(gateway: Any, compiled: Path) -> None:
-    """PySpark's worker for state prints what it is about at each start of a query."""
-    system = gateway.jvm.java.lang.System
-    quiet = classes.new(gateway, compiled, classes.ERRORS, system.err)
-    system.setErr(gateway.jvm.java.io.PrintStream(quiet, True))
 
 
 def settings(master: str | None, java_home: Path, in_a_job: bool = False) -> dict[str, str]:

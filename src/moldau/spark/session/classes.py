@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from moldau.spark.session.java import OLDEST, cache
 
@@ -56,15 +55,3 @@ def build(compiler: str, jars: list[Path], sources: list[Path], target: Path) ->
             log.info("Checkpoints are slower than they could be, for %s was not compiled: %s", FILE_SYSTEM, error)
             return None
     return target
-
-
-def new(gateway: Any, classes: Path, name: str, *arguments: Any) -> Any:
-    """An object of a class of ours in a Java that runs, whether it was started with them or not."""
-    jvm = gateway.jvm
-    places = gateway.new_array(jvm.java.net.URL, 1)
-    places[0] = jvm.java.net.URL(classes.as_uri())
-    loader = jvm.java.net.URLClassLoader(places, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    given = jvm.java.util.ArrayList()
-    for one in arguments:
-        given.add(one)
-    return loader.loadClass(name).getConstructors()[0].newInstance(given.toArray())

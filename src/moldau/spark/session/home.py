@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.spark.session.java import cache
+from moldau.spark.session.private import spark_home
 
 PARTS = ("bin", "jars", "sbin")
 VARIABLE, PYTHON = "SPARK_HOME", "PYSPARK_PYTHON"
@@ -41,9 +42,7 @@ def jars() -> Path:
     installed = found()
     if installed is not None:
         return linked(installed, cache()) / "jars"
-    from pyspark.find_spark_home import _find_spark_home
-
-    return Path(_find_spark_home()) / "jars"
+    return spark_home() / "jars"
 
 
 def found() -> Path | None:

@@ -11,12 +11,13 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.spark.connections import client_for
 from moldau.spark.options import OptionError
 from moldau.spark.progress import GroupProgress
-from moldau.spark.session.classes import LISTENER, new
+from moldau.spark.session.classes import LISTENER
+from moldau.spark.session.private import add_query_listener
 from moldau.spark.source.options import SourceOptions
 from moldau.spark.source.planning import Position
 
@@ -59,12 +60,7 @@ class GroupCommits:
 
 def listen(spark: SparkSession, classes: Path) -> None:
     """Commit offsets of the groups of all queries of a session."""
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    context: Any = spark.sparkContext
-    ensure_callback_server_started(context._gateway)
-    java: Any = spark._jsparkSession
-    java.streams().addListener(new(context._gateway, classes, LISTENER, java, SOURCE, GroupCommits()))
+    add_query_listener(spark, classes, LISTENER, SOURCE, GroupCommits())
 
 
 def commit(groups: Groups, end: Position) -> None:
