@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.admin import TopicPartition
-from moldau.client import Client, ClientError, Error, Node
+from moldau.client import Client, ClientError, Error, Leader, Node
 from moldau.client import messages as m
+from moldau.client.deadline import Deadline
+from moldau.client.errors import error_of
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
@@ -36,7 +38,7 @@ def at(client: Client, times: Mapping[TopicPartition, int], *, committed: bool =
     found: dict[TopicPartition, Offset] = {}
     left = dict(times)
     for _ in range(TRIES):
-        found |= _asked(client, left, committed)
+        found |= _ask(client, left, committed, client.deadline())
         left = {place: times[place] for place in left if found[place].error in PASSING}
         if not left:
             break
@@ -63,11 +65,33 @@ def ends(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPart
     return {place: (first[place], last[place]) for place in wanted}
 
 
-def _asked(client: Client, times: Mapping[TopicPartition, int], committed: bool) -> dict[TopicPartition, Offset]:
-    cluster = client.learn({topic for topic, _ in times}, client.deadline())
+def list_offsets(
+    client: Client, times: Mapping[TopicPartition, int], *, committed: bool, timeout_s: float | None = None
+) -> dict[TopicPartition, int]:
+    """Look up offsets as `at` does, until each partition has told its own; ClientError when the time is up."""
+    known: dict[TopicPartition, int] = {}
+
+    def attempt(deadline: Deadline) -> dict[TopicPartition, int]:
+        left = {place: time for place, time in times.items() if place not in known}
+        answers = _ask(client, left, committed, deadline, retry=False)
+        known.update((place, row.offset) for place, row in answers.items() if not row.error)
+        for (topic, partition), row in answers.items():
+            if row.error:
+                client.forget(Leader(topic, partition))
+                raise ClientError(row.error, f"Offsets of {topic}-{partition}: {row.error.message}")
+        return known
+
+    return client.until(client.deadline(timeout_s), attempt) if times else known
+
+
+def _ask(
+    client: Client, times: Mapping[TopicPartition, int], committed: bool, deadline: Deadline, *, retry: bool = True
+) -> dict[TopicPartition, Offset]:
+    """Ask the leader of each partition, one request a leader. With `retry` false each request goes out once."""
+    cluster = client.learn({topic for topic, _ in times}, deadline)
     grown = {topic for topic, part in times if (known := cluster.topics.get(topic)) and part not in known.partitions}
     if grown:  # since it was last asked for
-        cluster = client.refresh(grown)
+        cluster = client.refresh(grown, timeout_s=None if retry else deadline.left)
     found: dict[TopicPartition, Offset] = {}
     plan: dict[int, dict[str, list[Any]]] = {}
     for (topic, partition), time in times.items():
@@ -83,8 +107,9 @@ def _asked(client: Client, times: Mapping[TopicPartition, int], committed: bool)
     for leader, topics in plan.items():
         rows = [m.ListOffsetsRequest_ListOffsetsTopic(name, parts) for name, parts in topics.items()]
         request = m.ListOffsetsRequest(-1, int(committed), rows, client.config["socket.timeout.ms"])
-        for topic in client.send(request, Node(leader)).topics:
+        timeout_s = None if retry else deadline.left
+        for topic in client.send(request, Node(leader), timeout_s=timeout_s, retry=retry).topics:
             for row in topic.partitions:
-                error = Error(row.error_code)
+                error = error_of(row.error_code)
                 found[topic.name, row.partition_index] = Offset(row.offset, row.timestamp, row.leader_epoch, error)
     return found

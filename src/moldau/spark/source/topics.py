@@ -6,18 +6,15 @@ import base64
 import time
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import Any
 
-from moldau.client import Client, ClientError, Cluster, Error, Leader, Node
-from moldau.client import messages as m
-from moldau.client.errors import error_of
+from moldau.admin.offsets import list_offsets
+from moldau.client import Client, Cluster, Error
 from moldau.spark.options import OptionError
 from moldau.spark.source.options import EARLIEST, LATEST, Bound, Subscription
-from moldau.spark.source.planning import Numbers, TopicPartition
+from moldau.spark.source.planning import TopicPartition
 
 FRESH_S = 1.0  # so long is what the cluster told of its topics believed
 NO_ID = bytes(16)
-NOWHERE = -1
 
 
 class Topics:
@@ -90,55 +87,6 @@ def text_of(topic_id: bytes) -> str:
 
 def id_of(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "==")
-
-
-def list_offsets(
-    client: Client, wanted: Numbers, *, committed: bool, timeout_s: float | None = None
-) -> dict[TopicPartition, int]:
-    """The offset of a time (ms), or of EARLIEST or LATEST, in each partition; -1 where no record is so young.
-
-    With `committed` the latest offset is that before the first open transaction.
-    """
-    found: dict[TopicPartition, int] = {}
-
-    def ask(deadline: Any) -> dict[TopicPartition, int]:
-        left = {one: at for one, at in wanted.items() if one not in found}
-        for node, some in by_leader(client, left, deadline).items():
-            request = m.ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=_topics(some))
-            answer = client.send(request, to=Node(node), timeout_s=deadline.left, retry=False)
-            for topic in answer.topics:
-                for row in topic.partitions:
-                    place = (topic.name, row.partition_index)
-                    if row.error_code:
-                        client.forget(Leader(*place))
-                        error = error_of(row.error_code)
-                        raise ClientError(error, f"Offsets of {topic.name}-{row.partition_index}: {error.message}")
-                    found[place] = row.offset
-        return found
-
-    return client.until(client.deadline(timeout_s), ask) if wanted else found
-
-
-def by_leader(client: Client, wanted: Numbers, deadline: Any) -> dict[int, dict[TopicPartition, int]]:
-    """What each broker is to be asked, one question a broker."""
-    cluster = client.learn((topic for topic, _ in wanted), deadline)
-    plan: dict[int, dict[TopicPartition, int]] = {}
-    for (name, number), at in wanted.items():
-        topic = cluster.topics.get(name)
-        row = topic.partitions.get(number) if topic else None
-        if row is None or row.leader == NOWHERE:
-            client.forget(Leader(name, number))
-            known = Error.UNKNOWN_TOPIC_OR_PARTITION if row is None else Error.LEADER_NOT_AVAILABLE
-            raise ClientError(known, f"Partition {name}-{number}: {known.message}")
-        plan.setdefault(row.leader, {})[name, number] = at
-    return plan
-
-
-def _topics(wanted: Numbers) -> list[Any]:
-    rows: dict[str, list[Any]] = {}
-    for (topic, partition), at in wanted.items():
-        rows.setdefault(topic, []).append(m.ListOffsetsRequest_ListOffsetsPartition(partition, timestamp=at))
-    return [m.ListOffsetsRequest_ListOffsetsTopic(topic, some) for topic, some in rows.items()]
 
 
 def located(
