@@ -115,9 +115,7 @@ def complete(columns: Columns, context: Context) -> Columns:
         return columns
     pairs = enumerate(zip(columns.keys, columns.values, strict=True))
     chosen = [at for at, (key, value) in pairs if key is not None and value is not None]
-    for _ in range(len(columns) - len(chosen)):
-        context.dropped("null key or value")
-    return columns.where(chosen)
+    return columns.keep(chosen, context, "null key or value")
 
 
 class TableAggregate:

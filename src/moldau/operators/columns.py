@@ -1,10 +1,10 @@
-"""Records of a batch side by side: the same work as one record after the other, without an object for each.
+"""The records of a batch in columns: processed with the same result as one by one, but without an object for each.
 
-Operators that can take them have `process_all`, and say by `in_columns` whether they can here. They are used where a
-batch goes one way, from a topic to its end: there nobody sees whether a record went all its way before the next one
-came. What cannot be done in columns raises InRows, and the batch is processed again record by record. That may happen
-in the middle of a batch, so operators only change what is dropped with the failed try: their own fields and the stores
-of the batch, never pages, global tables or anything else that another batch sees.
+Operators that can take columns have `process_all`, and say by `in_columns` whether they can in this task. Columns are
+used where a batch takes one path, from a topic to its end: there it makes no difference whether a record has passed all
+nodes before the next one comes. What cannot be done in columns raises InRows, and the batch is processed again record
+by record. That may happen in the middle of a batch, so operators only change what is dropped with the failed attempt:
+their own fields and the stores of the batch, never pages, global tables or anything else that another batch sees.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from .context import Context
 from .record import Headers, Record
 
 NO_AGGREGATE = "an aggregate is None"
@@ -24,8 +25,8 @@ class InRows(Exception):
 
 @dataclass(slots=True)
 class Columns:
-    """Records of one edge in their order; on the edge of a table the values are the new ones. Lists are never changed
-    once they are here: edges share them, and what is still the same list is still written in the same way.
+    """The records of one edge in their order; on the edge of a table the values are the new ones. Lists are never
+    changed once they are here: edges share them, and what is written for a list is reused while the list is the same.
     """
 
     keys: list[Any]
@@ -36,8 +37,14 @@ class Columns:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def keep(self, chosen: Sequence[int], context: Context, why: str) -> Columns:
+        """Select as `where`, and count the others as dropped."""
+        for _ in range(len(self) - len(chosen)):
+            context.dropped(why)
+        return self.where(chosen)
+
     def where(self, chosen: Sequence[int]) -> Columns:
-        """Those at these places; the same object if all are."""
+        """Select the records at these places; the same object if these are all."""
         if len(chosen) == len(self.keys):
             return self
         headers = self.headers
@@ -54,7 +61,7 @@ class Columns:
 
 @runtime_checkable
 class KeepsTable(Protocol):
-    """An operator that changes the store of a table, if it has one, and tells the next node."""
+    """An operator that changes the store of a table, if it has one, and forwards the changes."""
 
     store: Any
 
@@ -66,5 +73,5 @@ class TakesColumns(Protocol):
     in_columns: bool
 
     def process_all(self, columns: Columns, /) -> Columns:
-        """What goes on to the next node."""
+        """Return what goes on to the next node."""
         ...

@@ -44,9 +44,7 @@ class StreamTableJoin:
             return columns
         pairs = enumerate(zip(columns.keys, columns.values, strict=True))
         chosen = [at for at, (key, value) in pairs if value is not None and (key is not None or self.left)]
-        for _ in range(len(columns) - len(chosen)):
-            self.context.dropped("null key or value")
-        return columns.where(chosen)
+        return columns.keep(chosen, self.context, "null key or value")
 
     def process(self, record: Record) -> None:
         value = record.value

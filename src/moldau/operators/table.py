@@ -1,7 +1,7 @@
-"""Tables: from a topic or a stream, filtered, mapped, and regrouped. Records carry changes.
+"""Tables: of a topic or a stream, filtered, mapped, and regrouped. Records carry changes.
 
-A table that has a store keeps there what it shows; one that has none computes it anew from the table above, for those
-who look a key up (`views.py`) as for old values.
+A table with a store keeps its values there; one without computes them from the table above whenever a key is looked up
+(`views.py`) or an old value is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KeyValueFunction = Callable[[Any, Any], Any]
 
 
 class TableSource:
-    """A topic, or a stream, as a table. Without a store its changes are forwarded, and nothing is kept."""
+    """A topic or a stream as a table. Without a store it forwards changes and keeps nothing."""
 
     keeps = True
 
@@ -35,7 +35,7 @@ class TableSource:
         self.in_columns = keeps_columns(self.store, self.send_old)
 
     def process_all(self, columns: Columns) -> Columns:
-        return kept(self.store, with_keys(columns, self.context))
+        return store_all(self.store, with_keys(columns, self.context))
 
     def process(self, record: Record) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
@@ -52,12 +52,12 @@ class TableSource:
 
 
 def keeps_columns(store: Any, send_old: bool) -> bool:
-    """Whether a table with this store, or without one, can take columns: where nobody asks for old values."""
+    """Return whether a table with this store, or without one, can take columns: where old values are not needed."""
     return not send_old and (store is None or getattr(store, "in_columns", False))
 
 
-def kept(store: Any, columns: Columns) -> Columns:
-    """New values of a table are taken into its store, if it has one; what is told of them now."""
+def store_all(store: Any, columns: Columns) -> Columns:
+    """Put new values into the table's store, if it has one, and return what is forwarded now."""
     if store is None:
         return columns
     latest: Latest = store.latest
@@ -75,14 +75,11 @@ def kept(store: Any, columns: Columns) -> Columns:
 def with_keys(columns: Columns, context: Context) -> Columns:
     if None not in columns.keys:
         return columns
-    chosen = [at for at, key in enumerate(columns.keys) if key is not None]
-    for _ in range(len(columns) - len(chosen)):
-        context.dropped("null key")
-    return columns.where(chosen)
+    return columns.keep([at for at, key in enumerate(columns.keys) if key is not None], context, "null key")
 
 
 class Stored:
-    """What a derived table does with a new value: keep it if it has a store, and tell."""
+    """What a derived table does with a new value: store it, if it has a store, and forward it."""
 
     def __init__(self, store: str | None, send_old: bool) -> None:
         self.store_name, self.send_old = store, send_old
@@ -111,16 +108,13 @@ class Stored:
             self.tell(record, new, old, record.timestamp, put == LATEST)
 
 
-class TableFilter:
-    """What does not pass is deleted. Of versioned tables every change goes on, even one from nothing to nothing."""
+class TableMapValues:
+    """The values of a table, each computed anew from key and value; None deletes the key."""
 
     keeps = True
 
-    def __init__(
-        self, predicate: KeyValueFunction, negated: bool, store: str | None, send_old: bool, versioned: bool = False
-    ) -> None:
-        self.compute = filtered(predicate, negated)
-        self.silent = send_old and not versioned
+    def __init__(self, compute: KeyValueFunction, store: str | None, send_old: bool) -> None:
+        self.compute = compute
         self.stored = Stored(store, send_old)
 
     def init(self, context: Context) -> None:
@@ -128,7 +122,22 @@ class TableFilter:
         self.store, self.in_columns = self.stored.store, self.stored.in_columns
 
     def process_all(self, columns: Columns) -> Columns:
-        return computed(self.compute, self.store, columns)
+        values = list(map(self.compute, columns.keys, columns.values))
+        return store_all(self.store, Columns(columns.keys, values, columns.timestamps, columns.headers))
+
+    def process(self, record: Record) -> None:
+        new = self.compute(record.key, record.value.new)
+        self.stored.take(record, new, self.stored.old(record, self.compute))
+
+
+class TableFilter(TableMapValues):
+    """A filter: `compute` returns None for what does not pass. A change from nothing to nothing ends here if old values
+    are known; of versioned tables every change goes on.
+    """
+
+    def __init__(self, compute: KeyValueFunction, store: str | None, send_old: bool, versioned: bool = False) -> None:
+        super().__init__(compute, store, send_old)
+        self.silent = send_old and not versioned
 
     def process(self, record: Record) -> None:
         new = self.compute(record.key, record.value.new)
@@ -138,35 +147,11 @@ class TableFilter:
         self.stored.take(record, new, old)
 
 
-def computed(compute: KeyValueFunction, store: Any, columns: Columns) -> Columns:
-    values = list(map(compute, columns.keys, columns.values))
-    return kept(store, Columns(columns.keys, values, columns.timestamps, columns.headers))
-
-
 def filtered(predicate: KeyValueFunction, negated: bool) -> KeyValueFunction:
     def compute(key: Any, value: Any) -> Any:
         return value if value is not None and bool(predicate(key, value)) is not negated else None
 
     return compute
-
-
-class TableMapValues:
-    keeps = True
-
-    def __init__(self, mapper: KeyValueFunction, store: str | None, send_old: bool) -> None:
-        self.compute = mapped(mapper)
-        self.stored = Stored(store, send_old)
-
-    def init(self, context: Context) -> None:
-        self.stored.init(context)
-        self.store, self.in_columns = self.stored.store, self.stored.in_columns
-
-    def process_all(self, columns: Columns) -> Columns:
-        return computed(self.compute, self.store, columns)
-
-    def process(self, record: Record) -> None:
-        new = self.compute(record.key, record.value.new)
-        self.stored.take(record, new, self.stored.old(record, self.compute))
 
 
 def mapped(mapper: KeyValueFunction) -> KeyValueFunction:
@@ -177,7 +162,7 @@ def mapped(mapper: KeyValueFunction) -> KeyValueFunction:
 
 
 class TableRegroup:
-    """Of a table that is grouped anew: what was goes to its old group, what is to its new one, in this order."""
+    """A table that is grouped by a new key: the old value goes to its old group, then the new one to its new group."""
 
     def __init__(self, selector: KeyValueFunction, versioned: bool = False) -> None:
         self.selector, self.versioned = selector, versioned
@@ -203,7 +188,7 @@ class TableRegroup:
             emit(Record(new[0], Change(new[1], None), record.timestamp, record.headers))
 
     def select(self, key: Any, value: Any) -> tuple[Any, Any] | None:
-        """The group and what counts there; None where either is missing."""
+        """Return the group and what counts there; None if either is missing."""
         if value is None:
             return None
         group, counted = self.selector(key, value)
@@ -211,7 +196,7 @@ class TableRegroup:
 
 
 class ToStream:
-    """From a table to a stream: the new values."""
+    """The new values of a table as a stream."""
 
     in_columns = True
 
@@ -226,7 +211,7 @@ class ToStream:
 
 
 class TableTransformValues:
-    """As TableMapValues, with a transformer of the user that may use stores, and that is asked about None too."""
+    """A user's transformer in place of a mapper: it may use stores, and it is called for deleted keys too."""
 
     def __init__(self, make: Callable[[], Any], store: str | None, send_old: bool) -> None:
         self.transformer = make()

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from .columns import Columns
 from .context import UNKNOWN_TIME, Context
 from .record import Change, Record, Stamped
-from .table import Stored, kept
+from .table import Stored, store_all
 from .views import Lookup, View, latest_of
 
 Joiner = Callable[[Any, Any, Any], Any]  # key, this side's value, the other's
@@ -80,7 +80,7 @@ class JoinedTable:
         self.store, self.in_columns = self.stored.store, self.stored.in_columns
 
     def process_all(self, columns: Columns) -> Columns:
-        return kept(self.store, columns)
+        return store_all(self.store, columns)
 
     def process(self, record: Record) -> None:
         change = record.value

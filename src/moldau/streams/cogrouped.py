@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from moldau.operators.context import TopologyError
@@ -15,7 +14,7 @@ from . import functions
 from .graph import Graph
 from .grouped import KGroupedStream, aggregation
 from .materialized import StoreOptions, materialized
-from .recipes import Aggregation, Factory, Recipe, Uses
+from .recipes import Factory, Recipe, Uses
 from .serdes import SerdeLike
 from .table import KTable
 
@@ -31,7 +30,7 @@ Group = tuple[KGroupedStream[Any, Any], Adder]
 
 
 class Cogrouped:
-    """The table in which the aggregates of all streams meet; they share the store."""
+    """The table in which the aggregates of all streams meet. They share its store."""
 
     def __init__(self, parts: Sequence[Recipe], spec: StoreSpec) -> None:
         self.parts, self.spec = parts, spec
@@ -60,7 +59,7 @@ class CogroupedKStream(Generic[K, A]):
         self.graph = groups[0][0].graph
 
     def cogroup(self, grouped: KGroupedStream[K, Any], adder: Callable[[K, Any, A], A]) -> CogroupedKStream[K, A]:
-        """One more stream, by the same key."""
+        """Add a stream with the same key."""
         if not isinstance(grouped, KGroupedStream):
             raise TopologyError(
                 f"cogroup() needs a grouped stream and a function, not {grouped!r}: group_by_key() first"
@@ -70,10 +69,10 @@ class CogroupedKStream(Generic[K, A]):
     def aggregate(
         self, initializer: Callable[[], A], *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, A]:
-        """The aggregate of all of them. Its serde is `value=`."""
+        """Aggregate all streams. The aggregate's serde is `value=`."""
         store = materialized(self.graph, AGGREGATE, options, self.groups[0][0].key)
         start = functions.of_nothing(initializer, f"aggregate ({store.name})")
-        parts = [Aggregation(store.spec, partial(aggregation, start, adder)) for _, adder in self.groups]
+        parts = [aggregation(store.spec, start, adder) for _, adder in self.groups]
         return cogrouped(self.graph, self.groups, parts, store.spec, name, store.spec.key, store.given)
 
     @overload
@@ -85,10 +84,11 @@ class CogroupedKStream(Generic[K, A]):
     ) -> TimeWindowedCogroupedKStream[K, A]: ...
 
     def windowed_by(self, windows: Any) -> Any:
-        """By window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""
-        from .windowed_cogroup import windowed_by
+        """Group by window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""
+        from .windowed import windowed_by
+        from .windowed_cogroup import SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
 
-        return windowed_by(self, windows)
+        return windowed_by(self, windows, TimeWindowedCogroupedKStream, SessionWindowedCogroupedKStream)
 
 
 def cogrouped(
@@ -100,7 +100,7 @@ def cogrouped(
     key: SerdeLike,
     given: str | None,
 ) -> KTable[Any, Any]:
-    """The node of each stream's aggregate, and the one where they meet."""
+    """Add a node for the aggregate of each stream, and the one where they meet."""
     parents = [grouped.keyed_parent(spec.name) for grouped, _ in groups]
     sources = frozenset[str]().union(*(sources for _, sources in parents))
     graph.copartition(sources)

@@ -1,7 +1,7 @@
-"""What streams and tables of one builder share: the count for generated names, and the steps that add nodes.
+"""What all streams and tables of one builder share: the counter of generated names, and the steps that add nodes.
 
-Names are counted as Kafka counts them, when a method is called. Nodes are added when the topology is built, in the same
-order: only then is it known which tables need a store, and which must send old values.
+Names are numbered as Kafka numbers them, when a method is called. Nodes are added in the same order when the topology
+is built: only then is it known which tables need a store, and which must send old values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from moldau.operators.stores.spec import StoreSpec
 from moldau.plan.nodes import InternalTopic
 
 from .names import checked_name
-from .serdes import SerdeLike
 from .topology import Topology
 
 if TYPE_CHECKING:
@@ -27,32 +26,32 @@ REPARTITION = "-repartition"
 class Graph:
     application_id: str | None
     settings: dict[str, Any]
-    steps: list[Callable[[Topology], None]] = field(default_factory=list)
+    steps: list[Callable[[Topology], object]] = field(default_factory=list)
     index: int = 0
-    aliases: dict[str, str] = field(default_factory=dict)  # a source that reads what another reads: the other one
+    aliases: dict[str, str] = field(default_factory=dict)  # a source that reads what another reads -> the other one
 
-    def generated(self, prefix: str) -> str:
+    def generate(self, prefix: str) -> str:
         name = f"{prefix}{self.index:010d}"
         self.index += 1
         return name
 
     def named(self, name: str | None, prefix: str) -> str:
-        """The name that was given, or a generated one. A number is counted either way, as Kafka does."""
+        """Return the given name, or a generated one. A number is used up either way, as in Kafka."""
         return self.suffixed(name, "", prefix)
 
     def suffixed(self, name: str | None, suffix: str, prefix: str) -> str:
-        """Of nodes that come along with a named one."""
-        generated = self.generated(prefix)
+        """Return the name of a node that belongs to a named one."""
+        generated = self.generate(prefix)
         return generated if name is None else checked_name(checked_name(name, "name=") + suffix, "name=")
 
     def only_if_needed(self, name: str | None, prefix: str) -> str:
-        """As named, in the few places where Kafka counts no number for a name that is given."""
-        return self.generated(prefix) if name is None else checked_name(name, "name=")
+        """Do as `named`, in the few places where Kafka uses no number up for a given name."""
+        return self.generate(prefix) if name is None else checked_name(name, "name=")
 
     def store_name(self, prefix: str) -> str:
-        return self.generated(f"{prefix}STATE-STORE-")
+        return self.generate(f"{prefix}STATE-STORE-")
 
-    def add(self, step: Callable[[Topology], None]) -> None:
+    def add(self, step: Callable[[Topology], object]) -> None:
         self.steps.append(step)
 
     def real(self, parents: Iterable[str]) -> list[str]:
@@ -67,27 +66,19 @@ class Graph:
         kind: str = "process",
     ) -> None:
         above, uses = tuple(parents), tuple(stores)
-        self.add(lambda topology: void(topology.add_node(name, operator, self.real(above), uses, kind)))
+        self.add(lambda topology: topology.add_node(name, operator, self.real(above), uses, kind))
 
     def table(self, name: str, parents: Iterable[str], recipe: Making, kind: str) -> None:
-        """A table's node: its operator and its stores are known only when all that asks of it has been said."""
+        """Add a table's node. Its operator and its stores are known only when everything below it is defined."""
         above = tuple(parents)
+        self.add(lambda topology: topology.add_node(name, recipe.factory(), self.real(above), recipe.stores(), kind))
 
-        def step(topology: Topology) -> None:
-            topology.add_node(name, recipe.factory(), self.real(above), recipe.stores(), kind)
-
-        self.add(step)
-
-    def sink(
-        self, name: str, parent: str, topic: Any, key: SerdeLike, value: SerdeLike, partitioner: Any = None
-    ) -> None:
-        def step(topology: Topology) -> None:
-            topology.add_sink(name, topic, self.real([parent]), key=key, value=value, partitioner=partitioner)
-
-        self.add(step)
+    def sink(self, name: str, parents: Iterable[str], topic: Any, **options: Any) -> None:
+        above = tuple(parents)
+        self.add(lambda topology: topology.add_sink(name, topic, self.real(above), **options))
 
     def source(self, name: str, topics: str | Iterable[str], **options: Any) -> None:
-        self.add(lambda topology: void(topology.add_source(name, topics, **options)))
+        self.add(lambda topology: topology.add_source(name, topics, **options))
 
     def repartition_topic(self, name: str, partitions: int | None = None, shown: bool = False) -> None:
         self.add(lambda topology: topology.add_internal_topic(InternalTopic(name, partitions, shown)))
@@ -101,7 +92,3 @@ class Graph:
         for step in self.steps:
             step(made)
         return made
-
-
-def void(result: object) -> None:
-    """A step returns nothing."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
-from moldau.operators.aggregate import StreamAggregate, StreamReduce
-from moldau.operators.context import Operator
+from moldau.operators.aggregate import Aggregator, Initializer, StreamAggregate, StreamReduce
 from moldau.operators.stores.spec import StoreSpec
 from moldau.serdes.primitive import LONG
 
 from . import functions
 from .graph import Graph
 from .materialized import StoreOptions, materialized
-from .recipes import Aggregation, Recipe
+from .recipes import Aggregation
 from .repartitioning import names_of, repartitioned
 from .serdes import SerdeLike
 from .table import KTable
@@ -38,8 +36,16 @@ def one_more(key: Any, value: Any, count: int) -> int:
     return count + 1
 
 
+def nothing() -> None:
+    """Begin a reduction, which has no value before its first one."""
+
+
+def reducing(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    return lambda key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
+
+
 class KGroupedStream(Generic[K, V]):
-    """What `group_by` and `group_by_key` make. `repartition` says whether the key was changed before."""
+    """What `group_by` and `group_by_key` return. `repartition` says whether the key was changed before."""
 
     def __init__(
         self,
@@ -56,16 +62,17 @@ class KGroupedStream(Generic[K, V]):
         self._again: str | None = None  # the source of a repartition topic with a name, used by all who follow
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[K, int]:
-        """How many records each key has had."""
-        burn(self.graph, options)
+        """Count the records of each key."""
+        use_number_up(self.graph, options)
         store = materialized(self.graph, AGGREGATE, options, self.key, LONG)
-        make = partial(aggregation, zero, one_more)
-        return self.table(AGGREGATE, name, Aggregation(store.spec, make), store.given, "aggregate")
+        return self.table(AGGREGATE, name, aggregation(store.spec, zero, one_more), store.given, "aggregate")
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, V]:
-        """The reducer gets what there is and the new value; the first value of a key is taken as it is."""
+        """Reduce the values of each key. The reducer gets the result so far and the new value; the first value of a
+        key is taken as it is.
+        """
         store = materialized(self.graph, REDUCE, options, self.key, self.value)
         chosen = functions.reducer(reducer, f"reduce ({store.name})")
         recipe = Aggregation(store.spec, lambda store, send_old: StreamReduce(store, chosen, send_old))
@@ -79,16 +86,16 @@ class KGroupedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, A]:
-        """The adder gets key, value and the aggregate so far. The aggregate's serde is `value=`."""
+        """Aggregate the values of each key. The adder gets key, value and the aggregate so far, whose serde is
+        `value=`.
+        """
         store = materialized(self.graph, AGGREGATE, options, self.key)
         start = functions.of_nothing(initializer, f"aggregate ({store.name})")
         add = functions.aggregator(adder, f"aggregate ({store.name})")
-        return self.table(
-            AGGREGATE, name, Aggregation(store.spec, partial(aggregation, start, add)), store.given, "aggregate"
-        )
+        return self.table(AGGREGATE, name, aggregation(store.spec, start, add), store.given, "aggregate")
 
     def cogroup(self, adder: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
-        """The beginning of an aggregate over several streams: `a.cogroup(f).cogroup(b, g).aggregate(...)`."""
+        """Begin an aggregate over several streams: `a.cogroup(f).cogroup(b, g).aggregate(...)`."""
         from .cogrouped import CogroupedKStream
 
         return CogroupedKStream(((self, functions.aggregator(adder, "cogroup")),))
@@ -100,21 +107,24 @@ class KGroupedStream(Generic[K, V]):
     def windowed_by(self, windows: TimeWindows | SlidingWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]: ...
 
     def windowed_by(self, windows: Any) -> Any:
-        """By window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""
-        from .windowed import windowed_by
+        """Group by window too: TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows."""
+        from .windowed import SessionWindowedKStream, TimeWindowedKStream, windowed_by
 
-        return windowed_by(self, windows)
+        return windowed_by(self, windows, TimeWindowedKStream, SessionWindowedKStream)
 
-    def table(self, prefix: str, name: str | None, recipe: Recipe, store: str | None, kind: str) -> KTable[K, Any]:
-        """Adds the node that keeps the aggregate; before it a repartition topic, where the key was changed."""
-        node = self.graph.named(name, prefix)
-        spec = next(store for store in recipe.stores() if isinstance(store, StoreSpec))
+    def table(
+        self, prefix: str, name: str | None, recipe: Aggregation, store: str | None, kind: str, key: SerdeLike = None
+    ) -> KTable[Any, Any]:
+        """Add the node that keeps an aggregate, after a repartition topic if the key was changed. `key` is the serde of
+        the table's keys, if they are not those of the store.
+        """
+        node, spec = self.graph.named(name, prefix), recipe.spec
         parent, sources = self.keyed_parent(spec.name)
         self.graph.table(node, [parent], recipe, kind)
-        return KTable(self.graph, node, sources, spec.key, spec.value, recipe, store)
+        return KTable(self.graph, node, sources, key or spec.key, spec.value, recipe, store)
 
     def keyed_parent(self, prefix: str) -> tuple[str, frozenset[str]]:
-        """The node to go on from, all of whose records are in the partition of their key; and its sources."""
+        """Return a parent whose records are all in the partition of their key, and its sources."""
         if not self.repartition:
             return self.name, self.sources
         if self._again is None:
@@ -126,13 +136,11 @@ class KGroupedStream(Generic[K, V]):
         return source, frozenset((source,))
 
 
-def burn(graph: Graph, options: StoreOptions) -> None:
-    """A count that says how to store, but not under which name, counts one number that nobody uses. So does Kafka."""
+def use_number_up(graph: Graph, options: StoreOptions) -> None:
+    """Use a number up for a count whose options name no store, as Kafka does."""
     if options and "store" not in options:
         graph.store_name(AGGREGATE)
 
 
-def aggregation(
-    initializer: Callable[[], Any], adder: Callable[[Any, Any, Any], Any], store: str, send_old: bool
-) -> Operator:
-    return StreamAggregate(store, initializer, adder, send_old)
+def aggregation(spec: StoreSpec, initializer: Initializer, adder: Aggregator) -> Aggregation:
+    return Aggregation(spec, lambda store, send_old: StreamAggregate(store, initializer, adder, send_old))

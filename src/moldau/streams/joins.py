@@ -17,7 +17,7 @@ from moldau.operators.views import View, store_view
 from moldau.serdes.context import Serde
 
 from . import functions
-from .materialized import Materialized, StoreOptions, optional
+from .materialized import Materialized, StoreOptions, optional, queried_spec
 from .recipes import Factory, Recipe, Uses
 from .repartitioning import repartitioned
 from .serdes import SerdeLike
@@ -39,7 +39,7 @@ SIDES: dict[str, tuple[Side, Side]] = {
 def keyed_stream(
     stream: KStream[Any, Any], name: str | None, key: SerdeLike, value: SerdeLike, null_keys: bool
 ) -> KStream[Any, Any]:
-    """The stream with each record in the partition of its key: through a topic, where the key was changed."""
+    """Return the stream with each record in the partition of its key: through a topic, if the key was changed."""
     if not stream.repartition_required:
         return stream
     key, value = key or stream.key, value or stream.value
@@ -57,8 +57,8 @@ def join_table(
     value: SerdeLike,
     grace: Duration | None = None,
 ) -> KStream[Any, Any]:
-    """With a grace, records wait for a versioned table before they are joined."""
-    together(stream, table)
+    """Join a stream with a table. With a grace, records wait for a versioned table before they are joined."""
+    check_same_builder(stream, table)
     stream = keyed_stream(stream, name, key, value, left)
     graph = stream.graph
     graph.copartition(stream.sources | table.sources)
@@ -90,9 +90,9 @@ def join_global(
     name: str | None,
     key_of: Any,
 ) -> KStream[Any, Any]:
-    together(stream, table)
+    check_same_builder(stream, table)
     graph = stream.graph
-    node = graph.named(name, LEFT_JOIN)  # in Kafka, whichever join it is
+    node = graph.named(name, LEFT_JOIN)  # for both kinds of join, as in Kafka
     if not callable(key_of):
         raise TopologyError(f"{node} joins a global table: key= must be a function of (key, value) that gives its key")
     chosen, view = functions.joiner(joiner, node), store_view(table.store)
@@ -112,9 +112,12 @@ class JoinSide:
     def factory(self) -> Factory:
         return partial(TableJoin, self.side, self.view, self.joiner, self.send_old, self.mine.versioned())
 
+    def stores(self) -> Uses:
+        return self.view.stores
+
 
 class Joined:
-    """The table of a join: where both sides meet."""
+    """The table of a join, in which both sides meet."""
 
     def __init__(
         self, sides: tuple[JoinSide, JoinSide], store: Materialized | None, kind: Side, joiner: Joiner
@@ -122,13 +125,13 @@ class Joined:
         self.kind: Side = kind
         self.sides, self.joiner, self.send_old = sides, joiner, False
         self.given = None if store is None else store.spec
-        self.spec = store.spec if store is not None and store.queryable else None
+        self.spec = queried_spec(store)
 
     def factory(self) -> Factory:
         return partial(JoinedTable, None if self.spec is None else self.spec.name, self.send_old)
 
     def stores(self) -> Uses:
-        """A store without a name is there, as in Kafka, and nothing is written to it."""
+        """Return the store, if there is one. One without a name exists, as in Kafka, but nothing is written to it."""
         return () if self.given is None else (self.given,)
 
     def send_old_values(self, force: bool) -> bool:
@@ -158,7 +161,7 @@ def join_tables(
 ) -> KTable[Any, Any]:
     from .table import KTable
 
-    tables(left, right)
+    check_tables(left, right)
     graph = left.graph
     store = optional(graph, MERGE, options, left.key)
     merge = graph.named(name, MERGE)
@@ -175,7 +178,7 @@ def join_tables(
     names = (graph.suffixed(name, "-join-this", THIS), graph.suffixed(name, "-join-other", OTHER))
     recipe = Joined(sides, store, kind, chosen)
     for node, side, parent in zip(names, sides, (left.name, right.name), strict=True):
-        graph.add(side_step(graph, node, side, parent))
+        graph.table(node, [parent], side, "join")
     graph.table(merge, names, recipe, "join")
     sources = left.sources | right.sources
     graph.copartition(sources)
@@ -183,21 +186,14 @@ def join_tables(
     return KTable(graph, merge, sources, key, value, recipe, store and store.given)
 
 
-def side_step(graph: Any, node: str, side: JoinSide, parent: str) -> Callable[[Any], None]:
-    def step(topology: Any) -> None:
-        topology.add_node(node, side.factory(), graph.real([parent]), side.view.stores, "join")
-
-    return step
-
-
-def together(one: Any, other: Any) -> None:
+def check_same_builder(one: Any, other: Any) -> None:
     if not hasattr(other, "graph"):
         raise TopologyError(f"{type(one).__name__} {one.name} needs a stream or a table to meet with, not {other!r}")
     if one.graph is not other.graph:
         raise TopologyError("streams and tables of two builders cannot be joined or merged: use one StreamsBuilder")
 
 
-def tables(left: Any, right: Any) -> None:
-    together(left, right)
+def check_tables(left: Any, right: Any) -> None:
+    check_same_builder(left, right)
     if not hasattr(right, "recipe"):
         raise TopologyError(f"the table {left.name} is joined with a table, not with a {type(right).__name__}")

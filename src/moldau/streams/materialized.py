@@ -48,13 +48,13 @@ class Materialized:
 
     @property
     def spec(self) -> StoreSpec:
-        """Of a key-value store, with the time of each value; or the one that was given, with what was said besides."""
+        """The given spec, or that of a timestamped key-value store, with the options applied."""
         store = self.options.get("store")
         made = store if isinstance(store, StoreSpec) else timestamped_key_value(self.name, cached=True)
         return self.applied(made)
 
     def applied(self, made: StoreSpec) -> StoreSpec:
-        """Options that hold for stores of every kind."""
+        """Apply the options that every kind of store has."""
         options = self.options
         key, value = cast(Serde, made.key or self.key), cast(Serde, made.value or self.value)
         made = replace(made, key=key, value=value)
@@ -72,7 +72,7 @@ class Materialized:
 def materialized(
     graph: Graph, prefix: str, options: StoreOptions, key: SerdeLike = None, value: SerdeLike = None
 ) -> Materialized:
-    """A name is generated where none is given. Serdes that are not given are those of the parent, if it can know."""
+    """Generate a name where none is given. `key` and `value` are the parent's serdes, where they hold here too."""
     store = options.get("store")
     known = store.name if isinstance(store, StoreSpec) else store
     name = graph.store_name(prefix) if known is None else checked_name(known, "store=")
@@ -84,8 +84,13 @@ def materialized(
 def optional(
     graph: Graph, prefix: str, options: StoreOptions, key: SerdeLike = None, value: SerdeLike = None
 ) -> Materialized | None:
-    """Of tables that need no store: None if nothing is said of one."""
+    """Do as `materialized` for a table that needs no store: None if the user says nothing of one."""
     return materialized(graph, prefix, options, key, value) if options else None
+
+
+def queried_spec(store: Materialized | None) -> StoreSpec | None:
+    """Return the spec of a store that the user named; a derived table is written to no other."""
+    return store.spec if store is not None and store.queryable else None
 
 
 def logging(given: bool | Mapping[str, str]) -> dict[str, Any]:

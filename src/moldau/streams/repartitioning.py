@@ -1,4 +1,4 @@
-"""Where a key was changed and what follows goes by key: a topic of the application's own in between."""
+"""Repartition topics: what stands between a change of key and a step that needs records by key."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def repartitioned(
     null_keys: bool = False,
     shown: bool = False,
 ) -> str:
-    """Adds filter, sink and source of a repartition topic; the name of the source. Records without a key are dropped
-    on the way, unless `null_keys`. `shown`: the topic is written for others, also where nothing here needs it.
+    """Add filter, sink and source of a repartition topic, and return the name of the source. Records without a key are
+    dropped on the way, unless `null_keys`. `shown`: the topic is written for others, even if nothing here needs it.
     """
     topic, (filter, sink, source) = names_of(graph, prefix)
     graph.repartition_topic(topic, partitions, shown)
     graph.processor(filter, [parent], lambda: Filter(is_any if null_keys else has_key), kind="filter")
-    graph.sink(sink, filter, topic, key, value, partitioner)
+    graph.sink(sink, [filter], topic, key=key, value=value, partitioner=partitioner)
     graph.source(source, topic, key=key, value=value)
     return source
 
 
 def names_of(graph: Graph, prefix: str) -> tuple[str, tuple[str, str, str]]:
-    """The topic, and the nodes around it. Their numbers are counted even where they have other names."""
+    """Return the topic and the nodes around it. They use numbers up even where they have other names."""
     topic = prefix if prefix.endswith(REPARTITION) else prefix + REPARTITION
-    sink, filter, source = (graph.generated(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
+    sink, filter, source = (graph.generate(f"KSTREAM-{kind}-") for kind in ("SINK", "FILTER", "SOURCE"))
     if not GENERATED.fullmatch(prefix):
         sink, filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
     return topic, (filter, sink, source)

@@ -14,7 +14,7 @@ from .branched import BranchedKStream
 from .global_table import GlobalKTable
 from .graph import Graph
 from .grouped import KGroupedStream
-from .joins import join_global, join_table, together
+from .joins import check_same_builder, join_global, join_table
 from .materialized import StoreOptions, materialized
 from .names import checked_name, listed
 from .printing import Printer, shown
@@ -128,9 +128,8 @@ class KStream(Generic[K, V]):
         node = self.graph.named(name, "KSTREAM-SINK-")
         if callable(topic):
             topic = functions.topic_of(topic, node)
-        written = key or self.key
-        chosen = partitioner_of(partitioner, written)
-        self.graph.sink(node, self.name, topic, written, value or self.value, chosen)
+        key, value = key or self.key, value or self.value
+        self.graph.sink(node, [self.name], topic, key=key, value=value, partitioner=partitioner_of(partitioner, key))
 
     def print(self, *, label: str | None = None, name: str | None = None, mapper: Any = None, file: Any = None) -> None:
         """Ends the stream with a line for each record, `[label]: key, value`, on standard output or in a file."""
@@ -143,7 +142,7 @@ class KStream(Generic[K, V]):
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
         """The records of both, in the order in which they come. Serdes are known where both have the same."""
-        together(self, other)
+        check_same_builder(self, other)
         if not isinstance(other, KStream):
             raise TopologyError(f"the stream {self.name} is merged with a stream, not with a {type(other).__name__}")
         node = self.graph.named(name, "KSTREAM-MERGE-")

@@ -114,8 +114,8 @@ class Join:
             graph.suffixed(given, "-this-windowed", "KSTREAM-WINDOWED-"),
             graph.suffixed(given, "-other-windowed", "KSTREAM-WINDOWED-"),
         )
-        this_name = graph.generated("KSTREAM-OUTERTHIS-" if self.kind == "outer" else "KSTREAM-JOINTHIS-")
-        other_name = graph.generated("KSTREAM-JOINOTHER-" if self.kind == "inner" else "KSTREAM-OUTEROTHER-")
+        this_name = graph.generate("KSTREAM-OUTERTHIS-" if self.kind == "outer" else "KSTREAM-JOINTHIS-")
+        other_name = graph.generate("KSTREAM-JOINOTHER-" if self.kind == "inner" else "KSTREAM-OUTEROTHER-")
         merge = graph.suffixed(given, "-merge", "KSTREAM-MERGE-")
         this_suffix = "-outer-this-join" if self.kind == "outer" else "-this-join"
         other_suffix = "-other-join" if self.kind == "inner" else "-outer-other-join"

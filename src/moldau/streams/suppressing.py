@@ -57,7 +57,7 @@ def suppress(table: KTable[Any, Any], suppressed: Suppressed) -> HeldBack:
     if table.recipe.versioned():
         raise TopologyError("suppress() is only supported for tables that are not versioned")
     graph, given = table.graph, suppressed.name
-    node = graph.generated(SUPPRESS) if given is None else checked_name(given, "name=")
+    node = graph.generate(SUPPRESS) if given is None else checked_name(given, "name=")
     store = graph.store_name(SUPPRESS) if given is None else f"{given}-store"
     key, value = cast(Any, table.key), cast(Any, table.value)
     spec = suppress_store(store, key, value, logged=suppressed.buffer.logging, persistent=False)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from moldau.operators.context import TopologyError
-from moldau.operators.table import ToStream
+from moldau.operators.table import TableMapValues, TableTransformValues, ToStream, mapped
+from moldau.operators.table_join import Side
+from moldau.operators.views import computed_view, transformed_view
 
 from . import functions
 from .foreign_joins import ForeignOptions, Partitioners, join_on_foreign_key
 from .graph import Graph
 from .joins import join_tables
-from .materialized import StoreOptions, optional
+from .materialized import Materialized, StoreOptions, optional, queried_spec
 from .names import listed
-from .recipes import Filtered, Mapped, Recipe, Regrouped, Transformed
+from .recipes import Derived, Filtered, Recipe, Regrouped
 from .serdes import SerdeLike
 from .suppressing import suppress as held_back
 from .windows import Suppressed
@@ -32,7 +35,7 @@ TRANSFORMVALUES, SELECT = "KTABLE-TRANSFORMVALUES-", "KTABLE-SELECT-"
 
 
 class KTable(Generic[K, V]):
-    """`name` is the node whose changes it is; `store` the name under which it can be looked up, if it has one."""
+    """A table: the changes of the node `name`. `store` is the name under which it can be looked up, if it has one."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class KTable(Generic[K, V]):
     def filter(
         self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, V]:
-        """Keys whose value passes; those of others are deleted below."""
+        """Keep keys whose value passes; others are deleted below."""
         return self._filter(predicate, False, name, options)
 
     def filter_not(
@@ -65,23 +68,23 @@ class KTable(Generic[K, V]):
     def map_values(
         self, mapper: Callable[..., W] | str, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[K, W]:
-        """The mapper gets (value) or (key, value), and is never asked about deleted keys."""
+        """Map each value. The mapper gets (value) or (key, value), and is not called for deleted keys."""
         store = optional(self.graph, MAPVALUES, options, self.key)
         node = self.graph.named(name, MAPVALUES)
-        spec = store.spec if store is not None and store.queryable else None
-        recipe = Mapped(self.recipe, spec, functions.of_value(mapper, node))
-        self.graph.table(node, [self.name], recipe, "map_values")
-        return KTable(self.graph, node, self.sources, *serdes_of(store, self.key, None), recipe, store and store.given)
+        compute = mapped(functions.of_value(mapper, node))
+        operator = partial(TableMapValues, compute)
+        recipe = Derived(self.recipe, queried_spec(store), operator, lambda view: computed_view(view, compute))
+        return self._derived(node, recipe, store, "map_values")
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
-        """Holds changes back: until windows close, or until a time limit."""
+        """Hold changes back until windows close, or until a time limit."""
         if not isinstance(suppressed, Suppressed):
             raise TopologyError(f"suppress() of {self.name} needs Suppressed.until_window_closes(), not {suppressed!r}")
         recipe = held_back(self, suppressed)
         return KTable(self.graph, recipe.node, self.sources, self.key, self.value, recipe)
 
     def to_stream(self, mapper: Callable[[K, V], Any] | None = None, *, name: str | None = None) -> KStream[Any, V]:
-        """Its changes as a stream, deletes as None; with a mapper, under a new key."""
+        """Turn changes into a stream, in which a deletion is None; with a mapper, under a new key."""
         from .stream import KStream
 
         node = self.graph.named(name, TOSTREAM)
@@ -97,16 +100,18 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, Any]:
-        """As map_values, by an object with `transform(key, value)`, which is asked about None too; `init(context)`
-        gives it the named stores. `transformer` makes one for each task.
+        """Do as map_values, by an object with `transform(key, value)`, which is called for deleted keys too;
+        `init(context)` gives it the named stores. `transformer` makes one for each task.
         """
         store = optional(self.graph, TRANSFORMVALUES, options, self.key)
         node = self.graph.named(name, TRANSFORMVALUES)
         functions.of_nothing(transformer, node)
-        spec = store.spec if store is not None and store.queryable else None
-        recipe = Transformed(self.recipe, spec, transformer, listed(stores, f"stores= of {node}"))
-        self.graph.table(node, [self.name], recipe, "transform_values")
-        return KTable(self.graph, node, self.sources, *serdes_of(store, self.key, None), recipe, store and store.given)
+        operator = partial(TableTransformValues, transformer)
+        connected = listed(stores, f"stores= of {node}")
+        recipe = Derived(
+            self.recipe, queried_spec(store), operator, lambda view: transformed_view(view, transformer), connected
+        )
+        return self._derived(node, recipe, store, "transform_values")
 
     def group_by(
         self,
@@ -116,7 +121,7 @@ class KTable(Generic[K, V]):
         value: SerdeLike = None,
         name: str | None = None,
     ) -> KGroupedTable[L, W]:
-        """By a new key: the selector returns the group and the value that counts there."""
+        """Group by a new key. The selector returns the new key and the value that counts there."""
         from .grouped_table import KGroupedTable
 
         node = self.graph.named(name, SELECT)
@@ -134,15 +139,11 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, Any]:
-        """Keys that both tables have. The joiner gets (value, other) or (key, value, other). With a foreign key, a
-        function of (value) or (key, value), that is the key of the other table; `partitioners` are those of the keys
-        of both, where they were not partitioned as usual.
+        """Join the keys that both tables have. The joiner gets (value, other) or (key, value, other). `foreign_key`, a
+        function of (value) or (key, value), returns the key of the other table; `partitioners` are those of the keys
+        of both tables, where they were not partitioned as usual.
         """
-        if foreign_key is not None:
-            chosen = ForeignOptions(name, *both(partitioners), options)
-            return join_on_foreign_key(self, other, foreign_key, joiner, False, chosen)
-        only_with_foreign_key(partitioners, self.name)
-        return join_tables(self, other, joiner, "inner", name, options)
+        return self._join(other, joiner, "inner", foreign_key, partitioners, name, options)
 
     def left_join(
         self,
@@ -154,12 +155,8 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, Any]:
-        """Keys of this table; the other's value may be None."""
-        if foreign_key is not None:
-            chosen = ForeignOptions(name, *both(partitioners), options)
-            return join_on_foreign_key(self, other, foreign_key, joiner, True, chosen)
-        only_with_foreign_key(partitioners, self.name)
-        return join_tables(self, other, joiner, "left", name, options)
+        """Join all keys of this table; the other's value may be None."""
+        return self._join(other, joiner, "left", foreign_key, partitioners, name, options)
 
     def outer_join(
         self,
@@ -169,7 +166,7 @@ class KTable(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[K, Any]:
-        """Keys of either table; one of the values may be None."""
+        """Join the keys of either table; one of the values may be None."""
         return join_tables(self, other, joiner, "outer", name, options)
 
     def _filter(
@@ -177,23 +174,37 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, V]:
         store = optional(self.graph, FILTER, options, self.key, self.value)
         node = self.graph.named(name, FILTER)
-        spec = store.spec if store is not None and store.queryable else None
-        recipe = Filtered(self.recipe, spec, functions.of_key_value(predicate, node), negated)
-        self.graph.table(node, [self.name], recipe, "filter")
-        key, value = serdes_of(store, self.key, self.value)
-        return KTable(self.graph, node, self.sources, key, value, recipe, store and store.given)
+        recipe = Filtered(self.recipe, queried_spec(store), functions.of_key_value(predicate, node), negated)
+        return self._derived(node, recipe, store, "filter", self.value)
 
+    def _derived(
+        self, node: str, recipe: Derived, store: Materialized | None, kind: str, value: SerdeLike = None
+    ) -> KTable[K, Any]:
+        """Add the node of a derived table. Its serdes are those of its store, if it has one."""
+        self.graph.table(node, [self.name], recipe, kind)
+        if store is None:
+            return KTable(self.graph, node, self.sources, self.key, value, recipe)
+        return KTable(self.graph, node, self.sources, store.key, store.value, recipe, store.given)
 
-def serdes_of(store: Any, key: SerdeLike, value: SerdeLike) -> tuple[SerdeLike, SerdeLike]:
-    return (key, value) if store is None else (store.key, store.value)
+    def _join(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        kind: Side,
+        foreign_key: Callable[..., Any] | None,
+        partitioners: Partitioners,
+        name: str | None,
+        options: StoreOptions,
+    ) -> KTable[K, Any]:
+        if foreign_key is not None:
+            chosen = ForeignOptions(name, *both(partitioners), options)
+            return join_on_foreign_key(self, other, foreign_key, joiner, kind == "left", chosen)
+        if partitioners != (None, None):
+            raise TopologyError(f"partitioners= of the join of {self.name} is for joins with foreign_key=")
+        return join_tables(self, other, joiner, kind, name, options)
 
 
 def both(partitioners: Any) -> Partitioners:
     if not isinstance(partitioners, tuple | list) or len(partitioners) != 2:
         raise TopologyError(f"partitioners= must be a pair, of the left and of the right table, not {partitioners!r}")
     return partitioners[0], partitioners[1]
-
-
-def only_with_foreign_key(partitioners: Any, table: str) -> None:
-    if partitioners != (None, None):
-        raise TopologyError(f"partitioners= of the join of {table} is for joins with foreign_key=")

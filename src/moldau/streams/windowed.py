@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, Unpack
+from functools import partial
+from typing import Any, Generic, Self, TypeVar, Unpack, cast
 
 from moldau.operators.context import Operator, TopologyError
 from moldau.operators.durations import milliseconds
-from moldau.operators.session_aggregate import SessionAggregate
+from moldau.operators.session_aggregate import Merger, SessionAggregate
 from moldau.operators.sliding_aggregate import SlidingAggregate
 from moldau.operators.stores.session import session
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.stores.window import window
-from moldau.operators.window_aggregate import TimeWindowAggregate
+from moldau.operators.window_aggregate import Aggregator, Initializer, TimeWindowAggregate
 from moldau.operators.windowed import Windowed
 from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.serdes.primitive import LONG
 
 from . import functions
-from .grouped import AGGREGATE, REDUCE, KGroupedStream, one_more, zero
+from .grouped import AGGREGATE, REDUCE, KGroupedStream, nothing, one_more, reducing, use_number_up, zero
 from .materialized import Materialized, StoreOptions, materialized, persistent
 from .recipes import Aggregation
 from .serdes import SerdeLike
@@ -32,13 +33,14 @@ A = TypeVar("A")
 
 FixedWindows = TimeWindows | UnlimitedWindows | SlidingWindows
 Windows = FixedWindows | SessionWindows
-Make = Callable[[str, bool], Operator]  # name of the store, whether old values are sent
+Steps = tuple[Initializer, Aggregator, Merger | None]  # only sessions are merged
+W = TypeVar("W")
 
 
 class WindowedAggregation(Aggregation):
     """The aggregate of windows; `grace_ms` is how long after its end a window may still change."""
 
-    def __init__(self, spec: StoreSpec, make: Make, grace_ms: int) -> None:
+    def __init__(self, spec: StoreSpec, make: Callable[[str, bool], Operator], grace_ms: int) -> None:
         super().__init__(spec, make)
         self.grace_ms = grace_ms
 
@@ -52,7 +54,7 @@ def size_of(windows: FixedWindows) -> int:
 
 
 def least_retention(windows: Windows) -> tuple[int, str]:
-    """How long windows must be kept for records that may still come, and what that is in words."""
+    """Return how long windows must be kept for records that may still come, and the words for it."""
     if isinstance(windows, SlidingWindows):
         return 2 * windows.difference_ms + windows.grace_ms, "twice the time difference plus the grace period"
     if isinstance(windows, SessionWindows):
@@ -79,28 +81,18 @@ def window_store(store: Materialized, windows: Windows, emit: EmitStrategy) -> S
         made = session(store.name, kept, final=emit.on_close, persistent=on_disk, cached=True)
         return without_cache(store.applied(made), emit)
     sliding = isinstance(windows, SlidingWindows)
-    made = store.applied(
-        window(
-            store.name,
-            size_of(windows),
-            kept,
-            stamped=True,
-            final=emit.on_close,
-            indexed=sliding,
-            persistent=on_disk,
-            cached=True,
-        )
-    )
+    options: dict[str, Any] = {"stamped": True, "final": emit.on_close, "indexed": sliding, "persistent": on_disk}
+    made = store.applied(window(store.name, size_of(windows), kept, cached=True, **options))
     return without_cache(made, emit) if sliding else made
 
 
 def without_cache(spec: StoreSpec, emit: EmitStrategy) -> StoreSpec:
-    """Sessions and sliding windows that are emitted as they close have no cache, whatever was said: as in Kafka."""
+    """Take the cache from sessions and sliding windows that are emitted when they close, as Kafka always does."""
     return replace(spec, cached=False) if emit.on_close else spec
 
 
 def as_table(given: StoreSpec, windows: Windows) -> StoreSpec:
-    """A store that the user chose. Windowed tables keep the time of each value, whether that was asked for or not."""
+    """Check a store of the user's choice. A windowed table keeps the time of each value, so it must too."""
     fitting = ("session",) if isinstance(windows, SessionWindows) else ("window", "timestamped-window")
     least, words = least_retention(windows)
     if given.kind not in fitting:
@@ -114,65 +106,58 @@ def as_table(given: StoreSpec, windows: Windows) -> StoreSpec:
 
 def windowed_key(windows: Windows, key: SerdeLike) -> Any:
     inner: Any = key
-    return (
-        SessionWindowedSerde(inner)
-        if isinstance(windows, SessionWindows)
-        else TimeWindowedSerde(inner, size_of(windows))
-    )
+    if isinstance(windows, SessionWindows):
+        return SessionWindowedSerde(inner)
+    return TimeWindowedSerde(inner, size_of(windows))
 
 
-def burnt(store: StoreOptions, grouped: KGroupedStream[Any, Any], windows: Windows) -> None:
-    """A count that says how to store, but not under which name, takes a number that it does not use. So does Kafka,
-    but for sliding windows.
-    """
-    if store and "store" not in store and not isinstance(windows, SlidingWindows):
-        grouped.graph.store_name(AGGREGATE)
+class WindowedKStream(Generic[K, V, W]):
+    """A stream by key and window, and when its results are forwarded."""
 
-
-class Table(Generic[K]):
-    """Adds the node of a windowed aggregate."""
-
-    def __init__(self, grouped: KGroupedStream[K, Any], windows: Windows, emit: EmitStrategy) -> None:
-        self.grouped, self.windows, self.emit = grouped, windows, emit
-
-    def add(self, prefix: str, name: str | None, store: Materialized, make: Make, kind: str) -> KTable[Windowed, Any]:
-        graph = self.grouped.graph
-        spec = window_store(store, self.windows, self.emit)
-        node = graph.named(name, prefix)
-        recipe = WindowedAggregation(spec, make, grace_of(self.windows))
-        parent, sources = self.grouped.keyed_parent(spec.name)
-        graph.table(node, [parent], recipe, kind)
-        return KTable(graph, node, sources, windowed_key(self.windows, spec.key), spec.value, recipe, store.given)
-
-
-class TimeWindowedKStream(Generic[K, V]):
-    """Of hopping, tumbling, unlimited or sliding windows."""
-
-    def __init__(self, grouped: KGroupedStream[K, V], windows: FixedWindows, emit: EmitStrategy | None = None) -> None:
+    def __init__(self, grouped: KGroupedStream[K, V], windows: W, emit: EmitStrategy | None = None) -> None:
         self.grouped, self.windows, self.emit = grouped, windows, emit or EmitStrategy.on_window_update()
 
-    def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
-        """When results are forwarded: at each update, or once as a window closes."""
-        checked_strategy(emit)
+    def emit_strategy(self, emit: EmitStrategy) -> Self:
+        """Choose when results are forwarded: at each update, or once when a window closes."""
+        if not isinstance(emit, EmitStrategy):
+            raise TopologyError(
+                f"emit_strategy() needs EmitStrategy.on_window_close() or on_window_update(), not {emit!r}"
+            )
         if emit.on_close and isinstance(self.windows, UnlimitedWindows):
             raise TopologyError(
                 "an unlimited window never closes: emit_strategy() must be EmitStrategy.on_window_update()"
             )
-        return TimeWindowedKStream(self.grouped, self.windows, emit)
+        return type(self)(self.grouped, self.windows, emit)
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[Windowed, int]:
-        """How many records each key has in each window."""
-        burnt(options, self.grouped, self.windows)
-        store = materialized(self.grouped.graph, AGGREGATE, options, self.grouped.key, LONG)
-        return self._table(AGGREGATE, name, store, zero, one_more, "windowed_aggregate")
+        """Count the records of each key in each window."""
+        graph = self.grouped.graph
+        if not isinstance(self.windows, SlidingWindows):
+            use_number_up(graph, options)
+        store = materialized(graph, AGGREGATE, options, self.grouped.key, LONG)
+        return self._table(AGGREGATE, name, store, (zero, one_more, add_counts), "windowed_aggregate")
 
     def reduce(
         self, reducer: Callable[[V, V], V], *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> KTable[Windowed, V]:
-        """The reducer gets what there is and the new value; the first value of a window is taken as it is."""
+        """Reduce the values of each window. The reducer gets the result so far and the new value; the first value of a
+        window is taken as it is. It merges sessions too.
+        """
         store = materialized(self.grouped.graph, REDUCE, options, self.grouped.key, self.grouped.value)
         chosen = functions.reducer(reducer, f"reduce ({store.name})")
-        return self._table(REDUCE, name, store, nothing, reducing(chosen), "windowed_reduce")
+        return self._table(REDUCE, name, store, (nothing, reducing(chosen), merging(chosen)), "windowed_reduce")
+
+    def _table(
+        self, prefix: str, name: str | None, store: Materialized, steps: Steps, kind: str
+    ) -> KTable[Windowed, Any]:
+        windows: Any = self.windows
+        spec = window_store(store, windows, self.emit)
+        recipe = aggregation(spec, windows, steps, self.emit)
+        return self.grouped.table(prefix, name, recipe, store.given, kind, windowed_key(windows, spec.key))
+
+
+class TimeWindowedKStream(WindowedKStream[K, V, FixedWindows]):
+    """A stream by key and hopping, tumbling, unlimited or sliding windows."""
 
     def aggregate(
         self,
@@ -182,51 +167,17 @@ class TimeWindowedKStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[Windowed, A]:
-        """The adder gets key, value and the aggregate so far. The aggregate's serde is `value=`."""
+        """Aggregate the values of each window. The adder gets key, value and the aggregate so far, whose serde is
+        `value=`.
+        """
         store = materialized(self.grouped.graph, AGGREGATE, options, self.grouped.key)
         start = functions.of_nothing(initializer, f"aggregate ({store.name})")
         add = functions.aggregator(adder, f"aggregate ({store.name})")
-        return self._table(AGGREGATE, name, store, start, add, "windowed_aggregate")
-
-    def _table(
-        self,
-        prefix: str,
-        name: str | None,
-        store: Materialized,
-        initializer: Callable[[], Any],
-        adder: Callable[[Any, Any, Any], Any],
-        kind: str,
-    ) -> KTable[Windowed, Any]:
-        make = time_windowed(self.windows, initializer, adder, self.emit.on_close)
-        return Table(self.grouped, self.windows, self.emit).add(prefix, name, store, make, kind)
+        return self._table(AGGREGATE, name, store, (start, add, None), "windowed_aggregate")
 
 
-class SessionWindowedKStream(Generic[K, V]):
-    def __init__(
-        self, grouped: KGroupedStream[K, V], windows: SessionWindows, emit: EmitStrategy | None = None
-    ) -> None:
-        self.grouped, self.windows, self.emit = grouped, windows, emit or EmitStrategy.on_window_update()
-
-    def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream[K, V]:
-        """When results are forwarded: at each update, or once as a session closes."""
-        checked_strategy(emit)
-        return SessionWindowedKStream(self.grouped, self.windows, emit)
-
-    def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[Windowed, int]:
-        """How many records each session has."""
-        burnt(options, self.grouped, self.windows)
-        store = materialized(self.grouped.graph, AGGREGATE, options, self.grouped.key, LONG)
-        make = session_windowed(self.windows, zero, one_more, added, self.emit.on_close)
-        return self._table(AGGREGATE, name, store, make, "windowed_aggregate")
-
-    def reduce(
-        self, reducer: Callable[[V, V], V], *, name: str | None = None, **options: Unpack[StoreOptions]
-    ) -> KTable[Windowed, V]:
-        """The reducer gets what there is and the new value, and merges sessions too."""
-        store = materialized(self.grouped.graph, REDUCE, options, self.grouped.key, self.grouped.value)
-        chosen = functions.reducer(reducer, f"reduce ({store.name})")
-        make = session_windowed(self.windows, nothing, reducing(chosen), merging(chosen), self.emit.on_close)
-        return self._table(REDUCE, name, store, make, "windowed_reduce")
+class SessionWindowedKStream(WindowedKStream[K, V, SessionWindows]):
+    """A stream by key and session."""
 
     def aggregate(
         self,
@@ -237,70 +188,39 @@ class SessionWindowedKStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[Windowed, A]:
-        """The merger gets the key and the aggregates of two sessions that became one."""
+        """Aggregate the values of each session. The merger gets the key and the aggregates of two sessions that became
+        one.
+        """
         store = materialized(self.grouped.graph, AGGREGATE, options, self.grouped.key)
         start = functions.of_nothing(initializer, f"aggregate ({store.name})")
         add = functions.aggregator(adder, f"aggregate ({store.name})")
         merge = functions.merger(merger, f"aggregate ({store.name})")
-        make = session_windowed(self.windows, start, add, merge, self.emit.on_close)
-        return self._table(AGGREGATE, name, store, make, "windowed_aggregate")
-
-    def _table(
-        self, prefix: str, name: str | None, store: Materialized, make: Make, kind: str
-    ) -> KTable[Windowed, Any]:
-        return Table(self.grouped, self.windows, self.emit).add(prefix, name, store, make, kind)
+        return self._table(AGGREGATE, name, store, (start, add, merge), "windowed_aggregate")
 
 
-def windowed_by(
-    grouped: KGroupedStream[Any, Any], windows: Windows
-) -> TimeWindowedKStream[Any, Any] | SessionWindowedKStream[Any, Any]:
+def windowed_by(grouped: Any, windows: Windows, by_time: Callable[..., Any], by_session: Callable[..., Any]) -> Any:
     if isinstance(windows, SessionWindows):
-        return SessionWindowedKStream(grouped, windows)
+        return by_session(grouped, windows)
     if isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows):
-        return TimeWindowedKStream(grouped, windows)
+        return by_time(grouped, windows)
     raise TopologyError(f"windowed_by() needs windows such as TimeWindows.of('5 minutes'), not {windows!r}")
 
 
-def time_windowed(
-    windows: FixedWindows, initializer: Callable[[], Any], adder: Callable[[Any, Any, Any], Any], final: bool
-) -> Make:
-    if isinstance(windows, SlidingWindows):
-        return lambda store, send_old: SlidingAggregate(
-            store, windows, initializer, adder, final=final, send_old=send_old
-        )
-    return lambda store, send_old: TimeWindowAggregate(
-        store, windows, initializer, adder, final=final, send_old=send_old
-    )
+def aggregation(spec: StoreSpec, windows: Windows, steps: Steps, emit: EmitStrategy) -> WindowedAggregation:
+    (initializer, adder, merger), final = steps, emit.on_close
+    operator: Any = SlidingAggregate if isinstance(windows, SlidingWindows) else TimeWindowAggregate
+    if isinstance(windows, SessionWindows):
+        operator = partial(SessionAggregate, merger=cast(Merger, merger))
+
+    def make(store: str, send_old: bool) -> Operator:
+        return operator(store, windows, initializer, adder, final=final, send_old=send_old)
+
+    return WindowedAggregation(spec, make, grace_of(windows))
 
 
-def session_windowed(
-    windows: SessionWindows,
-    initializer: Callable[[], Any],
-    adder: Callable[[Any, Any, Any], Any],
-    merger: Callable[[Any, Any, Any], Any],
-    final: bool,
-) -> Make:
-    return lambda store, send_old: SessionAggregate(
-        store, windows, initializer, adder, merger, final=final, send_old=send_old
-    )
-
-
-def checked_strategy(emit: Any) -> None:
-    if not isinstance(emit, EmitStrategy):
-        raise TopologyError(f"emit_strategy() needs EmitStrategy.on_window_close() or on_window_update(), not {emit!r}")
-
-
-def nothing() -> None:
-    """A reduction begins with its first value."""
-
-
-def reducing(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    return lambda key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
-
-
-def merging(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+def merging(reducer: Callable[[Any, Any], Any]) -> Merger:
     return lambda key, one, other: other if one is None else reducer(one, other)
 
 
-def added(key: Any, one: int, other: int) -> int:
+def add_counts(key: Any, one: int, other: int) -> int:
     return one + other
