@@ -74,8 +74,8 @@ def test_an_expression_has_the_meaning_that_spark_gives_it(text: str, expected: 
     ("text", "message"),
     [
         ("value >", "of node is not valid SQL"),
-        ("select 1", "is no expression over key, value, timestamp and headers"),
-        ("count(value)", "is no expression"),
+        ("select 1", "is not an expression over key, value, timestamp and headers"),
+        ("count(value)", "is not an expression"),
         ("price > 3", "uses the name price, which is none of key, value, timestamp, headers: write it as a function"),
         ("reverse(key) = 'a'", "which cannot be evaluated here: write it as a function"),
         ("cast(key as date)", "uses a cast to DATE"),

@@ -129,7 +129,7 @@ def test_only_the_record_that_fails_is_lost_of_several_that_one_became() -> None
         ({"processing.exception.handler": "Sometimes"}, "must be a function, 'fail' or 'continue'"),
         ({"statestore.cache.max.bytes": "much"}, "is 'much': it must be a whole number, 0 or more"),
         ({"default.key.serde": "yaml"}, "is 'yaml', which is not known: use one of string"),
-        ({"default.key.serde": 5}, "is 5, which is no serde"),
+        ({"default.key.serde": 5}, "is 5, which is not a serde"),
         ({"default.key.serde": "avro"}, "needs a schema registry: set schema.registry.url"),
     ],
 )
@@ -162,7 +162,7 @@ def test_times_that_are_not_valid_go_by_the_extractor() -> None:
     [
         (
             lambda b: b.stream("in", timestamp=lambda record, time: 5.5).to("out"),
-            "KSTREAM-SOURCE-0000000000 at in-0 offset 0: the timestamp extractor gave 5.5, which is no number",
+            "KSTREAM-SOURCE-0000000000 at in-0 offset 0: the timestamp extractor returned 5.5, which is not a number",
         ),
         (
             lambda b: b.stream("in", timestamp=lambda record, time: record.value["at"]).to("out"),
@@ -170,11 +170,11 @@ def test_times_that_are_not_valid_go_by_the_extractor() -> None:
         ),
         (
             lambda b: b.stream("in").to(lambda key, value: None),
-            "KSTREAM-SINK-0000000001: the function that names topics gave None, which names none",
+            "KSTREAM-SINK-0000000001: the function that names topics returned None, which is not a name",
         ),
         (
             lambda b: b.stream("in").to("out", partitioner=lambda topic, key, value, count: "first"),
-            "KSTREAM-SINK-0000000001: the partitioner gave 'first': it must give a partition, several, or None",
+            "KSTREAM-SINK-0000000001: the partitioner returned 'first': it must return a partition, several, or None",
         ),
     ],
 )

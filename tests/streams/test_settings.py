@@ -26,7 +26,7 @@ KAFKAS = Path(__file__).with_name("settings.txt")
 
 def test_a_setting_that_means_nothing_here_is_said_once() -> None:
     warn.cache_clear()
-    with pytest.warns(UserWarning, match=r"num\.standby\.replicas means nothing here: state is in Spark") as warned:
+    with pytest.warns(UserWarning, match=r"num\.standby\.replicas has no effect here: state is in Spark") as warned:
         StreamsBuilder("app", {"num.standby.replicas": 1}).build()
         StreamsBuilder("app", {"num.standby.replicas": 1}).build()
     assert len(warned) == 1
@@ -42,11 +42,11 @@ def test_a_mistaken_setting_is_refused_with_the_one_that_was_meant() -> None:
 def test_settings_of_clients_and_of_spark_pass() -> None:
     warn.cache_clear()
     StreamsBuilder("app", {"producer.compression.type": "zstd", "spark.master": "local[2]", "ssl.ca.location": "x"})
-    with pytest.warns(UserWarning, match=r"consumer\.max\.poll\.records means nothing here: topics are read by Spark"):
+    with pytest.warns(UserWarning, match=r"consumer\.max\.poll\.records has no effect here: topics are read by Spark"):
         StreamsBuilder("app", {"consumer.max.poll.records": 5})
 
 
-@pytest.mark.filterwarnings("ignore:.* means nothing here")
+@pytest.mark.filterwarnings("ignore:.* has no effect here")
 def test_every_setting_of_kafka_streams_is_known_and_on_the_page() -> None:
     told = PAGE[PAGE.index("## Settings") :]
     names = [line for line in KAFKAS.read_text().splitlines() if line[0] != "#"]

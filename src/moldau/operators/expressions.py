@@ -1,7 +1,7 @@
 """SQL expressions over a record, `value.amount > 1000 and key is not null`, as functions of the record.
 
-The words are Spark's, and so is the meaning: None is NULL and makes most results NULL, `and` and `or` have three
-values, `/` divides into a double, dividing by zero is an error. What is not in the tables below is refused by name.
+Syntax and meaning are Spark's: None is NULL and makes most results NULL, `and` and `or` have three values, `/` returns
+a double, division by zero is an error. What is not in the tables below is refused by name.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ COLUMNS: dict[str, Evaluate] = {
 }
 
 
-def parsed(text: str, node: str) -> Expr:
-    """The expression as a tree; what is no expression is refused."""
+def parse(text: str, node: str) -> Expr:
+    """Return the expression as a tree, and refuse what is not an expression."""
     if len(text) > MAX_LENGTH:
         raise TopologyError(f"the expression of {node} is longer than {MAX_LENGTH} characters: use a function")
     try:
@@ -39,7 +39,7 @@ def parsed(text: str, node: str) -> Expr:
     except (SqlglotError, RecursionError) as error:
         raise TopologyError(f"the expression {text[:80]!r} of {node} is not valid SQL: {first_line(error)}") from None
     if not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query | exp.AggFunc):
-        raise TopologyError(f"{text[:80]!r} of {node} is no expression over key, value, timestamp and headers")
+        raise TopologyError(f"{text[:80]!r} of {node} is not an expression over key, value, timestamp and headers")
     return tree
 
 
@@ -49,9 +49,9 @@ def first_line(error: BaseException) -> str:
 
 @lru_cache(maxsize=1000)
 def evaluation(text: str, node: str) -> Evaluate:
-    """The expression as a function; what it uses that is not known here is refused."""
+    """Compile the expression into a function, and refuse one that uses something unknown."""
     try:
-        return made(parsed(text, node))
+        return compile_tree(parse(text, node))
     except Unknown as error:
         raise TopologyError(f"the expression {text[:80]!r} of {node} uses {error}: write it as a function") from None
     except RecursionError:
@@ -59,21 +59,20 @@ def evaluation(text: str, node: str) -> Evaluate:
 
 
 class Unknown(Exception):
-    """What of an expression is not known, in words."""
+    """A part of an expression that is unknown, in words."""
 
 
-def made(tree: Expr) -> Evaluate:
+def compile_tree(tree: Expr) -> Evaluate:
     kind = type(tree)
     if kind in STRICT:
-        arguments = [made(part) for part in parts(tree)]
-        return strict(STRICT[kind], arguments)
+        return strict(STRICT[kind], [compile_tree(part) for part in parts(tree)])
     if kind in SPECIAL:
         return SPECIAL[kind](tree)
     raise Unknown(f"{tree.sql(dialect='spark')[:60]}, which cannot be evaluated here")
 
 
 def parts(tree: Expr) -> list[Expr]:
-    """The arguments of an operator or a function, in the order in which they are written."""
+    """Return the arguments of an operator or a function in the order in which they are written."""
     found: list[Expr] = []
     for name in tree.arg_types:
         given = tree.args.get(name)
@@ -85,15 +84,15 @@ def parts(tree: Expr) -> list[Expr]:
 
 
 def strict(function: Callable[..., Any], arguments: Sequence[Evaluate]) -> Evaluate:
-    """NULL if any argument is."""
+    """Return a function whose result is NULL if any argument is."""
     if len(arguments) == 2:
         left, right = arguments
 
-        def both(record: Record) -> Any:
+        def of_two(record: Record) -> Any:
             one, other = left(record), right(record)
             return None if one is None or other is None else function(one, other)
 
-        return both
+        return of_two
 
     def all_of(record: Record) -> Any:
         values = [argument(record) for argument in arguments]
@@ -102,12 +101,8 @@ def strict(function: Callable[..., Any], arguments: Sequence[Evaluate]) -> Evalu
     return all_of
 
 
-def divided(left: Any, right: Any) -> float:
-    return left / right
-
-
 def whole(left: Any, right: Any) -> int:
-    """Towards zero, as everywhere in SQL."""
+    """Divide towards zero, as SQL does."""
     quotient = abs(left) // abs(right)
     return int(quotient if (left < 0) == (right < 0) else -quotient)
 
@@ -119,7 +114,7 @@ def remainder(left: Any, right: Any) -> Any:
 
 
 def rounded(number: Any, digits: int = 0) -> Any:
-    """Halves go away from zero."""
+    """Round halves away from zero."""
     scale = 10**digits
     up = math.floor(abs(number) * scale + 0.5) / scale
     signed = math.copysign(up, number)
@@ -127,7 +122,7 @@ def rounded(number: Any, digits: int = 0) -> Any:
 
 
 def substring(text: str, start: int, length: int | None = None) -> str:
-    """Counts from 1; from the end where it is negative."""
+    """Count from 1, or from the end if `start` is negative."""
     begin = start - 1 if start > 0 else max(len(text) + start, 0) if start < 0 else 0
     return text[begin:] if length is None else text[begin : begin + max(length, 0)]
 
@@ -141,7 +136,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def compare(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Text and number are compared as numbers."""
+    """Compare a text with a number as numbers."""
 
     def compared(left: Any, right: Any) -> bool:
         if isinstance(left, str) is not isinstance(right, str):
@@ -153,7 +148,7 @@ def compare(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 STRICT: dict[type[Expr], Callable[..., Any]] = {
     exp.Add: operator.add, exp.Sub: operator.sub, exp.Mul: operator.mul, exp.Neg: operator.neg,
-    exp.Div: divided, exp.IntDiv: whole, exp.Mod: remainder,
+    exp.Div: operator.truediv, exp.IntDiv: whole, exp.Mod: remainder,
     exp.EQ: compare(operator.eq), exp.NEQ: compare(operator.ne), exp.LT: compare(operator.lt),
     exp.LTE: compare(operator.le), exp.GT: compare(operator.gt), exp.GTE: compare(operator.ge),
     exp.Not: operator.not_, exp.Like: like, exp.ILike: lambda text, pattern: like(text.lower(), pattern.lower()),
@@ -176,19 +171,15 @@ def as_text(value: Any) -> str:
 
 def literal(tree: Expr) -> Evaluate:
     text = tree.name
-    if tree.is_string:
-        return lambda record: text
-    number: Any = int(text) if text.isdecimal() else float(text)
-    return lambda record: number
+    return constant(text if tree.is_string else int(text) if text.isdecimal() else float(text))
 
 
-def boolean(tree: Expr) -> Evaluate:
-    known = bool(tree.this)
-    return lambda record: known
+def constant(value: Any) -> Evaluate:
+    return lambda record: value
 
 
 def column(tree: Expr) -> Evaluate:
-    """`value.a.b`: key, value, timestamp or headers, and the way down from there."""
+    """Compile `value.a.b`: key, value, timestamp or headers, and fields below."""
     names = [part.name for part in getattr(tree, "parts", [tree])]
     start = COLUMNS.get(names[0].lower())
     if start is None:
@@ -206,13 +197,9 @@ def field(inner: Evaluate, name: str) -> Evaluate:
     return find
 
 
-def dot(tree: Expr) -> Evaluate:
-    return field(made(tree.this), tree.expression.name)
-
-
 def bracket(tree: Expr) -> Evaluate:
-    (place,) = (made(part) for part in tree.expressions)
-    inner = made(tree.this)
+    (place,) = (compile_tree(part) for part in tree.expressions)
+    inner = compile_tree(tree.this)
 
     def find(record: Record) -> Any:
         found, at = inner(record), place(record)
@@ -225,47 +212,42 @@ def bracket(tree: Expr) -> Evaluate:
     return find
 
 
-def both(tree: Expr) -> Evaluate:
-    left, right = made(tree.this), made(tree.expression)
+def logic(decisive: bool) -> Callable[[Expr], Evaluate]:
+    """Return what compiles AND, which False on either side decides, or OR, which True does."""
 
-    def decide(record: Record) -> Any:
-        one = left(record)
-        if one is False:
-            return False
-        other = right(record)
-        return False if other is False else None if one is None or other is None else True
+    def compile_sides(tree: Expr) -> Evaluate:
+        left, right = compile_tree(tree.this), compile_tree(tree.expression)
 
-    return decide
+        def decide(record: Record) -> Any:
+            one = left(record)
+            if one is decisive:
+                return decisive
+            other = right(record)
+            return decisive if other is decisive else None if one is None or other is None else not decisive
+
+        return decide
+
+    return compile_sides
 
 
-def either(tree: Expr) -> Evaluate:
-    left, right = made(tree.this), made(tree.expression)
-
-    def decide(record: Record) -> Any:
-        one = left(record)
-        if one is True:
-            return True
-        other = right(record)
-        return True if other is True else None if one is None or other is None else False
-
-    return decide
+both, either = logic(False), logic(True)
 
 
 def same(tree: Expr) -> Evaluate:
-    """IS NULL, IS TRUE, <=>: never NULL."""
-    left, right = made(tree.this), made(tree.expression)
+    """Compile IS NULL, IS TRUE and <=>, which are never NULL."""
+    left, right = compile_tree(tree.this), compile_tree(tree.expression)
     return lambda record: left(record) == right(record)
 
 
 def different(tree: Expr) -> Evaluate:
-    left, right = made(tree.this), made(tree.expression)
+    left, right = compile_tree(tree.this), compile_tree(tree.expression)
     return lambda record: left(record) != right(record)
 
 
 def among(tree: Expr) -> Evaluate:
     if not tree.expressions:
         raise Unknown("IN without a list of values")
-    wanted, items = made(tree.this), [made(part) for part in tree.expressions]
+    wanted, items = compile_tree(tree.this), [compile_tree(part) for part in tree.expressions]
     equal = STRICT[exp.EQ]
 
     def find(record: Record) -> Any:
@@ -289,16 +271,16 @@ def case(tree: Expr) -> Evaluate:
     ways = []
     for way in tree.args.get("ifs") or ():
         test = way.this if subject is None else exp.EQ(this=subject, expression=way.this)
-        ways.append((made(test), made(way.args["true"])))
+        ways.append((compile_tree(test), compile_tree(way.args["true"])))
     return chosen(ways, tree.args.get("default"))
 
 
 def when(tree: Expr) -> Evaluate:
-    return chosen([(made(tree.this), made(tree.args["true"]))], tree.args.get("false"))
+    return chosen([(compile_tree(tree.this), compile_tree(tree.args["true"]))], tree.args.get("false"))
 
 
 def chosen(ways: list[tuple[Evaluate, Evaluate]], default: Expr | None) -> Evaluate:
-    otherwise = made(default) if default is not None else nothing
+    otherwise = compile_tree(default) if default is not None else nothing
 
     def choose(record: Record) -> Any:
         for test, result in ways:
@@ -314,12 +296,12 @@ def nothing(record: Record) -> None:
 
 
 def coalesce(tree: Expr) -> Evaluate:
-    ways = [made(tree.this), *(made(part) for part in tree.expressions)]
+    ways = [compile_tree(tree.this), *(compile_tree(part) for part in tree.expressions)]
     return lambda record: next((found for way in ways if (found := way(record)) is not None), None)
 
 
 def nullif(tree: Expr) -> Evaluate:
-    left, right = made(tree.this), made(tree.expression)
+    left, right = compile_tree(tree.this), compile_tree(tree.expression)
 
     def decide(record: Record) -> Any:
         value = left(record)
@@ -349,19 +331,20 @@ def cast(tree: Expr) -> Evaluate:
     name = getattr(to, "name", str(to))
     if name not in CASTS:
         raise Unknown(f"a cast to {name}")
-    return strict(CASTS[name], [made(tree.this)])
+    return strict(CASTS[name], [compile_tree(tree.this)])
 
 
 SPECIAL: dict[type[Expr], Callable[[Any], Evaluate]] = {
-    exp.Literal: literal, exp.Boolean: boolean, exp.Null: lambda tree: nothing, exp.Column: column, exp.Dot: dot,
-    exp.Bracket: bracket, exp.Paren: lambda tree: made(tree.this), exp.And: both, exp.Or: either, exp.Is: same,
+    exp.Literal: literal, exp.Boolean: lambda tree: constant(bool(tree.this)), exp.Null: lambda tree: nothing,
+    exp.Column: column, exp.Dot: lambda tree: field(compile_tree(tree.this), tree.expression.name),
+    exp.Bracket: bracket, exp.Paren: lambda tree: compile_tree(tree.this), exp.And: both, exp.Or: either, exp.Is: same,
     exp.NullSafeEQ: same, exp.NullSafeNEQ: different, exp.In: among, exp.Between: between, exp.Case: case, exp.If: when,
     exp.Coalesce: coalesce, exp.Nullif: nullif, exp.Cast: cast, exp.TryCast: cast,
 }  # fmt: skip
 
 
 class ExpressionFilter:
-    """Records for which the expression is true: neither false nor NULL."""
+    """A filter: it passes records for which the expression is true, neither false nor NULL."""
 
     def __init__(self, text: str, node: str) -> None:
         self.evaluate = evaluation(text, node)
@@ -374,35 +357,23 @@ class ExpressionFilter:
             self.emit(record)
 
 
-class ExpressionKey:
+class ExpressionKey(ExpressionFilter):
     """The expression's result as key."""
-
-    def __init__(self, text: str, node: str) -> None:
-        self.evaluate = evaluation(text, node)
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
 
     def process(self, record: Record) -> None:
         self.emit(record.with_key(self.evaluate(record)))
 
 
-class ExpressionValue:
+class ExpressionValue(ExpressionFilter):
     """The expression's result as value."""
-
-    def __init__(self, text: str, node: str) -> None:
-        self.evaluate = evaluation(text, node)
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
 
     def process(self, record: Record) -> None:
         self.emit(record.with_value(self.evaluate(record)))
 
 
 def of_key_and_value(text: str, node: str) -> Callable[[Any, Any], Any]:
-    """As a function of key and value, where there is no record: in tables."""
-    for name in parsed(text, node).find_all(exp.Column):
+    """Compile into a function of key and value, for tables."""
+    for name in parse(text, node).find_all(exp.Column):
         if name.parts[0].name.lower() in ("timestamp", "headers"):
             raise TopologyError(f"the expression {text[:80]!r} of {node} is of a table, which has key and value alone")
     evaluate = evaluation(text, node)

@@ -55,7 +55,9 @@ class TopicReader:
             told = error if isinstance(error, StreamsError) else f"the timestamp extractor failed: {error!r}"
             raise StreamsError(f"{where}: {told}") from error
         if not isinstance(found, int):
-            raise StreamsError(f"{where}: the timestamp extractor gave {found!r}, which is no number of milliseconds")
+            raise StreamsError(
+                f"{where}: the timestamp extractor returned {found!r}, which is not a number of milliseconds"
+            )
         return found
 
     def _short(self, read_key: Read, read_value: Read) -> Callable[[Raw, int], Record | None]:
@@ -107,7 +109,9 @@ class Sink:
     def _named(self, name: TopicOf, record: Record) -> str:
         found = name(record.key, record.value, record)
         if not isinstance(found, str) or not found:
-            raise StreamsError(f"{self.context.name}: the function that names topics gave {found!r}, which names none")
+            raise StreamsError(
+                f"{self.context.name}: the function that names topics returned {found!r}, which is not a name"
+            )
         return found
 
     def _short(self, topic: str, write_key: Write, write_value: Write) -> Callable[[Record], None]:
@@ -166,7 +170,7 @@ class Sink:
             several = sorted(map(index, found))
         except TypeError:
             raise StreamsError(
-                f"{self.context.name}: the partitioner gave {found!r}: it must give a partition, several, or None"
+                f"{self.context.name}: the partitioner returned {found!r}: it must return a partition, several, or None"
             ) from None
         if not several:
             self.context.dropped("no partition")

@@ -1,6 +1,6 @@
-"""An application at work: a topology on Spark, from Kafka's settings.
+"""A topology as an application on Spark, from Kafka's settings.
 
-`builder.run()` stays until the application is told to stop; `start(builder)` comes back with the running query.
+`run` returns when the application is stopped; `start` returns the running query at once.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from moldau.plan.conveyor.start import Application
 from moldau.plan.conveyor.topics import DAY_MS, Own
 from moldau.plan.home import STATE_DIR
 
-from .serving import serving
+from .serving import identified, serving
 from .settings import client_settings, execution, whole
 from .topology import Topology
-from .tuning import CONSUMERS, OFFSET_RESET, PRODUCER, check
+from .tuning import CONSUMERS, OFFSET_RESET, PRODUCER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,12 +31,8 @@ BATCH_RECORDS = "spark.maxOffsetsPerTrigger"
 
 
 def application(topology: Topology, settings: Mapping[str, Any] | None = None) -> Application:
-    """What the settings say, the later ones going before those that the builder was given."""
-    chosen = {**topology.settings, **check(settings or {})}
-    identity = chosen.get("application.id", topology.application_id)
-    if not identity:
-        raise TopologyError("an application needs an id: StreamsBuilder('my-app'), or the setting application.id")
-    chosen["application.id"] = identity
+    """Make the application that the settings describe; those given here override those of the builder."""
+    chosen = identified(topology, settings)
     guarantee = str(chosen.get("processing.guarantee", "exactly_once_v2"))
     if guarantee not in GUARANTEES:
         raise TopologyError(f"processing.guarantee is {guarantee!r}: it must be exactly_once_v2 or at_least_once")
@@ -51,28 +47,28 @@ def application(topology: Topology, settings: Mapping[str, Any] | None = None) -
         batch_records=whole(chosen, BATCH_RECORDS, 500_000),
         reset=offset_reset(chosen),
         own=own_topics(chosen),
-        producer=of_producers(chosen),
+        producer=producer_settings(chosen),
     )
 
 
 def own_topics(settings: Mapping[str, Any]) -> Own:
-    """What is said of changelogs and of the topics of repartition(name=...)."""
-    said = settings.get(REPLICATION, BROKERS)
+    """Return the settings of changelogs and of the topics of repartition(name=...)."""
+    replication = settings.get(REPLICATION, BROKERS)
     return Own(
-        BROKERS if str(said) == str(BROKERS) else whole(settings, REPLICATION, BROKERS),
+        BROKERS if str(replication) == str(BROKERS) else whole(settings, REPLICATION, BROKERS),
         {name.removeprefix(TOPIC): str(value) for name, value in settings.items() if name.startswith(TOPIC)},
         whole(settings, MORE_RETENTION, DAY_MS),
     )
 
 
-def of_producers(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What of the settings of producers the sink knows; those with a prefix go before."""
+def producer_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of producers that the sink knows; one with a prefix overrides the same one without."""
     names = [(name, prefix + name) for prefix in ("", "producer.") for name in PRODUCER]
     return {name: str(settings[given]) for name, given in names if given in settings}
 
 
 def offset_reset(settings: Mapping[str, Any]) -> str:
-    """Where an application begins that never ran: Kafka Streams' default is the beginning."""
+    """Return where an application begins that has never run: by default at the beginning, as in Kafka Streams."""
     names = (OFFSET_RESET, *(prefix + OFFSET_RESET for prefix in CONSUMERS))
     found = next((str(settings[name]) for name in names if name in settings), "earliest")
     if found not in ("earliest", "latest"):
@@ -83,13 +79,13 @@ def offset_reset(settings: Mapping[str, Any]) -> str:
 def start(
     topology: Topology, settings: Mapping[str, Any] | None = None, spark: SparkSession | None = None
 ) -> StreamingQuery:
-    """The query that runs the application."""
+    """Start the query that runs the application."""
     made = application(topology, settings)
     return conveyor.definition(made, spark or session_of(made, settings, topology)).start()
 
 
 def run(topology: Topology, settings: Mapping[str, Any] | None = None, spark: SparkSession | None = None) -> None:
-    """Runs the application until SIGTERM or SIGINT; it is started again after a failure that may pass."""
+    """Run the application until SIGTERM or SIGINT. It is restarted after a failure that may be temporary."""
     made = application(topology, settings)
     with serving(topology, settings):
         conveyor.run([made], spark or session_of(made, settings, topology))

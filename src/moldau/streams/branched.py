@@ -23,8 +23,8 @@ def every(key: Any, value: Any) -> bool:
 
 
 class BranchedKStream(Generic[K, V]):
-    """Branches are added in the order in which they are tried. The streams that come of it are in a dict by name: the
-    name of the split and of the branch, or its number.
+    """A stream that is split. Branches are tried in the order in which they are added. The result is a dict of streams
+    by name: the name of the split, followed by that of the branch or its number.
     """
 
     def __init__(self, stream: KStream[K, V], name: str | None) -> None:
@@ -43,8 +43,8 @@ class BranchedKStream(Generic[K, V]):
         *,
         name: str | None = None,
     ) -> BranchedKStream[K, V]:
-        """`then` is given the branch and may return the stream that shall stand for it in the result; one for which it
-        returns None is left out.
+        """Add a branch. `then` gets its stream and returns the one that replaces it in the result; if it returns None,
+        the branch is left out.
         """
         suffix = str(len(self._predicates) + 1) if name is None else checked_name(name, f"name= of {self.name}")
         self._add(functions.of_key_value(predicate, self.name + suffix), suffix, then)
@@ -53,12 +53,12 @@ class BranchedKStream(Generic[K, V]):
     def default_branch(
         self, then: Callable[[KStream[K, V]], Any] | None = None, *, name: str | None = None
     ) -> dict[str, KStream[K, V]]:
-        """What no branch takes; all branches by name."""
+        """Add a branch for the records that no other takes, and return all branches by name."""
         self._add(every, "0" if name is None else checked_name(name, f"name= of {self.name}"), then)
         return self._made
 
     def no_default_branch(self) -> dict[str, KStream[K, V]]:
-        """What no branch takes is dropped; all branches by name."""
+        """Drop the records that no branch takes, and return all branches by name."""
         return self._made
 
     def _add(

@@ -1,4 +1,4 @@
-"""The beginning of every application: streams and tables of topics."""
+"""The builder with which every application begins: streams and tables of topics."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from .kafka_streams import KafkaStreams
 
 Reading = dict[str, Any]  # how a topic is read
-_looking: list[bool] = []  # not empty while somebody only wants to see what a file builds
+_looking: list[bool] = []  # not empty while a file is loaded only to see what it builds
 
 
 @contextmanager
 def looking() -> Iterator[None]:
-    """While this lasts, `run` comes back at once."""
+    """Let `run` return at once in the meantime."""
     _looking.append(True)
     try:
         yield
@@ -47,7 +47,7 @@ def looking() -> Iterator[None]:
 
 
 def agree(before: Reading, now: Reading, topics: str) -> None:
-    """Two streams of a topic are one source: it is read in one way."""
+    """Refuse two streams of a topic that want it read in different ways: they are one source."""
     for name, given in now.items():
         if given is not None and given != before[name]:
             raise TopologyError(
@@ -56,7 +56,7 @@ def agree(before: Reading, now: Reading, topics: str) -> None:
 
 
 class StreamsBuilder:
-    """`settings` are Kafka's: default.key.serde, statestore.cache.max.bytes ..."""
+    """The builder of an application. `settings` are Kafka's: default.key.serde, statestore.cache.max.bytes ..."""
 
     def __init__(self, application_id: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         if application_id is not None:
@@ -75,7 +75,7 @@ class StreamsBuilder:
         reset: str | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """The records of one topic, of several, or of all whose names match a pattern."""
+        """Read the records of one topic, of several, or of all whose names match a pattern."""
         wanted = listed(topics, "what stream() reads")
         if bool(wanted) == (pattern is not None):
             raise TopologyError("stream() needs topics, or pattern=, and not both")
@@ -99,11 +99,10 @@ class StreamsBuilder:
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> KTable[Any, Any]:
-        """The latest value of each key of a topic."""
+        """Read a topic as a table: the latest value of each key."""
         checked_name(topic, "the topic of table()")
         store = materialized(self.graph, f"{topic}-", options)
-        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
-        node = self.graph.named(name, "KTABLE-SOURCE-")
+        source, node = self._table_names(name)
         key, value = store.key, store.value
         self.graph.source(source, topic, key=key, value=value, timestamp=timestamp, reset=reset)
         spec = replace(store.spec, changelog=topic) if reuses_source_topics(self.graph.settings) else store.spec
@@ -119,23 +118,17 @@ class StreamsBuilder:
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> GlobalKTable[Any, Any]:
-        """The latest value of each key of a topic, of all its partitions, on each process."""
+        """Read a topic as a table that is complete in each process, with all partitions."""
         checked_name(topic, "the topic of global_table()")
         store = materialized(self.graph, f"{topic}-", options)
-        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
-        node = self.graph.named(name, "KTABLE-SOURCE-")
+        source, node = self._table_names(name)
         key, value, spec = store.key, store.value, store.spec
-
-        def step(topology: Topology) -> None:
-            topology.add_global_node(
-                spec, source, topic, node, partial(TableSource, spec.name, False), key, value, timestamp
-            )
-
-        self.graph.add(step)
+        make = partial(TableSource, spec.name, False)
+        self.graph.add(lambda made: made.add_global_node(spec, source, topic, node, make, key, value, timestamp))
         return GlobalKTable(self.graph, spec.name, store.queryable, key, value)
 
     def add_state_store(self, store: StoreSpec) -> StreamsBuilder:
-        """A store for processors, which name it in `stores=`."""
+        """Add a store for processors, which name it in `stores=`."""
         self.graph.add(lambda topology: topology.add_store(store))
         return self
 
@@ -150,18 +143,19 @@ class StreamsBuilder:
         timestamp: Extractor | str | None = None,
         name: str | None = None,
     ) -> StreamsBuilder:
-        """A store that a processor fills from a topic, whole on each process; every other processor may read it."""
-        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
-        node = self.graph.named(name, "KTABLE-SOURCE-")
-
-        def step(topology: Topology) -> None:
-            topology.add_global_store(store, source, topic, node, processor, key=key, value=value, timestamp=timestamp)
-
-        self.graph.add(step)
+        """Add a store that a processor fills from a topic, complete in each process; all processors may read it."""
+        source, node = self._table_names(name)
+        read: dict[str, Any] = {"key": key, "value": value, "timestamp": timestamp}
+        self.graph.add(lambda topology: topology.add_global_store(store, source, topic, node, processor, **read))
         return self
 
+    def _table_names(self, name: str | None) -> tuple[str, str]:
+        """Return the names of a table's source and of its own node."""
+        source = self.graph.suffixed(name, "-source", "KSTREAM-SOURCE-")
+        return source, self.graph.named(name, "KTABLE-SOURCE-")
+
     def run(self, settings: Mapping[str, Any] | None = None) -> None:
-        """Runs the application on Spark until it is told to stop (SIGTERM, Ctrl-C)."""
+        """Run the application on Spark until it is stopped (SIGTERM, Ctrl-C)."""
         if _looking:
             return
         require_spark()
@@ -170,13 +164,13 @@ class StreamsBuilder:
         run(self.build(), settings)
 
     def start(self, settings: Mapping[str, Any] | None = None, *, spark: SparkSession | None = None) -> KafkaStreams:
-        """The application at work in the background, with stores that can be asked."""
+        """Start the application in the background, with stores that can be queried."""
         from .kafka_streams import KafkaStreams
 
         return KafkaStreams(self, settings, spark=spark).start()
 
     def stores(self, settings: Mapping[str, Any] | None = None) -> Served:
-        """The application's stores, to be asked wherever it runs: they are read from its changelogs."""
+        """Return the application's stores for queries, wherever it runs: they are read from its changelogs."""
         from .serving import served
 
         return served(self.build(), settings)
@@ -185,9 +179,9 @@ class StreamsBuilder:
         return self.graph.topology()
 
     def describe(self) -> str:
-        """The topology as Kafka writes it down."""
+        """Return the topology as Kafka prints it."""
         return self.build().describe()
 
     def picture(self) -> str:
-        """The topology as a flowchart in Mermaid's words."""
+        """Return the topology as a Mermaid flowchart."""
         return self.build().picture()

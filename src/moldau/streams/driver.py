@@ -1,8 +1,8 @@
-"""The test driver: a topology alive in memory, fed record by record, without a broker and without Spark.
+"""The test driver: it runs a topology in memory, record by record, without a broker and without Spark.
 
-It does as Kafka's TopologyTestDriver: one partition a topic and one task for all sub-topologies, so one stream time; a
-commit after each record, so that a cache holds back no more than what one record does twice; what is written to a
-topic that the topology also reads comes back in.
+It works as Kafka's TopologyTestDriver. Each topic has one partition, and one task runs all sub-topologies, so there is
+one stream time. A commit follows each record, so a cache only merges changes by one record. Records that are written
+to a topic which the topology also reads are fed back in.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ from .topology import Topology
 from .tuning import check
 
 APPLICATION = "test-driver"
-MAX_ROUNDS = 1_000_000  # of records that one input may set off: a topology that feeds itself does not end
+MAX_ROUNDS = 1_000_000  # records that one input may cause: a topology that feeds itself does not end
 
 
 class TopologyTestDriver:
+    """A topology under test."""
+
     def __init__(
         self,
         topology: StreamsBuilder | Topology,
@@ -70,8 +72,8 @@ class TopologyTestDriver:
         start: int | None = None,
         advance: Duration = 0,
     ) -> TestInputTopic:
-        """`start` is the time of the first record, and each record that has none of its own advances it. Serdes that
-        are not given are those with which the topology reads the topic.
+        """Return an input topic. Records without a time of their own get `start`, which then advances. Serdes that are
+        not given are those with which the topology reads the topic.
         """
         known = self.task.readers.get(topic) or self.global_task.readers.get(topic)
         node = self.plan.node(known.node) if known else None
@@ -82,14 +84,14 @@ class TopologyTestDriver:
         return TestInputTopic(self, topic, *self._serdes(topic, key, value), first, step)
 
     def create_output_topic(self, topic: str, key: SerdeLike = None, value: SerdeLike = None) -> TestOutputTopic:
-        """Serdes that are not given are those with which the topology writes the topic."""
+        """Return an output topic. Serdes that are not given are those with which the topology writes it."""
         for node in self.plan.nodes:
             if getattr(node, "topic", None) == topic and not isinstance(node, SourceNode):
                 key, value = key or getattr(node, "key", None), value or getattr(node, "value", None)
         return TestOutputTopic(self, topic, *self._serdes(topic, key, value))
 
     def pipe(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Any = ()) -> None:
-        """One record in bytes, and all that follows from it."""
+        """Feed one record in bytes, and process all that follows from it."""
         raw = Raw(topic, 0, self._next_offset(topic), key, value, timestamp, tuple(headers))
         if topic in self.global_task.readers:
             self._feed_global(raw)
@@ -105,11 +107,11 @@ class TopologyTestDriver:
         self._work()
 
     def store(self, name: str) -> Any:
-        """The store of that name; as in Kafka, generated names can be asked for too."""
-        found = self.stores.get(name)
-        if found is None:
+        """Return a store by its name, which may be a generated one, as in Kafka."""
+        store = self.stores.get(name)
+        if store is None:
             raise LookupError(f"the topology has no store {name!r}: it has {', '.join(self.stores) or 'none'}")
-        return found
+        return store
 
     @property
     def stores(self) -> dict[str, Any]:
@@ -117,16 +119,16 @@ class TopologyTestDriver:
 
     @property
     def produced_topic_names(self) -> set[str]:
-        """All topics that were written, also those of the application's own."""
+        """All topics that were written, internal ones included."""
         return set(self.outputs)
 
     @property
     def dropped(self) -> dict[tuple[str, str], int]:
-        """How many records which node dropped, and why."""
+        """How many records were dropped, by node and reason."""
         return {**self.task.shard.dropped, **self.global_task.shard.dropped}
 
     def restart(self) -> None:
-        """As if the application was stopped and started again: all operators are made anew, over what stores hold."""
+        """Restart the application: make all operators anew on the content of the stores."""
         before = self.task
         before.close()
         shard = replace(self._shard(before.shard.application_id), stream_time=before.shard.stream_time)
@@ -169,7 +171,7 @@ class TopologyTestDriver:
         return lambda key, value, timestamp: write(Produced(topic, None, key, value, timestamp))
 
     def _enqueue(self, raw: Raw) -> bool:
-        """Whether the topology reads the topic."""
+        """Add a record to the inbox of its topic; return whether the topology reads the topic."""
         inbox = self._inboxes.get(raw.topic) or self._matching(raw.topic)
         if inbox is None:
             return False
@@ -178,7 +180,7 @@ class TopologyTestDriver:
         return True
 
     def _matching(self, topic: str) -> Inbox | None:
-        """A topic that is seen for the first time, if a pattern matches it."""
+        """Return the inbox of a new topic, if a pattern matches it."""
         for node in self._patterns:
             if re.fullmatch(node.pattern or "", topic):
                 self.task.read_topic(node, topic)
@@ -212,7 +214,7 @@ class TopologyTestDriver:
         raise RecursionError(f"one record set off {MAX_ROUNDS} others: the topology feeds itself")
 
     def _hand_out(self) -> None:
-        """What was written is there for tests to read, and for the topology, if it reads it."""
+        """Hand written records over to tests, and to the topology where it reads them."""
         written, outputs = self._written[:], self.outputs
         self._written.clear()
         for record in written:
@@ -220,15 +222,11 @@ class TopologyTestDriver:
             if topic not in outputs:
                 outputs[topic] = deque()
             outputs[topic].append(record)
-            if topic in self._inboxes or topic in self.global_task.readers or self._patterns:
-                self._come_back(record)
-
-    def _come_back(self, record: Produced) -> None:
-        topic = record.topic
-        if topic in self.global_task.readers or topic in self._inboxes or self._matching(topic):
-            offset = self._next_offset(topic)
-            raw = Raw(topic, 0, offset, record.key, record.value, record.timestamp, record.headers)
-            if topic in self.global_task.readers:
-                self._feed_global(raw)
-            else:
-                self._enqueue(raw)
+            is_global = topic in self.global_task.readers
+            if is_global or topic in self._inboxes or (self._patterns and self._matching(topic)):
+                offset = self._next_offset(topic)
+                raw = Raw(topic, 0, offset, record.key, record.value, record.timestamp, record.headers)
+                if is_global:
+                    self._feed_global(raw)
+                else:
+                    self._enqueue(raw)

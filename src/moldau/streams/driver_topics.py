@@ -1,4 +1,4 @@
-"""Topics of the test driver: inputs that take objects, outputs that give them."""
+"""The topics of the test driver: inputs take objects, outputs return them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HeadersLike = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
 @dataclass(slots=True)
 class Missing:
-    """Stands for an argument that was not given: None is a value."""
+    """The mark of an argument that was not given, as None is a value."""
 
 
 MISSING = Missing()
@@ -45,7 +45,7 @@ class TestInputTopic:
     def pipe_input(
         self, key: Any, value: Any = MISSING, timestamp: int | None = None, headers: HeadersLike = ()
     ) -> None:
-        """One record: `pipe_input(value)`, `pipe_input(key, value)`, or `pipe_input(Record(...))`."""
+        """Feed one record: `pipe_input(value)`, `pipe_input(key, value)`, or `pipe_input(Record(...))`."""
         if isinstance(key, Record) and value is MISSING:
             self.pipe_record(key)
             return
@@ -72,7 +72,7 @@ class TestInputTopic:
     def pipe_key_value_list(
         self, pairs: Iterable[tuple[Any, Any]], start: int | None = None, advance: Duration | None = None
     ) -> None:
-        """With `start`, times are counted from there; else the topic's own go on."""
+        """Feed records with times from `start` on; without it, the topic's own times continue."""
         if start is None:
             for key, value in pairs:
                 self.pipe_input(key, value)
@@ -125,7 +125,7 @@ class TestOutputTopic:
         return [self.read_value() for _ in range(self.queue_size)]
 
     def read_key_values_to_map(self) -> dict[Any, Any]:
-        """The last value of each key."""
+        """Read all records, and return the last value of each key."""
         return dict(self.read_key_values_to_list())
 
     def _read(self, produced: Produced) -> Record:

@@ -1,7 +1,7 @@
-"""Functions of users, checked when the topology is built and brought into one shape each.
+"""Functions of users: checked when the topology is built, and adapted to one signature for each purpose.
 
-How many arguments a function takes decides what it is given; one that takes another number is refused by a sentence
-that names the node.
+The number of arguments that a function takes decides what it is given. A function that takes another number is refused
+with a sentence that names the node.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def takes(function: Function, count: int) -> bool | None:
-    """Whether the function can be called with so many arguments; None if it does not say (some of C's do not)."""
+    """Return whether the function can be called with so many arguments; None if that is unknown, as for some in C."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
@@ -29,7 +29,7 @@ def takes(function: Function, count: int) -> bool | None:
 
 
 def checked(function: Any, node: str, shapes: dict[int, str]) -> int:
-    """With how many arguments the function is called: the first number of `shapes` that it takes."""
+    """Return with how many arguments the function is called: the first number of `shapes` that it takes."""
     wanted = " or ".join(f"({arguments})" for arguments in shapes.values())
     if not callable(function):
         raise TopologyError(f"{node} needs a function of {wanted}, not {function!r}")
@@ -48,7 +48,7 @@ def of_key_value(function: Any, node: str) -> Function:
 
 
 def of_value(function: Any, node: str) -> Function:
-    """One that takes the value alone is preferred, as for `map_values(str.upper)`."""
+    """Prefer to call the function with the value alone, as in `map_values(str.upper)`."""
     if isinstance(function, str):
         return expression(function, node)
     if checked(function, node, {1: "value", 2: "key, value"}) == 2:
@@ -72,32 +72,29 @@ def of_nothing(function: Any, node: str) -> Function:
     return function
 
 
-def joiner(function: Any, node: str) -> Function:
-    """(key, left, right)"""
-    if checked(function, node, {2: "left, right", 3: "key, left, right"}) == 3:
-        return function
-    return lambda key, left, right: function(left, right)
-
-
-def aggregator(function: Any, node: str) -> Function:
-    """(key, value, aggregate)"""
-    if checked(function, node, {3: "key, value, aggregate", 2: "value, aggregate"}) == 3:
-        return function
-    return lambda key, value, aggregate: function(value, aggregate)
-
-
 def topic_of(function: Any, node: str) -> Function:
-    """(key, value, record)"""
     if checked(function, node, {3: "key, value, record", 2: "key, value"}) == 3:
         return function
     return lambda key, value, record: function(key, value)
 
 
-def merger(function: Any, node: str) -> Function:
-    """(key, one, other)"""
-    if checked(function, node, {3: "key, one aggregate, the other", 2: "one aggregate, the other"}) == 3:
+def with_key(function: Any, node: str, shapes: dict[int, str]) -> Function:
+    """Return a function of a key and two other arguments; the given one may leave out the key."""
+    if checked(function, node, shapes) == 3:
         return function
     return lambda key, one, other: function(one, other)
+
+
+def joiner(function: Any, node: str) -> Function:
+    return with_key(function, node, {2: "left, right", 3: "key, left, right"})
+
+
+def aggregator(function: Any, node: str) -> Function:
+    return with_key(function, node, {3: "key, value, aggregate", 2: "value, aggregate"})
+
+
+def merger(function: Any, node: str) -> Function:
+    return with_key(function, node, {3: "key, one aggregate, the other", 2: "one aggregate, the other"})
 
 
 def reducer(function: Any, node: str) -> Function:

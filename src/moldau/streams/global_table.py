@@ -1,4 +1,4 @@
-"""Global tables: whole on each process, and looked up by any key that a stream's record yields."""
+"""Global tables: complete in each process, and looked up by any key that a function makes of a stream's record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class GlobalKTable(Generic[K, V]):
-    """`given` says whether the user named the store."""
+    """A global table. `given` says whether the user named its store."""
 
     def __init__(self, graph: Graph, store: str, given: bool, key: SerdeLike, value: SerdeLike) -> None:
         self.graph, self.store, self.given, self.key, self.value = graph, store, given, key, value

@@ -1,7 +1,7 @@
-"""An application at work beside other things: what Kafka calls KafkaStreams.
+"""An application in the background of a process: what Kafka calls KafkaStreams.
 
 `builder.run()` is for a process that does nothing else. Here the application runs in the background, and its stores can
-be asked: from this process, or over HTTP where `application.server` says.
+be queried: from this process, or over HTTP at `application.server`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from moldau.views.service import Threaded
 
 Name = Literal["CREATED", "REBALANCING", "RUNNING", "PAUSED", "PENDING_SHUTDOWN", "NOT_RUNNING", "ERROR"]
-# What Spark's query does, in Kafka's words.
+# Kafka's names for the states of Spark's query.
 NAMES: dict[str, Name] = {
     "starting": "REBALANCING",
     "running": "RUNNING",
@@ -46,7 +46,7 @@ CLOSE_S = 90.0
 
 
 class KafkaStreams:
-    """One application. `start` comes back at once; `close`, or the end of a `with`, stops it between two batches."""
+    """An application. `start` returns at once; `close`, or the end of a `with`, stops it between two batches."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class KafkaStreams:
         return self._state
 
     def set_state_listener(self, listener: Callable[[Name, Name], None]) -> None:
-        """It is told the new state and the one before."""
+        """Set a function that gets the new state and the previous one."""
         self._listener = listener
 
     def set_uncaught_exception_handler(self, handler: Callable[[BaseException], None]) -> None:
-        """It is told why the application has ended in the state ERROR."""
+        """Set a function that gets the error with which the application ended in the state ERROR."""
         self._handler = handler
 
     def start(self) -> Self:
@@ -95,7 +95,7 @@ class KafkaStreams:
         return self
 
     def pause(self) -> None:
-        """Stops between two batches; stores can still be asked."""
+        """Stop between two batches; stores can still be queried."""
         if self._state != "PAUSED":
             self._become("PAUSED")
             self._stop(CLOSE_S)
@@ -109,7 +109,7 @@ class KafkaStreams:
         return self._state == "PAUSED"
 
     def wait_for(self, state: Name, timeout: float) -> None:
-        """Until the application is in a state. StreamsError if it ends in another, TimeoutError if that takes long."""
+        """Wait for a state. StreamsError if the application ends in another one, TimeoutError if time is up."""
         ended = ("ERROR", "NOT_RUNNING")
         with self._changed:
             if not self._changed.wait_for(lambda: self._state == state or self._state in ended, timeout):
@@ -119,7 +119,7 @@ class KafkaStreams:
             raise StreamsError(f"{self.application_id} is {self._state}{f': {failure}' if failure else ''}")
 
     def close(self, timeout: float = CLOSE_S) -> bool:
-        """Whether it has ended in time."""
+        """Stop the application; return whether it has ended in time."""
         ended = self._stop(timeout)
         if self._serving is not None:
             self._serving.close()
@@ -130,7 +130,7 @@ class KafkaStreams:
         return ended
 
     def clean_up(self) -> None:
-        """Forgets the state of an application that does not run: what is in `state.dir`."""
+        """Remove the state in `state.dir` of an application that does not run."""
         if self._state not in ("CREATED", "NOT_RUNNING", "ERROR"):
             raise TopologyError(f"{self.application_id} is {self._state}: close it before its state is cleaned up")
         try:
@@ -145,13 +145,13 @@ class KafkaStreams:
         at_least: Position | InputPosition | Literal["latest"] | None = None,
         timeout: float = LOADING_S,
     ) -> View | Any:
-        """A store, to be asked: see `Served.store`. An application that starts is waited for."""
+        """Return a store for queries (see `Served.store`), after the application has started."""
         if self._state == "REBALANCING":
             self.wait_for("RUNNING", timeout)
         return self._served.store(name, at_least=at_least, timeout=timeout)
 
     def sql(self, query: str) -> Any:
-        """A query over the stores, answered as an Arrow table."""
+        """Run a query over the stores; the result is an Arrow table."""
         return self._served.sql(query)
 
     @property
@@ -160,12 +160,12 @@ class KafkaStreams:
 
     @property
     def server(self) -> str | None:
-        """Where the stores are served over HTTP."""
+        """The URL at which the stores are served."""
         return None if self._serving is None else self._serving.url
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Of the query, by its last batch."""
+        """The metrics of the query after its last batch."""
         return {} if self._background is None else asdict(self._background.status)
 
     def __enter__(self) -> Self:
@@ -183,9 +183,9 @@ class KafkaStreams:
         if self._spark is None:
             self._spark = session_of(made, self._settings, self.topology)
         self._become("REBALANCING")
-        self._background = Background(made, self._spark, self._told)
+        self._background = Background(made, self._spark, self._follow)
 
-    def _told(self, state: str) -> None:
+    def _follow(self, state: str) -> None:
         if self._state != "PAUSED":
             self._become(NAMES[state])
 

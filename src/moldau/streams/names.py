@@ -24,7 +24,7 @@ def checked_name(name: object, what: str) -> str:
 
 
 def listed(given: Any, what: str) -> tuple[Any, ...]:
-    """One name is a list of one."""
+    """Return a tuple of the given names, or of one name."""
     if isinstance(given, str):
         return (given,)
     if isinstance(given, Iterable) and not isinstance(given, bytes):

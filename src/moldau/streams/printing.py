@@ -1,4 +1,4 @@
-"""Printing of streams: the rim of `KStream.print`."""
+"""Printing of streams: the I/O of `KStream.print`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 
-def shown(key: Any, value: Any) -> str:
+def pair_text(key: Any, value: Any) -> str:
     return f"{key}, {value}"
 
 
 class Printer:
-    """Writes to what is standard output when it writes, or to a file that was given, or to the path of one."""
+    """A printer to an open file, to the path of one, or to what is standard output at that time."""
 
     def __init__(self, label: str, text: Callable[[Any, Any], str], file: TextIO | Path | str | None = None) -> None:
         self.label, self.text, self.file = label, text, file

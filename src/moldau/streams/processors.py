@@ -1,4 +1,4 @@
-"""Processors of users as operators: a class, or a function that makes one, checked when it is added."""
+"""Processors of users as operators: a class or a function that makes one, checked when it is added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import functions
 
 
 def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[Callable[[], Operator], list[StoreSpec]]:
-    """The factory of operators, and the stores that the processor brings along."""
+    """Return the factory of operators, and the stores that the processor brings along."""
     if not callable(processor):
         raise TopologyError(
             f"{node} needs a processor's class, or a function that makes one: an instance of its own for each task. "
@@ -29,7 +29,7 @@ def user_operator(processor: Any, node: str, fixed_key: bool = False) -> tuple[C
 
 
 def brought_by(processor: Any) -> list[StoreSpec]:
-    """`stores` of a class or a function: a list, or what gives one."""
+    """Return `stores` of a class or a function: a list, or a function that returns one."""
     stores: Any = getattr(processor, "stores", None)
     if stores is None:
         return []

@@ -1,4 +1,4 @@
-"""Serdes under the names of streams: `String()`, `Json()`, `Avro(schema)`; and how those not given are found."""
+"""Serdes under their names in streams: `String()`, `Json()`, `Avro(schema)`; and the defaults from settings."""
 
 from __future__ import annotations
 
@@ -36,54 +36,19 @@ BOOLEAN = Plain("boolean", truth, read_truth)
 VOID = Plain("void", nothing, lambda data: None)
 
 
-def String() -> Serde:
-    return STRING
+def returning(serde: Serde) -> Callable[[], Serde]:
+    return lambda: serde
 
 
-def Bytes() -> Serde:
-    return BYTES
-
-
-def Short() -> Serde:
-    return SHORT
-
-
-def Integer() -> Serde:
-    return INTEGER
-
-
-def Long() -> Serde:
-    return LONG
-
-
-def Float() -> Serde:
-    return FLOAT
-
-
-def Double() -> Serde:
-    return DOUBLE
-
-
-def Boolean() -> Serde:
-    return BOOLEAN
-
-
-def UUID() -> Serde:
-    return UUID_TEXT
-
-
-def Json() -> Serde:
-    return JSON
-
-
-def Void() -> Serde:
-    """Of keys or values that are always None."""
-    return VOID
+String, Bytes, Boolean, UUID = returning(STRING), returning(BYTES), returning(BOOLEAN), returning(UUID_TEXT)
+Short, Integer, Long = returning(SHORT), returning(INTEGER), returning(LONG)
+Float, Double, Json = returning(FLOAT), returning(DOUBLE), returning(JSON)
+Void = returning(VOID)  # keys or values that are always None
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A serde with a schema, whose registry may be that of the application: known when the topology is built."""
+    """A serde with a schema. Its registry may be that of the application, which is known when the topology is built."""
 
     format: str
     schema: Any = None
@@ -120,7 +85,7 @@ def Protobuf(
 
 
 def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`use_latest_version=True` is the setting use.latest.version."""
+    """Turn keyword arguments into settings: `use_latest_version=True` is use.latest.version."""
     return {name.replace("_", "."): value for name, value in settings.items()}
 
 
@@ -132,7 +97,7 @@ BY_CLASS: dict[str, Callable[[], Serde]] = {
 
 
 def named(name: str, what: str) -> Serde:
-    """By the format's name, or by that of Kafka's class."""
+    """Return the serde of a format, or that of a class of Kafka, by name."""
     short = name.rsplit(".", 1)[-1].rsplit("$", 1)[-1]
     if short in BY_CLASS:
         return BY_CLASS[short]()
@@ -144,7 +109,7 @@ def named(name: str, what: str) -> Serde:
 
 
 def settled(given: SerdeLike, field: str, settings: Mapping[str, Any], where: str) -> Serde:
-    """The serde of a node's key or value: as given, or the application's default."""
+    """Return the serde of a node's key or value: the given one, or the application's default."""
     what = f"the {field} serde of {where}"
     setting = f"default.{field}.serde"
     found = settings.get(setting) if given is None else given
@@ -155,13 +120,13 @@ def settled(given: SerdeLike, field: str, settings: Mapping[str, Any], where: st
     if isinstance(found, Pending):
         return found.settled(settings, what)
     if isinstance(found, int) or not hasattr(found, "to_bytes") or not hasattr(found, "from_bytes"):
-        raise TopologyError(f"{what} is {found!r}, which is no serde: use String(), Json() or another with to_bytes")
+        raise TopologyError(f"{what} is {found!r}, which is not a serde: use String(), Json() or another with to_bytes")
     return inner_settled(found, field, settings, where)
 
 
 def inner_settled(found: Any, field: str, settings: Mapping[str, Any], where: str) -> Serde:
-    """A serde made of others (of lists, of windowed keys, of changes) settles them by `with_inner`, or `with_each`
-    where there are several.
+    """Settle the serdes inside a serde (of windowed keys, of changes): by `with_inner`, or by `with_each` if there are
+    several.
     """
     if hasattr(found, "with_each"):
         return found.with_each(lambda inner: settled(inner, field, settings, where))

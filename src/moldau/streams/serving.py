@@ -1,4 +1,4 @@
-"""The stores of an application for those who ask: which topic has the changes of each, and where they are served."""
+"""The stores of an application for queries: the changelog of each, and the address at which they are served."""
 
 from __future__ import annotations
 
@@ -22,21 +22,26 @@ SERVER = "application.server"
 LAST_PORT = 65535
 
 
-def served(topology: Topology, settings: Mapping[str, Any] | None = None) -> Served:
-    """Views of the application's stores. It need not run here, nor at all: its changelogs are enough."""
+def identified(topology: Topology, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings of an application with its id, which it must have."""
     chosen = {**topology.settings, **check(settings or {})}
     identity = chosen.get("application.id", topology.application_id)
     if not identity:
         raise TopologyError("an application needs an id: StreamsBuilder('my-app'), or the setting application.id")
-    chosen["application.id"] = identity
+    return {**chosen, "application.id": identity}
+
+
+def served(topology: Topology, settings: Mapping[str, Any] | None = None) -> Served:
+    """Return views of the application's stores. They are made from its changelogs, so it need not run."""
+    chosen = identified(topology, settings)
     limits = Limits(whole(chosen, "views.max.bytes", MAX_BYTES), whole(chosen, "views.history", HISTORY))
-    return Served(str(identity), changelogs(topology.plan(chosen)), client_settings(chosen), limits)
+    return Served(str(chosen["application.id"]), changelogs(topology.plan(chosen)), client_settings(chosen), limits)
 
 
 def changelogs(plan: Plan) -> dict[str, Changelog]:
-    """Of the stores that have one: a topic of their own, or the one that they are filled from."""
-    found = {store.name: topic_of(plan, store) for store in plan.stores}
-    return {store.name: Changelog(store, topic) for store in plan.stores if (topic := found[store.name]) is not None}
+    """Return the changelogs of stores that have one: their own topic, or the one that they are filled from."""
+    topics = ((store, topic_of(plan, store)) for store in plan.stores)
+    return {store.name: Changelog(store, topic) for store, topic in topics if topic is not None}
 
 
 def topic_of(plan: Plan, store: StoreSpec) -> str | None:
@@ -49,7 +54,7 @@ def topic_of(plan: Plan, store: StoreSpec) -> str | None:
 
 @contextmanager
 def serving(topology: Topology, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """While this lasts, stores are served over HTTP, if `application.server` says where."""
+    """Serve the stores over HTTP in the meantime, if `application.server` is set."""
     server = server_of(topology, settings)
     if server is None:
         yield
@@ -65,7 +70,7 @@ def serving(topology: Topology, settings: Mapping[str, Any] | None = None) -> It
 
 
 def server_of(topology: Topology, settings: Mapping[str, Any] | None = None) -> str | None:
-    """HOST:PORT, if stores are to be served."""
+    """Return HOST:PORT, if stores are to be served."""
     given = {**topology.settings, **(settings or {})}.get(SERVER)
     if not given:
         return None

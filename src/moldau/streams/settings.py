@@ -1,4 +1,4 @@
-"""Settings of an application, under Kafka's names: what of them decides how a plan is run."""
+"""The settings of an application, under Kafka's names, that decide how a plan is run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moldau.operators.context import TopologyError
 from moldau.operators.errors import Decision, Failure, Handler, Response, answer, decided
 from moldau.operators.stores.spec import DEFAULT_CACHE_BYTES
 from moldau.operators.timestamps import fail_on_invalid_timestamp
-from moldau.plan.conveyor.clients import in_our_words
+from moldau.plan.conveyor.clients import translate
 from moldau.plan.task import Execution
 
 from .topology import extractor
@@ -51,7 +51,7 @@ def first(settings: Mapping[str, Any], name: str) -> Any:
 
 
 def handler(settings: Mapping[str, Any], name: str) -> Handler:
-    """By the name of Kafka's class, by one word, or a function of the failure."""
+    """Return a handler: a function of the user, or the one that Kafka's class name or one word stands for."""
     own: Any = first(settings, name)
     if not callable(own):
         own = answer(named_decision(own, name), settings.get(DEAD_LETTERS))
@@ -76,16 +76,15 @@ def named_decision(given: Any, name: str) -> Decision:
 def whole(settings: Mapping[str, Any], name: str, default: int) -> int:
     given = settings.get(name, default)
     try:
-        found = int(given)
+        number = int(given)
     except (TypeError, ValueError):
-        found = -1
-    if found < 0:
+        number = -1
+    if number < 0:
         raise TopologyError(f"{name} is {given!r}: it must be a whole number, 0 or more")
-    return found
+    return number
 
 
 def client_settings(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What clients are told, in the words of ours: where the cluster is, and how one is let in."""
+    """Return the settings of clients, under the names of ours: where the cluster is, and how to log in."""
     own = {name: value for name, value in settings.items() if name in OF_CLIENTS or name.startswith(CLIENT_PREFIXES)}
-    told = {"bootstrap.servers": BOOTSTRAP, **{name: str(value) for name, value in own.items()}}
-    return in_our_words(told)
+    return translate({"bootstrap.servers": BOOTSTRAP, **{name: str(value) for name, value in own.items()}})

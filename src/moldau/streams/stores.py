@@ -1,6 +1,6 @@
-"""Stores by name, for processors (`add_state_store`) and in place of a store's name (`store=`): Kafka's Stores.
+"""Stores for processors (`add_state_store`) and for tables (`store=`): Kafka's Stores.
 
-Serdes are given here, or come from where the store is used.
+Serdes that are not given here are those of the place where the store is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def in_memory_key_value_store(name: str, **details: Unpack[StoreDetails]) -> Sto
 
 
 def lru_map(name: str, max_entries: int, **details: Unpack[StoreDetails]) -> StoreSpec:
-    """Keeps so many entries: the one that was not read or written for longest goes first."""
+    """Make a store that keeps so many entries, and drops the least recently used one first."""
     if max_entries < 1:
         raise TopologyError(f"max_entries of the store {name} must be at least 1, not {max_entries}")
     return lru.lru(name, max_entries, **options(details), persistent=False)
@@ -48,7 +48,7 @@ def persistent_versioned_key_value_store(
     segment_interval: Duration | None = None,
     **details: Unpack[StoreDetails],
 ) -> StoreSpec:
-    """Values with the times from which they are valid; `history_retention` is how far back one can look."""
+    """Make a store of values with the times from which they are valid, kept for `history_retention`."""
     retention = milliseconds(history_retention, f"history_retention of {name}")
     interval = None if segment_interval is None else milliseconds(segment_interval, f"segment_interval of {name}")
     if interval is not None and interval < 1:
@@ -56,40 +56,33 @@ def persistent_versioned_key_value_store(
     return versioned.versioned(name, retention, segment_interval_ms=interval, **options(details))
 
 
-def persistent_window_store(
-    name: str,
-    retention: Duration,
-    window_size: Duration,
-    *,
-    retain_duplicates: bool = False,
-    **details: Unpack[StoreDetails],
-) -> StoreSpec:
-    size, kept = spans(name, window_size, retention)
-    return window.window(name, size, kept, duplicates=retain_duplicates, **options(details))
+class WindowStores:
+    """The function that makes window stores of one kind."""
+
+    def __init__(self, **kind: bool) -> None:
+        self.kind: Any = kind
+
+    def __call__(
+        self,
+        name: str,
+        retention: Duration,
+        window_size: Duration,
+        *,
+        retain_duplicates: bool = False,
+        **details: Unpack[StoreDetails],
+    ) -> StoreSpec:
+        size = milliseconds(window_size, f"window_size of {name}")
+        kept = milliseconds(retention, f"retention of {name}")
+        if kept < size:
+            raise TopologyError(
+                f"the retention of the window store {name}, {kept} ms, is less than its window size, {size} ms"
+            )
+        return window.window(name, size, kept, duplicates=retain_duplicates, **self.kind, **options(details))
 
 
-def persistent_timestamped_window_store(
-    name: str,
-    retention: Duration,
-    window_size: Duration,
-    *,
-    retain_duplicates: bool = False,
-    **details: Unpack[StoreDetails],
-) -> StoreSpec:
-    size, kept = spans(name, window_size, retention)
-    return window.window(name, size, kept, duplicates=retain_duplicates, stamped=True, **options(details))
-
-
-def in_memory_window_store(
-    name: str,
-    retention: Duration,
-    window_size: Duration,
-    *,
-    retain_duplicates: bool = False,
-    **details: Unpack[StoreDetails],
-) -> StoreSpec:
-    size, kept = spans(name, window_size, retention)
-    return window.window(name, size, kept, duplicates=retain_duplicates, persistent=False, **options(details))
+persistent_window_store = WindowStores()
+persistent_timestamped_window_store = WindowStores(stamped=True)
+in_memory_window_store = WindowStores(persistent=False)
 
 
 def persistent_session_store(name: str, retention: Duration, **details: Unpack[StoreDetails]) -> StoreSpec:
@@ -101,16 +94,6 @@ def in_memory_session_store(name: str, retention: Duration, **details: Unpack[St
     return session.session(name, kept, persistent=False, **options(details))
 
 
-def spans(name: str, window_size: Duration, retention: Duration) -> tuple[int, int]:
-    size = milliseconds(window_size, f"window_size of {name}")
-    kept = milliseconds(retention, f"retention of {name}")
-    if kept < size:
-        raise TopologyError(
-            f"the retention of the window store {name}, {kept} ms, is less than its window size, {size} ms"
-        )
-    return size, kept
-
-
 def options(details: StoreDetails) -> dict[str, Any]:
-    """Serdes and what becomes of the changelog, in the words of a store's spec."""
+    """Return serdes and settings of the changelog as options of a store's spec."""
     return {"key": details.get("key"), "value": details.get("value"), **logging(details.get("logging", True))}

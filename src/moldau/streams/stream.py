@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack
 
@@ -17,7 +18,7 @@ from .grouped import KGroupedStream
 from .joins import check_same_builder, join_global, join_table
 from .materialized import StoreOptions, materialized
 from .names import checked_name, listed
-from .printing import Printer, shown
+from .printing import Printer, pair_text
 from .processors import user_operator
 from .recipes import Source
 from .repartitioning import repartitioned
@@ -33,8 +34,8 @@ W = TypeVar("W")
 
 
 class KStream(Generic[K, V]):
-    """`name` is the node whose records it is; `repartition` says whether the key was changed since it was last the one
-    that decides where a record is.
+    """A stream: the records of the node `name`. `repartition` says whether the key was changed since records were last
+    partitioned by it.
     """
 
     def __init__(
@@ -50,68 +51,64 @@ class KStream(Generic[K, V]):
         self.repartition_required = repartition
 
     def filter(self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None) -> KStream[K, V]:
-        """Records for which the predicate holds: a function of (key, value), or a SQL expression over key, value,
-        timestamp and headers.
+        """Keep the records for which the predicate holds: a function of (key, value), or a SQL expression over key,
+        value, timestamp and headers.
         """
         node = self.graph.named(name, "KSTREAM-FILTER-")
         if isinstance(predicate, str):
             return self._expression("filter", node, predicate, (self.key, self.value))
-        chosen = functions.of_key_value(predicate, node)
-        return self.then(node, lambda: stateless.Filter(chosen), "filter")
+        return self._then(node, partial(stateless.Filter, functions.of_key_value(predicate, node)), "filter")
 
     def filter_not(self, predicate: Callable[[K, V], Any] | str, *, name: str | None = None) -> KStream[K, V]:
         node = self.graph.named(name, "KSTREAM-FILTER-")
         if isinstance(predicate, str):
             checked_expression(predicate, node)
             return self._expression("filter", node, f"not ({predicate})", (self.key, self.value))
-        chosen = functions.of_key_value(predicate, node)
-        return self.then(node, lambda: stateless.Filter(chosen, True), "filter")
+        return self._then(node, partial(stateless.Filter, functions.of_key_value(predicate, node), True), "filter")
 
     def select_key(self, mapper: Callable[[K, V], L] | str, *, name: str | None = None) -> KStream[L, V]:
-        """A new key; what goes by key below is repartitioned first."""
+        """Give each record a new key; steps that need records by key repartition first."""
         node = self.graph.named(name, "KSTREAM-KEY-SELECT-")
         if isinstance(mapper, str):
             return self._expression("select_key", node, mapper, (None, self.value), True)
-        chosen = functions.of_key_value(mapper, node)
-        return self.then(node, lambda: stateless.SelectKey(chosen), "select_key", (None, self.value), True)
+        operator = partial(stateless.SelectKey, functions.of_key_value(mapper, node))
+        return self._then(node, operator, "select_key", (None, self.value), True)
 
     def map(self, mapper: Callable[[K, V], tuple[L, W]], *, name: str | None = None) -> KStream[L, W]:
-        """A new key and value: the mapper returns the pair."""
+        """Map each record to a new key and value, which the mapper returns as a pair."""
         node = self.graph.named(name, "KSTREAM-MAP-")
-        chosen = functions.of_key_value(mapper, node)
-        return self.then(node, lambda: stateless.Map(chosen), "map", (None, None), True)
+        operator = partial(stateless.Map, functions.of_key_value(mapper, node))
+        return self._then(node, operator, "map", (None, None), True)
 
     def map_values(self, mapper: Callable[..., W] | str, *, name: str | None = None) -> KStream[K, W]:
-        """The mapper gets (value) or (key, value)."""
+        """Map each value. The mapper gets (value) or (key, value)."""
         node = self.graph.named(name, "KSTREAM-MAPVALUES-")
         if isinstance(mapper, str):
             return self._expression("map_values", node, mapper, (self.key, None))
-        chosen = functions.of_value(mapper, node)
-        return self.then(node, lambda: stateless.MapValues(chosen), "map_values", (self.key, None))
+        operator = partial(stateless.MapValues, functions.of_value(mapper, node))
+        return self._then(node, operator, "map_values", (self.key, None))
 
     def flat_map(self, mapper: Callable[[K, V], Iterable[tuple[L, W]]], *, name: str | None = None) -> KStream[L, W]:
-        """Any number of pairs for each record."""
+        """Map each record to any number of pairs of key and value."""
         node = self.graph.named(name, "KSTREAM-FLATMAP-")
-        chosen = functions.of_key_value(mapper, node)
-        return self.then(node, lambda: stateless.FlatMap(chosen), "flat_map", (None, None), True)
+        operator = partial(stateless.FlatMap, functions.of_key_value(mapper, node))
+        return self._then(node, operator, "flat_map", (None, None), True)
 
     def flat_map_values(self, mapper: Callable[..., Iterable[W]], *, name: str | None = None) -> KStream[K, W]:
-        """Any number of values for each record; the mapper gets (value) or (key, value)."""
+        """Map each value to any number of values. The mapper gets (value) or (key, value)."""
         node = self.graph.named(name, "KSTREAM-FLATMAPVALUES-")
-        chosen = functions.of_value(mapper, node)
-        return self.then(node, lambda: stateless.FlatMapValues(chosen), "flat_map_values", (self.key, None))
+        operator = partial(stateless.FlatMapValues, functions.of_value(mapper, node))
+        return self._then(node, operator, "flat_map_values", (self.key, None))
 
     def foreach(self, action: Callable[[K, V], Any], *, name: str | None = None) -> None:
-        """Ends the stream with something that is done for each record."""
+        """End the stream with an action for each record."""
         node = self.graph.named(name, "KSTREAM-FOREACH-")
-        chosen = functions.of_key_value(action, node)
-        self.graph.processor(node, [self.name], lambda: stateless.Foreach(chosen), kind="foreach")
+        self._then(node, partial(stateless.Foreach, functions.of_key_value(action, node)), "foreach")
 
     def peek(self, action: Callable[[K, V], Any], *, name: str | None = None) -> KStream[K, V]:
-        """Something that is done for each record on its way."""
+        """Do something for each record, and pass it on."""
         node = self.graph.named(name, "KSTREAM-PEEK-")
-        chosen = functions.of_key_value(action, node)
-        return self.then(node, lambda: stateless.Peek(chosen), "peek")
+        return self._then(node, partial(stateless.Peek, functions.of_key_value(action, node)), "peek")
 
     def to(
         self,
@@ -122,7 +119,7 @@ class KStream(Generic[K, V]):
         partitioner: Callable[[str, K, V, int], int | None] | None = None,
         name: str | None = None,
     ) -> None:
-        """Writes to a topic, or to the one that a function of (key, value, record) names."""
+        """Write to a topic, or to the one that a function of (key, value, record) returns."""
         if not isinstance(topic, str) and not callable(topic):
             raise TopologyError(f"to() needs the name of a topic, or a function that gives it, not {topic!r}")
         node = self.graph.named(name, "KSTREAM-SINK-")
@@ -132,16 +129,16 @@ class KStream(Generic[K, V]):
         self.graph.sink(node, [self.name], topic, key=key, value=value, partitioner=partitioner_of(partitioner, key))
 
     def print(self, *, label: str | None = None, name: str | None = None, mapper: Any = None, file: Any = None) -> None:
-        """Ends the stream with a line for each record, `[label]: key, value`, on standard output or in a file."""
+        """End the stream with a line for each record, `[label]: key, value`, on standard output or in a file."""
         node = self.graph.named(name, "KSTREAM-PRINTER-")
-        chosen = functions.of_key_value(mapper or shown, node)
+        chosen = functions.of_key_value(mapper or pair_text, node)
         title = self.name if label is None else label
         if not (file is None or isinstance(file, str | Path) or hasattr(file, "write")):
             raise TopologyError(f"file= of {node} must be the path of a file, or an open file, not {file!r}")
-        self.graph.processor(node, [self.name], lambda: stateless.Foreach(Printer(title, chosen, file)), kind="print")
+        self._then(node, lambda: stateless.Foreach(Printer(title, chosen, file)), "print")
 
     def merge(self, other: KStream[K, V], *, name: str | None = None) -> KStream[K, V]:
-        """The records of both, in the order in which they come. Serdes are known where both have the same."""
+        """Merge two streams in the order in which records come. Serdes are known where both have the same."""
         check_same_builder(self, other)
         if not isinstance(other, KStream):
             raise TopologyError(f"the stream {self.name} is merged with a stream, not with a {type(other).__name__}")
@@ -154,7 +151,7 @@ class KStream(Generic[K, V]):
         return KStream(self.graph, node, self.sources | other.sources, key, value, repartition)
 
     def split(self, *, name: str | None = None) -> BranchedKStream[K, V]:
-        """Branches: `stream.split(name="by-").branch(is_small, name="small").default_branch(name="rest")`."""
+        """Split the stream: `stream.split(name="by-").branch(is_small, name="small").default_branch(name="rest")`."""
         return BranchedKStream(self, name)
 
     def repartition(
@@ -166,27 +163,19 @@ class KStream(Generic[K, V]):
         partitioner: Callable[[str, K, V, int], int | None] | None = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """Through a topic of the application's own, with a chosen number of partitions if it is given. One with a name
-        is there for others to read; on Spark the application itself goes on without reading it.
+        """Send records through a repartition topic, with this number of partitions if it is given. A topic with a name
+        is written for others to read; on Spark the application itself does not read it.
         """
         if partitions is not None and (not isinstance(partitions, int) or partitions < 1):
             raise TopologyError(f"partitions= of repartition() must be a whole number, at least 1, not {partitions!r}")
         prefix = self.graph.only_if_needed(name, "KSTREAM-REPARTITION-")
         key, value = key or self.key, value or self.value
-        source = repartitioned(
-            self.graph,
-            self.name,
-            prefix,
-            key,
-            value,
-            partitions=partitions,
-            partitioner=partitioner,
-            shown=name is not None,
-        )
+        chosen: dict[str, Any] = {"partitions": partitions, "partitioner": partitioner, "shown": name is not None}
+        source = repartitioned(self.graph, self.name, prefix, key, value, **chosen)
         return KStream(self.graph, source, frozenset((source,)), key, value)
 
     def to_table(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> KTable[K, V]:
-        """The latest value of each key; None deletes it."""
+        """Turn the stream into a table of the latest value of each key; None deletes a key."""
         node = self.graph.named(name, "KSTREAM-TOTABLE-")
         store = materialized(self.graph, "KSTREAM-TOTABLE-", options, self.key, self.value)
         parent, sources = self.name, self.sources
@@ -207,9 +196,9 @@ class KStream(Generic[K, V]):
         name: str | None = None,
         **joined: Unpack[StreamJoined],
     ) -> KStream[K, W]:
-        """With a table: what it has for the record's key. With a global table: what it has for the key that the
-        function `key` of (key, value) gives. With a stream: all of its records with that key within `window`. Records
-        for which there is nothing are dropped. The joiner gets (value, other) or (key, value, other).
+        """Join with a table, by the record's key; with a global table, by the key that the function `key` of
+        (key, value) returns; or with the records of a stream that have the same key and are within `window`. Records
+        without a match are dropped. The joiner gets (value, other) or (key, value, other).
         """
         return self._join(other, joiner, "inner", key, value, name, joined)
 
@@ -223,7 +212,7 @@ class KStream(Generic[K, V]):
         name: str | None = None,
         **joined: Unpack[StreamJoined],
     ) -> KStream[K, W]:
-        """As join; where there is nothing, the joiner gets None: of a stream, as soon as nothing can come any more."""
+        """Do as join; without a match the joiner gets None: of a stream, once no match can come any more."""
         return self._join(other, joiner, "left", key, value, name, joined)
 
     def outer_join(
@@ -236,23 +225,23 @@ class KStream(Generic[K, V]):
         name: str | None = None,
         **joined: Unpack[StreamJoined],
     ) -> KStream[K, W]:
-        """With a stream, as left_join; its records without a partner come too, with None for the left value."""
+        """Do as left_join with a stream; its records without a match come too, with None for the left value."""
         return join_streams(self, other, joiner, "outer", joined_by(key, value, name, joined))
 
     def process(self, processor: Any, *, stores: Iterable[str] = (), name: str | None = None) -> KStream[Any, Any]:
-        """A processor of your own: a class, or a function that makes one, with `process(record)`, and `init(context)`
-        that gives it `context.forward(record)`, `context.store(name)`, `context.schedule(...)`.
+        """Use a processor of your own: a class, or a function that makes one, with `process(record)`, and with
+        `init(context)` to get `context.forward(record)`, `context.store(name)`, `context.schedule(...)`.
         """
         return self._process(processor, stores, name, fixed_key=False)
 
     def process_values(self, processor: Any, *, stores: Iterable[str] = (), name: str | None = None) -> KStream[K, Any]:
-        """As process, for processors that leave the key as it is: nothing needs to be repartitioned below."""
+        """Do as process, for a processor that does not change the key: nothing is repartitioned below."""
         return self._process(processor, stores, name, fixed_key=True)
 
     def group_by_key(
         self, *, key: SerdeLike = None, value: SerdeLike = None, name: str | None = None
     ) -> KGroupedStream[K, V]:
-        """By the key that records have. `name` is that of the repartition topic, if one is needed."""
+        """Group by the records' own key. `name` is that of the repartition topic, if one is needed."""
         if name is not None:
             checked_name(name, "name= of group_by_key()")
         return KGroupedStream(
@@ -267,14 +256,9 @@ class KStream(Generic[K, V]):
         value: SerdeLike = None,
         name: str | None = None,
     ) -> KGroupedStream[L, V]:
-        """By a new key."""
-        node = self.graph.named(name, "KSTREAM-KEY-SELECT-")
-        if isinstance(selector, str):
-            self._expression("select_key", node, selector, (None, self.value), True)
-        else:
-            chosen = functions.of_key_value(selector, node)
-            self.graph.processor(node, [self.name], lambda: stateless.SelectKey(chosen), kind="select_key")
-        return KGroupedStream(self.graph, node, self.sources, key, value or self.value, True, name)
+        """Group by a new key."""
+        keyed = self.select_key(selector, name=name)
+        return KGroupedStream(self.graph, keyed.name, self.sources, key, value or self.value, True, name)
 
     def _join(
         self,
@@ -306,7 +290,7 @@ class KStream(Generic[K, V]):
     def _expression(
         self, kind: str, node: str, text: str, serdes: tuple[SerdeLike, SerdeLike], rekeyed: bool = False
     ) -> KStream[Any, Any]:
-        """A SQL expression in place of a function, checked now."""
+        """Add a node with a SQL expression, which is checked now, in place of a function."""
         from moldau.operators import expressions  # brings a library along
 
         operators: dict[str, Callable[[str, str], Operator]] = {
@@ -314,11 +298,10 @@ class KStream(Generic[K, V]):
             "select_key": expressions.ExpressionKey,
             "map_values": expressions.ExpressionValue,
         }
-        expressions.parsed(text, node)
-        self.graph.processor(node, [self.name], lambda: operators[kind](text, node), kind=kind)
-        return KStream(self.graph, node, self.sources, *serdes, rekeyed or self.repartition_required)
+        expressions.parse(text, node)
+        return self._then(node, partial(operators[kind], text, node), kind, serdes, rekeyed)
 
-    def then(
+    def _then(
         self,
         node: str,
         operator: Callable[[], Operator],
@@ -326,7 +309,7 @@ class KStream(Generic[K, V]):
         serdes: tuple[SerdeLike, SerdeLike] | None = None,
         rekeyed: bool = False,
     ) -> KStream[Any, Any]:
-        """The stream of a node below this one. Its serdes are this one's, unless said otherwise."""
+        """Add a node below this stream, and return its stream, with the same serdes unless others are given."""
         self.graph.processor(node, [self.name], operator, kind=kind)
         key, value = (self.key, self.value) if serdes is None else serdes
         return KStream(self.graph, node, self.sources, key, value, rekeyed or self.repartition_required)
@@ -335,4 +318,4 @@ class KStream(Generic[K, V]):
 def checked_expression(text: str, node: str) -> None:
     from moldau.operators import expressions  # brings a library along
 
-    expressions.parsed(text, node)
+    expressions.parse(text, node)

@@ -1,9 +1,10 @@
-"""Joins of two streams: which nodes and stores they are made of, under Kafka's names."""
+"""Joins of two streams: the nodes and stores that they consist of, under Kafka's names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from moldau.operators.context import TopologyError
@@ -29,9 +30,9 @@ Kind = Literal["inner", "left", "outer"]
 
 
 class StreamJoined(TypedDict, total=False):
-    """Of joins with a stream: the window, the serde of the other side's values, and how the records of both sides are
-    kept: `store` is what the names of their stores begin with, or with `other_store` one of two stores. Of joins with
-    a versioned table: the grace for which records wait.
+    """The options of a join with a stream: the window, the serde of the other side's values, and the stores of both
+    sides' records. `store` is the beginning of their names, or one of two stores, with `other_store`. A join with a
+    versioned table has one option: the grace for which records wait.
     """
 
     window: JoinWindows
@@ -66,7 +67,7 @@ def joined_by(key: SerdeLike, value: SerdeLike, name: str | None, joined: Stream
 
 
 def of_table(joined: StreamJoined) -> Duration | None:
-    """The grace of a join with a table, which has none of the other options."""
+    """Return the grace of a join with a table, and refuse the other options."""
     strange = sorted(set(joined) - {"grace"})
     if strange:
         raise TopologyError(f"{strange[0]}= is for joins with a stream, not with a table")
@@ -92,7 +93,7 @@ def join_streams(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the nodes that keep its records and join them, and its store."""
+    """One side of a join: the node that keeps its records, the node that joins them, and its store."""
 
     stream: KStream[Any, Any]
     window: str
@@ -124,9 +125,11 @@ class Join:
         other_store = self.store(self.options.other_store or self.base, other_name, other_suffix, other_value)
         if this_store.name == other_store.name:
             raise TopologyError(f"both sides of the join would be kept in {this_store.name}: give two stores")
-        this = self.side(self.left, windows[0], this_name, this_suffix, this_store, self.kind != "inner")
-        other = self.side(self.right, windows[1], other_name, other_suffix, other_store, self.kind == "outer")
         waiting = self.waiting_store(this_name, value, other_value)
+        if given is not None:
+            this_name, other_name = (checked_name(given + end, "name=") for end in (this_suffix, other_suffix))
+        this = Side(self.left, windows[0], this_name, this_store, self.kind != "inner")
+        other = Side(self.right, windows[1], other_name, other_store, self.kind == "outer")
         chosen = functions.joiner(joiner, merge)
         for side in (this, other):
             self.keep(side)
@@ -135,16 +138,9 @@ class Join:
         graph.processor(merge, [this.node, other.node], PassThrough, kind="merge")
         return type(self.left)(graph, merge, self.left.sources | self.right.sources, self.key, None)
 
-    def side(
-        self, stream: KStream[Any, Any], window: str, made: str, suffix: str, store: StoreSpec, outer: bool
-    ) -> Side:
-        given = self.options.name
-        node = made if given is None else checked_name(given + suffix, "name=")
-        return Side(stream, window, node, store, outer)
-
     @property
     def base(self) -> str | None:
-        """What the names of both stores begin with, if the user said it."""
+        """The beginning of both stores' names, if the user gave it."""
         return self.options.store if isinstance(self.options.store, str) else None
 
     def store(self, given: str | StoreSpec | None, made: str, suffix: str, value: SerdeLike) -> StoreSpec:
@@ -153,7 +149,7 @@ class Join:
         return self.kept((made if given is None else checked_name(given + suffix, "store=")) + "-store", value)
 
     def fitting(self, given: StoreSpec, value: SerdeLike) -> StoreSpec:
-        """A store of the user's, which must keep what this join needs."""
+        """Return a store of the user's, after checking that it keeps what this join needs."""
         size = self.windows.size_ms
         parts, kept = dict(given.parts), size + self.windows.grace_ms
         if given.kind != "window" or not parts["duplicates"]:
@@ -171,21 +167,16 @@ class Join:
     def join(
         self, side: Side, partner: Side, left: bool, waiting: StoreSpec | None, joiner: Callable[[Any, Any, Any], Any]
     ) -> None:
-        other, windows, shared = partner.store.name, self.windows, None if waiting is None else waiting.name
+        other, shared = partner.store.name, None if waiting is None else waiting.name
+        make = partial(StreamJoin, other, self.windows, joiner, left=left, outer=side.outer, waiting=shared)
         stores = [other] if waiting is None else [other, waiting]
-        self.graph.processor(
-            side.node,
-            [side.window],
-            lambda: StreamJoin(other, windows, joiner, left=left, outer=side.outer, waiting=shared),
-            stores,
-            "join",
-        )
+        self.graph.processor(side.node, [side.window], make, stores, "join")
 
     def on_disk(self, name: str) -> bool:
         return persistent(self.options.store_type or store_type(self.graph.settings), name)
 
     def kept(self, name: str, value: SerdeLike) -> StoreSpec:
-        """The store of one side: all records of the window and the grace, also those with the same key and time."""
+        """Return the store of one side, which keeps all records for window and grace, duplicates included."""
         size, options = self.windows.size_ms, self.options
         key, written = cast(Any, self.key), cast(Any, value)
         kept: Any = {"persistent": self.on_disk(name), **logging(options.logging)}

@@ -1,4 +1,4 @@
-"""Tables whose changes are held back: KTable.suppress."""
+"""Tables that hold their changes back: KTable.suppress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUPPRESS = "KTABLE-SUPPRESS-"
 
 
 class HeldBack:
-    """Those below see what was last let through; old values come from above."""
+    """A table that shows what was last let through; old values come from the table above."""
 
     def __init__(self, parent: Recipe, node: str, store: str, suppressed: Suppressed, spec: Any) -> None:
         parent.send_old_values(True)
@@ -53,7 +53,7 @@ class HeldBack:
 
 
 def suppress(table: KTable[Any, Any], suppressed: Suppressed) -> HeldBack:
-    """Adds the node; the recipe of the table that it is."""
+    """Add the node, and return the recipe of its table."""
     if table.recipe.versioned():
         raise TopologyError("suppress() is only supported for tables that are not versioned")
     graph, given = table.graph, suppressed.name
@@ -78,7 +78,7 @@ def wait_of(parent: Recipe, suppressed: Suppressed, node: str) -> int:
 
 
 def graces_above(recipe: Any) -> Iterator[int]:
-    """How long the windows of the nearest windowed tables above stay open."""
+    """Yield how long the windows of the nearest windowed tables above stay open."""
     if hasattr(recipe, "grace_ms"):
         yield recipe.grace_ms
         return

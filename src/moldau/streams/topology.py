@@ -1,4 +1,4 @@
-"""The Processor API: a topology node by node. The DSL's builder ends here too: each of its steps adds nodes."""
+"""The Processor API: a topology, node by node. The steps of the DSL's builder add nodes here too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GENERATED = re.compile(r"(KSTREAM|KTABLE|COGROUPKSTREAM)-.*[0-9]{10}.*|.*-STATE-
 
 
 class Topology:
-    """Nodes are added parents first; each addition is checked at once."""
+    """A topology. Nodes are added parents first; each one is checked at once."""
 
     def __init__(self, application_id: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self.application_id = application_id
@@ -55,7 +55,7 @@ class Topology:
         if not wanted and pattern is None:
             raise TopologyError(f"the source {name} reads nothing: give it topics, or a pattern")
         if pattern is not None:
-            checked_pattern(pattern, name)
+            check_pattern(pattern, name)
         if reset is not None and reset not in RESETS:
             raise TopologyError(f"reset= of the source {name} must be one of {', '.join(RESETS)}, not {reset!r}")
         for topic in wanted:
@@ -72,8 +72,8 @@ class Topology:
     def add_processor(
         self, name: str, processor: Any, parents: str | Iterable[str], stores: Iterable[str | StoreSpec] = ()
     ) -> Topology:
-        """`processor` is a class, or a function that makes one: each task needs its own. It has `process(record)`, and
-        may have `init(context)`, `close()` and `stores()`, which gives the specs of stores that it brings along.
+        """Add a processor. `processor` is a class or a function that makes one, as each task needs its own. It has
+        `process(record)`, and may have `init(context)`, `close()` and `stores()`, which returns specs of stores.
         """
         made, brought = user_operator(processor, name)
         return self.add_node(name, made, parents, [*listed(stores, f"stores= of {name}"), *brought])
@@ -86,7 +86,7 @@ class Topology:
         stores: Iterable[str | StoreSpec] = (),
         kind: str = "process",
     ) -> Topology:
-        """As add_processor, with an operator of the platform."""
+        """Do as add_processor, with an operator of the platform."""
         names: list[str] = []
         for store in listed(stores, f"stores= of {name}"):
             if not isinstance(store, str):
@@ -139,8 +139,8 @@ class Topology:
         value: SerdeLike = None,
         timestamp: Extractor | str | None = None,
     ) -> Topology:
-        """A store that a processor fills from a topic, whole on each process; every other processor may read it. It has
-        no changelog: the topic is one.
+        """Add a store that a processor fills from a topic, complete in each process; every other processor may read it.
+        Its topic serves as its changelog.
         """
         made, _ = user_operator(operator, processor)
         return self.add_global_node(store, source, topic, processor, made, key, value, timestamp)
@@ -156,12 +156,9 @@ class Topology:
         value: SerdeLike,
         timestamp: Extractor | str | None,
     ) -> Topology:
-        """As add_global_store, with an operator of the platform."""
-        checked_store(store)
-        self.add_source(source, topic, key=key, value=value, timestamp=timestamp)
-        known: Any = (store.key or key, store.value or value)
-        spec = replace(store, logged=False, cached=False, key=known[0], value=known[1])
-        self.add_node(processor, operator, source, [spec], "global_store")
+        """Do as add_global_store, with an operator of the platform."""
+        spec = self._filled_store(store, source, topic, key, value, timestamp)
+        self.add_node(processor, operator, source, [replace(spec, cached=False)], "global_store")
         self.global_stores.add(store.name)
         return self
 
@@ -177,12 +174,17 @@ class Topology:
         value: SerdeLike = None,
         timestamp: Extractor | str | None = None,
     ) -> Topology:
-        """A store that is filled from a topic, partition by partition; the topic is its changelog."""
+        """Add a store that is filled from a topic, partition by partition; the topic is its changelog."""
+        spec = self._filled_store(store, source, topic, key, value, timestamp)
+        return self.add_processor(processor, operator, source, [replace(spec, changelog=topic)])
+
+    def _filled_store(
+        self, store: StoreSpec, source: str, topic: str, key: SerdeLike, value: SerdeLike, timestamp: Any
+    ) -> StoreSpec:
+        """Add the source of a store that is filled from a topic; return the store without a changelog of its own."""
         checked_store(store)
         self.add_source(source, topic, key=key, value=value, timestamp=timestamp)
-        known: Any = (store.key or key, store.value or value)
-        spec = replace(store, logged=False, changelog=topic, key=known[0], value=known[1])
-        return self.add_processor(processor, operator, source, [spec])
+        return replace(store, logged=False, key=cast(Any, store.key or key), value=cast(Any, store.value or value))
 
     def add_store(self, store: StoreSpec) -> None:
         checked_name(checked_store(store).name, "the name of a store")
@@ -198,15 +200,15 @@ class Topology:
         self.copartitioned.append(frozenset(sources))
 
     def describe(self) -> str:
-        """As Kafka writes it down."""
+        """Return the topology as Kafka prints it."""
         return describe(self.freeze())
 
     def picture(self) -> str:
-        """As a flowchart in Mermaid's words."""
+        """Return the topology as a Mermaid flowchart."""
         return picture(self.freeze())
 
     def freeze(self) -> Plan:
-        """The plan as it stands; serdes that were not given are still missing."""
+        """Return the plan as it stands; serdes that were not given are still missing."""
         return Plan(
             self.application_id,
             tuple(self.nodes.values()),
@@ -217,7 +219,7 @@ class Topology:
         )
 
     def plan(self, settings: Mapping[str, Any] | None = None) -> Plan:
-        """The plan with all serdes settled: as given, or from default.key.serde and default.value.serde."""
+        """Return the plan with all serdes: those given, or default.key.serde and default.value.serde."""
         chosen = {**self.settings, **(settings or {})}
         plan = self.freeze()
         if str(chosen.get(EXPLICIT, False)).lower() == "true":
@@ -265,17 +267,13 @@ def extractor(given: Extractor | str | None, name: str) -> Extractor | None:
     return BY_NAME[short]
 
 
-def checked_pattern(pattern: Any, name: str) -> None:
+def check_pattern(pattern: Any, name: str) -> None:
     try:
-        re.compile(checked_text(pattern))
+        if not isinstance(pattern, str) or not pattern:
+            raise TypeError("it must be a text")
+        re.compile(pattern)
     except (re.error, TypeError, OverflowError) as error:
         raise TopologyError(f"pattern= of {name} must be a regular expression, not {pattern!r}: {error}") from None
-
-
-def checked_text(given: Any) -> str:
-    if not isinstance(given, str) or not given:
-        raise TypeError("it must be a text")
-    return given
 
 
 def checked_store(store: Any) -> StoreSpec:
@@ -288,7 +286,7 @@ def checked_store(store: Any) -> StoreSpec:
 
 
 def check_names(plan: Plan) -> None:
-    """No store and no repartition topic may have a name that was made up, for it would change with the topology."""
+    """Refuse generated names of stores and repartition topics: they change with the topology."""
     made_up = [f"the store {spec.name}" for spec in plan.stores if GENERATED.fullmatch(spec.name)]
     made_up += [f"the repartition topic {topic.name}" for topic in plan.internal_topics if GENERATED.match(topic.name)]
     if made_up:

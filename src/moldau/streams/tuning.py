@@ -1,4 +1,4 @@
-"""Which settings of Kafka Streams are known, which of them mean nothing here, and what a typing mistake is told."""
+"""The settings of Kafka Streams: which are used, which have no effect here, and the hint for a misspelt one."""
 
 from __future__ import annotations
 
@@ -10,34 +10,21 @@ from typing import Any
 
 from moldau.operators.context import TopologyError
 
-USED = frozenset((
-    "application.id", "bootstrap.servers", "client.id", "commit.interval.ms", "default.key.serde",
-    "default.value.serde", "default.timestamp.extractor", "deserialization.exception.handler",
-    "default.deserialization.exception.handler", "processing.exception.handler", "production.exception.handler",
-    "default.production.exception.handler", "errors.dead.letter.queue.topic.name", "processing.guarantee",
-    "statestore.cache.max.bytes", "cache.max.bytes.buffering", "state.dir", "application.server",
-    "topology.optimization", "replication.factor", "schema.registry.url", "ensure.explicit.internal.resource.naming",
-    "windowstore.changelog.additional.retention.ms", "security.protocol", "dsl.store.suppliers.class",
-    "default.dsl.store", "dsl.store.format", "views.max.bytes", "views.history", "auto.offset.reset",
-    "compression.type", "batch.size", "transaction.timeout.ms", "connections.max.idle.ms", "metadata.max.age.ms",
+OF_CLIENTS = frozenset((
+    "bootstrap.servers", "client.id", "security.protocol", "connections.max.idle.ms", "metadata.max.age.ms",
     "receive.buffer.bytes", "send.buffer.bytes", "reconnect.backoff.ms", "reconnect.backoff.max.ms",
     "retry.backoff.ms", "request.timeout.ms",
 ))  # fmt: skip
-OF_CLIENTS = frozenset(
-    (
-        "bootstrap.servers",
-        "client.id",
-        "security.protocol",
-        "connections.max.idle.ms",
-        "metadata.max.age.ms",
-        "receive.buffer.bytes",
-        "send.buffer.bytes",
-        "reconnect.backoff.ms",
-        "reconnect.backoff.max.ms",
-        "retry.backoff.ms",
-        "request.timeout.ms",
-    )
-)  # what every client is told
+USED = OF_CLIENTS | frozenset((
+    "application.id", "commit.interval.ms", "default.key.serde", "default.value.serde", "default.timestamp.extractor",
+    "deserialization.exception.handler", "default.deserialization.exception.handler", "processing.exception.handler",
+    "production.exception.handler", "default.production.exception.handler", "errors.dead.letter.queue.topic.name",
+    "processing.guarantee", "statestore.cache.max.bytes", "cache.max.bytes.buffering", "state.dir",
+    "application.server", "topology.optimization", "replication.factor", "schema.registry.url",
+    "ensure.explicit.internal.resource.naming", "windowstore.changelog.additional.retention.ms",
+    "dsl.store.suppliers.class", "default.dsl.store", "dsl.store.format", "views.max.bytes", "views.history",
+    "auto.offset.reset", "compression.type", "batch.size", "transaction.timeout.ms",
+))  # fmt: skip
 OFFSET_RESET = "auto.offset.reset"
 PRODUCER = ("compression.type", "batch.size", "transaction.timeout.ms")  # what the sink is told, also with a prefix
 CONSUMERS = ("consumer.", "main.consumer.")
@@ -49,49 +36,46 @@ OTHERS = (
     "max.poll.records", "max.request.size", "retries", "session.timeout.ms",
 )  # fmt: skip
 NOT_OURS = "topics are read by Spark's source and written by its sink, which have settings of their own"
-INERT = {
-    **dict.fromkeys(OTHERS, NOT_OURS),
-    "max.task.idle.ms": "a task waits for partitions that have more to read, and for no others",
-    "processing.exception.handler.global.enabled": "the handler is always asked about global stores too",
-    "default.list.key.serde.inner": "lists are values of Json() or Avro()",
-    "default.list.key.serde.type": "lists are values of Json() or Avro()",
-    "default.list.value.serde.inner": "lists are values of Json() or Avro()",
-    "default.list.value.serde.type": "lists are values of Json() or Avro()",
-    "windowed.inner.class.serde": "TimeWindowedSerde and SessionWindowedSerde are told the serde of their keys",
-    "window.size.ms": "TimeWindowedSerde is told the size of its windows",
-    "allow.os.group.write.access": "Spark looks after its checkpoint",
-    "state.cleanup.dir.max.age.ms": "Spark looks after its checkpoint",
-    "config.providers": "settings are values of Python: look them up before they are given",
-    "metadata.recovery.strategy": "clients find the cluster again by themselves",
-    "metadata.recovery.rebootstrap.trigger.ms": "clients find the cluster again by themselves",
-    "processor.wrapper.class": "a processor is a class of Python: wrap it where it is given",
-    "num.standby.replicas": "state is in Spark's checkpoint and in changelog topics, no copies are kept warm",
-    "max.warmup.replicas": "state is in Spark's checkpoint, nothing is warmed up",
-    "acceptable.recovery.lag": "state is in Spark's checkpoint, nothing is warmed up",
-    "probing.rebalance.interval.ms": "Spark distributes the work",
-    "num.stream.threads": "spark.master says how much runs at once",
-    "rocksdb.config.setter": "state is in pages of Spark's state store",
-    "rack.aware.assignment.strategy": "Spark distributes the work",
-    "rack.aware.assignment.tags": "Spark distributes the work",
-    "rack.aware.assignment.traffic_cost": "Spark distributes the work",
-    "rack.aware.assignment.non_overlap_cost": "Spark distributes the work",
-    "task.assignor.class": "Spark distributes the work",
-    "group.protocol": "Spark distributes the work",
-    "upgrade.from": "there is no earlier version",
-    "built.in.metrics.version": "metrics are those of Spark",
-    "metrics.recording.level": "metrics are those of Spark",
-    "metric.reporters": "metrics are those of Spark",
-    "metrics.num.samples": "metrics are those of Spark",
-    "metrics.sample.window.ms": "metrics are those of Spark",
-    "enable.metrics.push": "metrics are those of Spark",
-    "state.cleanup.delay.ms": "Spark looks after its checkpoint",
-    "buffered.records.per.partition": "a micro-batch is bounded by maxOffsetsPerTrigger",
-    "poll.ms": "Spark asks for records",
-    "task.timeout.ms": "Spark tries a task again",
-    "default.client.supplier": "clients are the platform's own",
-    "log.summary.interval.ms": "Spark reports its progress",
-    "repartition.purge.interval.ms": "there are no repartition topics to purge",
-}
+REASONS = {
+    NOT_OURS: OTHERS,
+    "a task waits for partitions that have more to read, and for no others": ("max.task.idle.ms",),
+    "the handler is always asked about global stores too": ("processing.exception.handler.global.enabled",),
+    "lists are values of Json() or Avro()": (
+        "default.list.key.serde.inner", "default.list.key.serde.type", "default.list.value.serde.inner",
+        "default.list.value.serde.type",
+    ),
+    "TimeWindowedSerde and SessionWindowedSerde are told the serde of their keys": ("windowed.inner.class.serde",),
+    "TimeWindowedSerde is told the size of its windows": ("window.size.ms",),
+    "Spark looks after its checkpoint": (
+        "allow.os.group.write.access", "state.cleanup.dir.max.age.ms", "state.cleanup.delay.ms",
+    ),
+    "settings are values of Python: look them up before they are given": ("config.providers",),
+    "clients find the cluster again by themselves": (
+        "metadata.recovery.strategy", "metadata.recovery.rebootstrap.trigger.ms",
+    ),
+    "a processor is a class of Python: wrap it where it is given": ("processor.wrapper.class",),
+    "state is in Spark's checkpoint and in changelog topics, no copies are kept warm": ("num.standby.replicas",),
+    "state is in Spark's checkpoint, nothing is warmed up": ("max.warmup.replicas", "acceptable.recovery.lag"),
+    "Spark distributes the work": (
+        "probing.rebalance.interval.ms", "rack.aware.assignment.strategy", "rack.aware.assignment.tags",
+        "rack.aware.assignment.traffic_cost", "rack.aware.assignment.non_overlap_cost", "task.assignor.class",
+        "group.protocol",
+    ),
+    "spark.master says how much runs at once": ("num.stream.threads",),
+    "state is in pages of Spark's state store": ("rocksdb.config.setter",),
+    "there is no earlier version": ("upgrade.from",),
+    "metrics are those of Spark": (
+        "built.in.metrics.version", "metrics.recording.level", "metric.reporters", "metrics.num.samples",
+        "metrics.sample.window.ms", "enable.metrics.push",
+    ),
+    "a micro-batch is bounded by maxOffsetsPerTrigger": ("buffered.records.per.partition",),
+    "Spark asks for records": ("poll.ms",),
+    "Spark tries a task again": ("task.timeout.ms",),
+    "clients are the platform's own": ("default.client.supplier",),
+    "Spark reports its progress": ("log.summary.interval.ms",),
+    "there are no repartition topics to purge": ("repartition.purge.interval.ms",),
+}  # fmt: skip
+INERT = {name: reason for reason, names in REASONS.items() for name in names}
 PREFIXES = ("spark.", "topic.", "ssl.", "sasl.", "schema.registry.", "__")
 CLIENTS = ("consumer.", "main.consumer.", "restore.consumer.", "global.consumer.", "producer.", "admin.")
 OPTIMIZATION = "topology.optimization"
@@ -101,12 +85,12 @@ OPTIMIZATIONS = ("none", "all", REUSE, "merge.repartition.topics", "single.store
 
 @cache
 def warn(name: str) -> None:
-    """Once a process."""
-    warnings.warn(f"{name} means nothing here: {INERT.get(name, NOT_OURS)}", stacklevel=4)
+    """Warn once a process."""
+    warnings.warn(f"{name} has no effect here: {INERT.get(name, NOT_OURS)}", stacklevel=4)
 
 
 def check(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as they are. Of those that mean nothing here, one warning each; unknown ones are refused."""
+    """Return the settings. Warn of each that has no effect here, and refuse unknown ones."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise TopologyError(f"settings must be a mapping from names to values, not {settings!r}")
     for name in settings:
@@ -126,7 +110,7 @@ def check(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def store_type(settings: Mapping[str, Any]) -> str:
-    """What stores are where nothing is said of them: Kafka's two suppliers, by the name of their class, or one word."""
+    """Return the default type of stores, which is set by the name of Kafka's class or by one word."""
     given = str(settings.get("dsl.store.suppliers.class", settings.get("default.dsl.store", "rocksDB")))
     found = {"InMemoryDslStoreSuppliers": "in_memory", "in_memory": "in_memory"}
     found |= {"RocksDBDslStoreSuppliers": "persistent", "rocksDB": "persistent"}
@@ -141,7 +125,7 @@ def optimizations(settings: Mapping[str, Any]) -> list[str]:
 
 
 def reuses_source_topics(settings: Mapping[str, Any]) -> bool:
-    """Whether the topic of a table serves as its changelog. The other optimizations have nothing to do here: no
-    repartition topics are written on Spark.
+    """Return whether a table's topic serves as its changelog. The other optimizations have no effect: no repartition
+    topics are written on Spark.
     """
     return bool({"all", REUSE} & set(optimizations(settings)))

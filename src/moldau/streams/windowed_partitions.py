@@ -1,4 +1,4 @@
-"""Where records with windowed keys are written to: the partition of the key itself, so that windows are together."""
+"""The partitioner of windowed keys: by the key inside, so that all windows of a key are in one partition."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WindowedSerde = TimeWindowedSerde | SessionWindowedSerde
 
 @dataclass(frozen=True, slots=True)
 class ByInnerKey:
-    """Kafka's WindowedStreamPartitioner. Its serde is known when the topology is built."""
+    """Kafka's WindowedStreamPartitioner. Its serde is set when the topology is built."""
 
     serde: WindowedSerde | None = None
 
     def parts(self, keys: list[Any]) -> list[Any]:
-        """What of the keys decides."""
+        """Return the parts of the keys that decide."""
         return [None if key is None else key.key for key in keys]
 
     def __call__(self, topic: str, key: Any, value: Any, count: int) -> int | None:
@@ -34,5 +34,5 @@ class ByInnerKey:
 
 
 def partitioner_of(given: Any, key: Any) -> Any:
-    """What was given, or what windowed keys need."""
+    """Return the given partitioner, or the one that windowed keys need."""
     return ByInnerKey() if given is None and isinstance(key, WindowedSerde) else given

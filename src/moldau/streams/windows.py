@@ -1,7 +1,7 @@
 """Windows, how long changes are held back, and when windowed results are emitted.
 
-Spans of time are given as text ("5 minutes"), as milliseconds or as a timedelta. No grace given is no grace: a record
-is late as soon as its window is over.
+Spans of time are given as text ("5 minutes"), as milliseconds or as a timedelta. Without a grace, a record is late as
+soon as its window is over.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from moldau.operators.windowed import LAST_TIME
 
 
 def grace_of(grace: Duration | None) -> int:
-    found = 0 if grace is None else milliseconds(grace)
-    if found < 0:
-        raise ValueError("Grace period must not be negative.")
-    return found
+    return 0 if grace is None else milliseconds(grace)
 
 
 def signed(span: Duration) -> int:
-    """Also "-5 seconds", for joins with what lies only before or only after."""
+    """Return milliseconds, also of "-5 seconds", for joins with what is only before or only after a record."""
     if isinstance(span, str):
         text = span.strip()
         return -milliseconds(text[1:]) if text.startswith("-") else milliseconds(text)
@@ -33,8 +30,8 @@ def signed(span: Duration) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
-    """Windows of a fixed size, one beside the other (tumbling), or one each `advance` (hopping). They start at 0 of
-    the epoch; their end does not belong to them.
+    """Windows of a fixed size, one after another (tumbling), or one every `advance` (hopping). They are aligned to the
+    epoch; their end does not belong to them.
     """
 
     size_ms: int
@@ -67,7 +64,7 @@ class TimeWindows:
         return replace(self, advance_ms=milliseconds(advance))
 
     def windows_for(self, timestamp: int) -> Iterator[tuple[int, int]]:
-        """Start and end of each window that a time falls into, the earliest first."""
+        """Yield start and end of each window that a time falls into, the earliest first."""
         size, advance = self.size_ms, self.advance_ms
         start = max(0, timestamp - size + advance) // advance * advance
         while start <= timestamp:
@@ -77,7 +74,7 @@ class TimeWindows:
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
-    """A window for each set of records that lie within a time difference of each other; both ends belong to it."""
+    """A window for each set of records that are within a time difference of each other; both ends belong to it."""
 
     difference_ms: int
     grace_ms: int = 0
@@ -155,8 +152,8 @@ class UnlimitedWindows:
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """How far before and after a record of the left stream those of the right one may lie. Negative is allowed, as long
-    as there is a span: before=-5, after=10 joins with what comes five to ten later.
+    """How far before and after a record of the left stream a record of the right one may be. One of both may be
+    negative, as long as there is a span: before=-5, after=10 joins with what comes five to ten later.
     """
 
     before_ms: int
@@ -177,11 +174,8 @@ class JoinWindows:
         grace: Duration | None = None,
     ) -> Self:
         around = 0 if difference is None else milliseconds(difference)
-        return cls(
-            around if before is None else signed(before),
-            around if after is None else signed(after),
-            grace_of(grace),
-        )
+        before_ms, after_ms = (around if given is None else signed(given) for given in (before, after))
+        return cls(before_ms, after_ms, grace_of(grace))
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: Duration) -> Self:
@@ -204,7 +198,7 @@ class JoinWindows:
 
 @dataclass(frozen=True, slots=True)
 class EmitStrategy:
-    """When a windowed aggregate is forwarded: at each update, or once as its window closes."""
+    """When a windowed aggregate is forwarded: at each update, or once when its window closes."""
 
     on_close: bool = False
 
@@ -219,7 +213,7 @@ class EmitStrategy:
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """Bounds of what suppress() holds back. `strict`: results are never emitted early."""
+    """The bounds of what suppress() holds back. With `strict`, results are never emitted early."""
 
     bounds: Bounds = field(default_factory=Bounds)
     logging: bool = True
@@ -264,7 +258,7 @@ class BufferConfig:
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """Until when changes are held back: `wait_ms` is None until windows close."""
+    """Until when changes are held back. Without `wait_ms` it is until windows close."""
 
     buffer: BufferConfig
     wait_ms: int | None = None
@@ -272,7 +266,7 @@ class Suppressed:
 
     @classmethod
     def until_window_closes(cls, buffer: BufferConfig | None = None, *, name: str | None = None) -> Self:
-        """The final result of each window, once. Needs a buffer that never emits early."""
+        """Emit the final result of each window, once. The buffer must never emit early."""
         chosen = BufferConfig.unbounded() if buffer is None else buffer
         if not chosen.strict:
             raise ValueError(
@@ -282,7 +276,7 @@ class Suppressed:
 
     @classmethod
     def until_time_limit(cls, wait: Duration, buffer: BufferConfig | None = None, *, name: str | None = None) -> Self:
-        """The last change of a key after a time, counted from the first one."""
+        """Emit the last change of a key some time after its first one."""
         return cls(BufferConfig.unbounded() if buffer is None else buffer, milliseconds(wait), name)
 
     def with_name(self, name: str) -> Self:
