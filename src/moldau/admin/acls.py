@@ -9,7 +9,7 @@ from typing import Any
 from moldau.client import CONTROLLER, Client, check
 from moldau.client import messages as m
 
-ANY = "ANY"
+ANY, UNKNOWN = "ANY", "UNKNOWN"
 RESOURCES = {"ANY": 1, "TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5, "DELEGATION_TOKEN": 6, "USER": 7}
 PATTERNS = {"ANY": 1, "MATCH": 2, "LITERAL": 3, "PREFIXED": 4}
 OPERATIONS = {
@@ -89,13 +89,13 @@ def delete(client: Client, filters: Iterable[Filter]) -> list[Acl]:
 
 def _numbers(one: Acl | Filter) -> tuple[Any, ...]:
     return (
-        RESOURCES[one.resource],
+        _number(RESOURCES, one.resource),
         one.name,
-        PATTERNS[one.pattern],
+        _number(PATTERNS, one.pattern),
         one.principal,
         one.host,
-        OPERATIONS[one.operation],
-        PERMISSIONS[one.permission],
+        _number(OPERATIONS, one.operation),
+        _number(PERMISSIONS, one.permission),
     )
 
 
@@ -111,5 +111,9 @@ def _acl(resource: int, name: str, pattern: int, row: Any) -> Acl:
     )
 
 
+def _number(table: dict[str, int], word: str) -> int:
+    return 0 if word == UNKNOWN else table[word]
+
+
 def _word(table: dict[str, int], number: int) -> str:
-    return next((word for word, known in table.items() if known == number), "UNKNOWN")
+    return next((word for word, known in table.items() if known == number), UNKNOWN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -94,11 +94,24 @@ def described(
     documentation: bool = False,
 ) -> list[Entry]:
     """All settings by name, or these."""
+    return describe_all(client, [resource], names, documentation=documentation)[resource]
+
+
+def describe_all(
+    client: Client,
+    resources: Sequence[Resource],
+    names: Iterable[str] | None = None,
+    *,
+    documentation: bool = False,
+) -> dict[Resource, list[Entry]]:
+    """Describe several resources by one request, which goes where the first of them is known."""
     keys = None if names is None else list(names)
-    row = m.DescribeConfigsRequest_DescribeConfigsResource(resource.kind, resource.name, keys)
-    request = m.DescribeConfigsRequest([row], True, documentation)
-    answer = check(client.send(request, resource.target()))
-    return sorted(map(_entry, answer.results[0].configs), key=lambda entry: entry.name)
+    rows = [m.DescribeConfigsRequest_DescribeConfigsResource(one.kind, one.name, keys) for one in resources]
+    answer = check(client.send(m.DescribeConfigsRequest(rows, True, documentation), resources[0].target()))
+    return {
+        Resource(Kind(row.resource_type), row.resource_name): sorted(map(_entry, row.configs), key=lambda one: one.name)
+        for row in answer.results
+    }
 
 
 def alter(client: Client, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from moldau.http import HttpError, OpenApi, Service, routes
 from moldau.rest.endpoints import NUMBERS, host
 from moldau.rest.proxy import Proxy
-from moldau.rest.schemas import DOCUMENTS, OPERATION, PATTERN, PERMISSION, RESOURCE
+from moldau.rest.schemas import ACL_WORDS, DOCUMENTS
 from moldau.rest.v2 import ENDPOINTS as V2
 from moldau.rest.v3 import ENDPOINTS as V3
 from moldau.settings import ServiceSettings
@@ -23,10 +23,7 @@ QUERY: dict[str, dict[str, Any]] = {
     "async": {"type": "boolean"},
     "include_authorized_operations": {"type": "boolean"},
     "offset_type": {"type": "string", "enum": ["earliest", "latest"]},
-    "resource_type": {"type": "string", "enum": RESOURCE[1:-1].split(",")},
-    "pattern_type": {"type": "string", "enum": PATTERN[1:-1].split(",")},
-    "operation": {"type": "string", "enum": OPERATION[1:-1].split(",")},
-    "permission": {"type": "string", "enum": PERMISSION[1:-1].split(",")},
+    **{field: {"type": "string", "enum": list(words)} for field, words in ACL_WORDS.items()},
 }
 OPENAPI = OpenApi("Moldau REST Proxy", DOCUMENTS, QUERY, NUMBERS)
 

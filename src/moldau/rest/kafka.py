@@ -1,28 +1,21 @@
-"""The cluster behind the proxy: clients for what each does best, and threads to wait in.
-
-Questions to the cluster go through `moldau.client`, whose errors are Kafka's own; groups and offsets through
-librdkafka's admin client, which knows how members are encoded and who leads a partition.
-"""
+"""The cluster behind the proxy: a client that is asked about it through `moldau.admin`, and threads to wait in."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin import OffsetSpec as Spec  # type: ignore[reportPrivateImportUsage]
+from confluent_kafka import KafkaException
 
-from moldau.client import ANY, Client, ClientError, Error, check
+from moldau.client import Client, ClientError, Error
 from moldau.client import messages as m
 from moldau.rest.errors import of_client, of_librdkafka
 from moldau.settings import ServiceSettings
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 PREFIXES = ("client.", "producer.", "consumer.", "admin.", "schema.registry.")
 OWN = {"topic.metadata.propagation.max.ms": "1000", "client.id": "moldau-rest"}
 
@@ -37,15 +30,13 @@ def librdkafka(settings: ServiceSettings, *prefixes: str) -> dict[str, Any]:
 
 
 class Kafka:
-    """What endpoints ask. Methods block: call them from a function that `run` has put into a thread."""
+    """The cluster as endpoints see it. Methods block: call them from a function that `run` has put into a thread."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         timeout = {"default.api.timeout.ms": str(settings["client.timeout.ms"])}
         given = {**OWN, **timeout, **settings.under("client."), **settings.under("admin.")}
         self.client = Client({**given, "bootstrap.servers": settings["bootstrap.servers"]})
         self.timeout_s = settings.seconds("client.timeout.ms")
-        self._settings = settings
-        self._admin: AdminClient | None = None
         self._threads = ThreadPoolExecutor(settings["admin.threads"], "rest")
         self._cluster_id = ""
 
@@ -62,18 +53,8 @@ class Kafka:
         self._cluster_id = self._cluster_id or self.client.refresh().id or ""
         return self._cluster_id
 
-    @property
-    def admin(self) -> AdminClient:
-        if self._admin is None:
-            self._admin = AdminClient(librdkafka(self._settings, "admin."))
-        return self._admin
-
-    def send(self, message: Any, to: Any = ANY) -> Any:
-        """A request whose answer has no error in it."""
-        return check(self.client.send(message, to))
-
     def topics(self, names: Iterable[str] | None, operations: bool = False) -> list[Any]:
-        """Topics as Metadata tells them, all if no names are given; an unknown one is a refusal."""
+        """Return topics as Metadata describes them, all if no names are given; ClientError for an unknown one."""
         wanted = None if names is None else [m.MetadataRequest_MetadataRequestTopic(name=name) for name in names]
         request = m.MetadataRequest(wanted, False, include_topic_authorized_operations=operations)
         found = self.client.send(request).topics
@@ -82,17 +63,6 @@ class Kafka:
                 error = Error(topic.error_code)
                 raise ClientError(error, error.message)
         return sorted((topic for topic in found if not topic.error_code), key=lambda topic: topic.name)
-
-    def wait(self, futures: Iterable[Future[T]]) -> list[T]:
-        """The results of calls of the admin client."""
-        return [future.result(self.timeout_s) for future in list(futures)]
-
-    def offsets(self, partitions: Iterable[tuple[str, int]], *, latest: bool) -> dict[tuple[str, int], int]:
-        """Where partitions begin, or where they end."""
-        spec: Any = Spec.latest() if latest else Spec.earliest()
-        asked = {TopicPartition(*partition): spec for partition in partitions}
-        found = self.admin.list_offsets(asked, request_timeout=self.timeout_s) if asked else {}
-        return {(key.topic, key.partition): future.result(self.timeout_s).offset for key, future in found.items()}
 
 
 def told(function: Callable[..., T], *arguments: Any) -> T:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from moldau.client import CONTROLLER, Client, ClientError, Error, check
-from moldau.client import messages as m
+from moldau.admin import configs, topics
+from moldau.client import Client, ClientError, Error
 
 from .reader import StoreError
 
 POLICY, COMPACT = "cleanup.policy", "compact"
-TOPIC = 2  # a kind of resource
-REPLICATION = -1  # the broker's default
 
 
 def prepare(
@@ -20,31 +18,33 @@ def prepare(
     partitions: int = 1,
     settings: Mapping[str, str] | None = None,
     *,
-    replicas: int = REPLICATION,
+    replicas: int = topics.DEFAULT,
     advice: str = "",
     validate: bool = True,
 ) -> None:
     """Create a compacted topic unless it exists. StoreError, with the advice at its end, if an existing one would lose
     records or has several partitions where one is asked for."""
     if not exists(client, topic):
-        create(client, topic, partitions, {POLICY: COMPACT, **(settings or {})}, replicas)
+        create(client, topics.NewTopic(topic, partitions, replicas, {POLICY: COMPACT, **(settings or {})}))
     elif validate:
         _validate(client, topic, partitions, advice)
 
 
 def exists(client: Client, topic: str) -> bool:
     """Ask without creating it: a client that may create topics would create one that is not compacted."""
-    asked = [m.MetadataRequest_MetadataRequestTopic(name=topic)]
-    answer = client.send(m.MetadataRequest(asked, allow_auto_topic_creation=False))
-    return not answer.topics[0].error_code
-
-
-def create(client: Client, topic: str, partitions: int, settings: Mapping[str, str], replicas: int) -> None:
-    """Create a topic, unless somebody else was quicker."""
-    rows = [m.CreateTopicsRequest_CreatableTopicConfig(*pair) for pair in settings.items()]
-    new = m.CreateTopicsRequest_CreatableTopic(topic, partitions, replicas, configs=rows)
     try:
-        check(client.send(m.CreateTopicsRequest([new], client.config["request.timeout.ms"]), CONTROLLER))
+        topics.described(client, [topic])
+    except ClientError as error:
+        if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return False
+    return True
+
+
+def create(client: Client, new: topics.NewTopic) -> None:
+    """Create a topic, unless somebody else was quicker."""
+    try:
+        topics.create(client, [new])
     except ClientError as error:
         if error.error is not Error.TOPIC_ALREADY_EXISTS:
             raise
@@ -52,9 +52,13 @@ def create(client: Client, topic: str, partitions: int, settings: Mapping[str, s
 
 def settings_of(client: Client, topic: str, *names: str) -> dict[str, str]:
     """Return settings of a topic, without those that this client may not see."""
-    resource = m.DescribeConfigsRequest_DescribeConfigsResource(TOPIC, topic, list(names))
-    answer = client.send(m.DescribeConfigsRequest([resource]))
-    return {row.name: row.value for result in answer.results for row in result.configs if row.value is not None}
+    try:
+        entries = configs.described(client, configs.Resource(configs.Kind.TOPIC, topic), names)
+    except ClientError as error:
+        if error.answer is None:
+            raise
+        entries = []
+    return {entry.name: entry.value for entry in entries if entry.value is not None}
 
 
 def _validate(client: Client, topic: str, partitions: int, advice: str) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.admin import configs
+from moldau.admin import offsets as admin
 from moldau.client import ClientError, Error
-from moldau.client import messages as m
 from moldau.http import Endpoint
 from moldau.rest import media
 from moldau.rest.endpoints import Call
 from moldau.rest.errors import PARTITION_NOT_FOUND, TOPIC_NOT_FOUND, refusal
-
-TOPIC_KIND = 2
 
 
 def nothing(call: Call) -> dict[str, Any]:
@@ -53,10 +52,9 @@ def _shown(row: Any) -> dict[str, Any]:
 
 def topic(call: Call) -> dict[str, Any]:
     rows = _partitions(call)
-    asked = m.DescribeConfigsRequest_DescribeConfigsResource(TOPIC_KIND, call["topic_name"], None)
-    [found] = call.kafka.send(m.DescribeConfigsRequest([asked])).results
-    configs = {row.name: row.value for row in found.configs}
-    return {"name": call["topic_name"], "configs": configs, "partitions": [_shown(row) for row in rows]}
+    entries = configs.described(call.kafka.client, configs.Resource(configs.Kind.TOPIC, call["topic_name"]))
+    settings = {entry.name: entry.value for entry in entries}
+    return {"name": call["topic_name"], "configs": settings, "partitions": [_shown(row) for row in rows]}
 
 
 def partitions(call: Call) -> list[dict[str, Any]]:
@@ -69,7 +67,7 @@ def partition(call: Call) -> dict[str, Any]:
 
 def offsets(call: Call) -> dict[str, Any]:
     pair = (call["topic_name"], _partition(call).partition_index)
-    first, end = (call.kafka.offsets([pair], latest=latest)[pair] for latest in (False, True))
+    first, end = admin.ends(call.kafka.client, [pair])[pair]
     return {"beginning_offset": first, "end_offset": end}
 
 

@@ -2,70 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 from urllib.parse import urlencode
 
-from moldau.client import CONTROLLER
-from moldau.client import messages as m
+from moldau.admin import acls
+from moldau.admin.acls import Acl, Filter
 from moldau.http import Answer, Endpoint, HttpError
 from moldau.rest.endpoints import Call
-from moldau.rest.schemas import OPERATION, PATTERN, PERMISSION, RESOURCE
+from moldau.rest.schemas import ACL_WORDS
 
-# Field -> its words, each at the place of its number on the wire.
-WORDS = {
-    "resource_type": RESOURCE,
-    "pattern_type": PATTERN,
-    "operation": OPERATION,
-    "permission": PERMISSION,
-}
-NUMBERS = {field: {word: number for number, word in enumerate(text[1:-1].split(","))} for field, text in WORDS.items()}
+# In the order of an Acl and a Filter.
 FIELDS = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission")
 
 
-def number(field: str, word: str | None) -> int:
-    found = NUMBERS[field].get((word or "ANY").upper())
-    if found is None:
-        raise HttpError(400, f"{field} is one of {', '.join(NUMBERS[field])}.")
-    return found
+def filter_of(call: Call) -> Filter:
+    """Return the filter in a query."""
+    return Filter(*(_word(field, call.query.get(field)) for field in FIELDS))
 
 
-def word(field: str, value: int) -> str:
-    words = list(NUMBERS[field])
-    return words[value] if value < len(words) else "UNKNOWN"
+def _word(field: str, given: str | None) -> Any:
+    if field not in ACL_WORDS:
+        return given
+    word = (given or acls.ANY).upper()
+    if word not in ACL_WORDS[field]:
+        raise HttpError(400, f"{field} is one of {', '.join(ACL_WORDS[field])}.")
+    return word
 
 
-def wanted(call: Call) -> tuple[Any, ...]:
-    """The filter in a query, in the order of FIELDS."""
-    return tuple(
-        number(field, call.query.get(field)) if field in NUMBERS else call.query.get(field) for field in FIELDS
-    )
-
-
-def shown(call: Call, *values: Any) -> dict[str, Any]:
-    fields = {
-        field: word(field, value) if field in NUMBERS else value for field, value in zip(FIELDS, values, strict=True)
-    }
+def _resource(call: Call, acl: Acl) -> dict[str, Any]:
+    fields: dict[str, str] = dict(zip(FIELDS, astuple(acl), strict=True))
     metadata = {"self": f"{call.url('acls')}?{urlencode(fields)}"}
     return {"kind": "KafkaAcl", "metadata": metadata, "cluster_id": call.kafka.cluster_id, **fields}
 
 
 def search(call: Call) -> dict[str, Any]:
-    answer = call.kafka.send(m.DescribeAclsRequest(*wanted(call)))
-    found = [
-        shown(
-            call,
-            row.resource_type,
-            row.resource_name,
-            row.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for row in answer.resources
-        for acl in row.acls
-    ]
-    return call.listing("KafkaAclList", found)
+    found = acls.described(call.kafka.client, filter_of(call))
+    return call.listing("KafkaAclList", [_resource(call, acl) for acl in found])
 
 
 def create(call: Call) -> Answer:
@@ -78,35 +51,19 @@ def create_many(call: Call) -> Answer:
 
 def _create(call: Call, rows: list[dict[str, Any]]) -> Answer:
     for row in rows:
-        for field in NUMBERS:
+        for field in ACL_WORDS:
             if row[field] in ("ANY", "UNKNOWN", "MATCH"):
                 raise HttpError(400, f"{field} of a new ACL cannot be {row[field]}.")
-    values: list[Any] = [
-        [number(field, row[field]) if field in NUMBERS else row[field] for field in FIELDS] for row in rows
-    ]
-    call.kafka.send(m.CreateAclsRequest([m.CreateAclsRequest_AclCreation(*each) for each in values]), CONTROLLER)
+    acls.create(call.kafka.client, [Acl(*(row[field] for field in FIELDS)) for row in rows])
     return Answer(201)
 
 
 def delete(call: Call) -> dict[str, Any]:
-    for field in NUMBERS:
+    for field in ACL_WORDS:
         if (call.query.get(field) or "UNKNOWN").upper() == "UNKNOWN":
             raise HttpError(400, f"{field} cannot be left out or UNKNOWN.")
-    answer = call.kafka.send(m.DeleteAclsRequest([m.DeleteAclsRequest_DeleteAclsFilter(*wanted(call))]), CONTROLLER)
-    found = [
-        shown(
-            call,
-            acl.resource_type,
-            acl.resource_name,
-            acl.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for acl in answer.filter_results[0].matching_acls
-    ]
-    return {"data": found}
+    gone = acls.delete(call.kafka.client, [filter_of(call)])
+    return {"data": [_resource(call, acl) for acl in gone]}
 
 
 ALL = "/v3/clusters/{cluster_id}/acls"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.client import messages as m
+from moldau.admin import clusters as admin
 from moldau.http import Endpoint
 from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
@@ -12,7 +12,7 @@ from moldau.rest.v3.partitions import replica
 
 
 def cluster(call: Call) -> dict[str, Any]:
-    controller = call.kafka.send(m.DescribeClusterRequest()).controller_id
+    controller = admin.described(call.kafka.client).controller
     known = {"controller": call.link("brokers", controller)} if controller >= 0 else {}
     return call.resource(
         "KafkaCluster",
@@ -33,24 +33,24 @@ def clusters(call: Call) -> dict[str, Any]:
 
 
 def brokers(call: Call) -> dict[str, Any]:
-    rows = call.kafka.send(m.DescribeClusterRequest()).brokers
-    return call.listing("KafkaBrokerList", [_broker(call, row) for row in sorted(rows, key=lambda row: row.broker_id)])
+    rows = admin.described(call.kafka.client).brokers
+    return call.listing("KafkaBrokerList", [_broker(call, row) for row in rows])
 
 
 def broker(call: Call) -> dict[str, Any]:
-    for row in call.kafka.send(m.DescribeClusterRequest()).brokers:
-        if row.broker_id == call["broker_id"]:
+    for row in admin.described(call.kafka.client).brokers:
+        if row.id == call["broker_id"]:
             return _broker(call, row)
     raise not_found(f"Broker {call['broker_id']}")
 
 
-def _broker(call: Call, row: Any) -> dict[str, Any]:
-    where = ("brokers", row.broker_id)
+def _broker(call: Call, row: admin.BrokerState) -> dict[str, Any]:
+    where = ("brokers", row.id)
     return call.resource(
         "KafkaBroker",
         where,
-        {"broker": row.broker_id},
-        broker_id=row.broker_id,
+        {"broker": row.id},
+        broker_id=row.id,
         host=row.host,
         port=row.port,
         rack=row.rack,

@@ -2,80 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions
-
+from moldau.admin import groups as admin
+from moldau.admin.groups import DescribedGroup, GroupMember, Lag
+from moldau.client import ClientError, Error
 from moldau.http import Endpoint
 from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
-from moldau.rest.kafka import Kafka
+
+MAX_LAG = ("consumer_id", "instance_id", "client_id", "topic_name", "partition_id")
+PROTOCOLS = (admin.CONSUMER, "")  # of groups of consumers, and of those that only commit offsets
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """A partition that a group has committed to, and who has it now."""
-
-    topic: str
-    partition: int
-    committed: int
-    end: int
-    member: Any
-
-    @property
-    def behind(self) -> int:
-        return self.end - self.committed
+def describe(call: Call, name: str, kind: str = "") -> DescribedGroup | None:
+    try:
+        return admin.described(call.kafka.client, name, kind)
+    except ClientError as error:
+        if error.error is Error.GROUP_ID_NOT_FOUND:
+            return None
+        raise
 
 
-def describe(kafka: Kafka, names: list[str]) -> list[Any]:
-    return (
-        kafka.wait(kafka.admin.describe_consumer_groups(names, request_timeout=kafka.timeout_s).values())
-        if names
-        else []
-    )
-
-
-def group_types(kafka: Kafka) -> dict[str, str]:
-    """The names of all consumer groups, and of which kind each is."""
-    [found] = kafka.wait([kafka.admin.list_consumer_groups(request_timeout=kafka.timeout_s)])
-    for error in found.errors:
-        raise error
-    return {row.group_id: row.type.name if row.type else "UNKNOWN" for row in found.valid}
-
-
-def of_path(call: Call) -> Any:
+def of_path(call: Call) -> DescribedGroup:
     name = call["consumer_group_id"]
-    [found] = describe(call.kafka, [name])
-    if found.state.name == "DEAD":
+    found = describe(call, name)
+    if found is None:
         raise not_found(f"Consumer group {name}")
+    if found.protocol not in PROTOCOLS:
+        raise ClientError(Error.INVALID_REQUEST, f"GroupId {name} is not a consumer group ({found.protocol}).")
     return found
 
 
 def groups(call: Call) -> dict[str, Any]:
-    kinds = group_types(call.kafka)
-    rows = sorted(describe(call.kafka, list(kinds)), key=lambda row: row.group_id)
-    return call.listing("KafkaConsumerGroupList", [_group(call, row, kinds) for row in rows])
+    listed = [row for row in admin.listed(call.kafka.client) if row.protocol in PROTOCOLS]
+    rows = [describe(call, row.id, row.type) for row in listed]
+    return call.listing("KafkaConsumerGroupList", [_group(call, row) for row in rows if row])
 
 
 def group(call: Call) -> dict[str, Any]:
-    return _group(call, of_path(call), group_types(call.kafka))
+    return _group(call, of_path(call))
 
 
-def _group(call: Call, row: Any, kinds: dict[str, str]) -> dict[str, Any]:
-    where = ("consumer-groups", row.group_id)
-    kind = kinds.get(row.group_id, "UNKNOWN")
+def _group(call: Call, row: DescribedGroup) -> dict[str, Any]:
+    where = ("consumer-groups", row.id)
     return call.resource(
         "KafkaConsumerGroup",
         where,
-        {"consumer_group": row.group_id},
-        consumer_group_id=row.group_id,
-        is_simple=row.is_simple_consumer_group,
-        partition_assignor=row.partition_assignor or "",
-        state=row.state.name,
-        type=kind,
+        {"consumer_group": row.id},
+        consumer_group_id=row.id,
+        is_simple=not row.protocol,
+        partition_assignor=row.assignor,
+        state=re.sub(r"(?<=[a-z])(?=[A-Z])", "_", row.state).upper(),
+        type=row.type.upper(),
         is_mixed_consumer_group=False,
-        coordinator=call.link("brokers", row.coordinator.id if row.coordinator else -1),
+        coordinator=call.link("brokers", row.coordinator),
         consumers=call.link(*where, "consumers"),
         lag_summary=call.link(*where, "lag-summary"),
     )
@@ -83,12 +65,12 @@ def _group(call: Call, row: Any, kinds: dict[str, str]) -> dict[str, Any]:
 
 def consumers(call: Call) -> dict[str, Any]:
     found = of_path(call)
-    return call.listing("KafkaConsumerList", [_consumer(call, found.group_id, row) for row in found.members])
+    return call.listing("KafkaConsumerList", [_consumer(call, found.id, row) for row in found.members])
 
 
-def member_of_path(call: Call) -> Any:
+def member_of_path(call: Call) -> GroupMember:
     for row in of_path(call).members:
-        if row.member_id == call["consumer_id"]:
+        if row.id == call["consumer_id"]:
             return row
     raise not_found(f"Consumer {call['consumer_id']}")
 
@@ -97,46 +79,41 @@ def consumer(call: Call) -> dict[str, Any]:
     return _consumer(call, call["consumer_group_id"], member_of_path(call))
 
 
-def _consumer(call: Call, name: str, row: Any) -> dict[str, Any]:
-    where = ("consumer-groups", name, "consumers", row.member_id)
+def _consumer(call: Call, name: str, row: GroupMember) -> dict[str, Any]:
+    where = ("consumer-groups", name, "consumers", row.id)
     return call.resource(
         "KafkaConsumer",
         where,
-        {"consumer_group": name, "consumer": row.member_id},
+        {"consumer_group": name, "consumer": row.id},
         consumer_group_id=name,
-        consumer_id=row.member_id,
-        instance_id=row.group_instance_id or None,
-        client_id=row.client_id or "",
+        consumer_id=row.id,
+        instance_id=row.instance_id or None,
+        client_id=row.client_id,
         assignments=call.link(*where, "assignments"),
     )
 
 
-def assigned(row: Any) -> list[tuple[str, int]]:
-    partitions = row.assignment.topic_partitions if row.assignment else ()
-    return sorted((one.topic, one.partition) for one in partitions)
-
-
 def assignments(call: Call) -> dict[str, Any]:
     row = member_of_path(call)
-    return call.listing("KafkaConsumerAssignmentList", [_assignment(call, row, *pair) for pair in assigned(row)])
+    return call.listing("KafkaConsumerAssignmentList", [_assignment(call, row, *pair) for pair in row.partitions])
 
 
 def assignment(call: Call) -> dict[str, Any]:
     row, pair = member_of_path(call), (call["topic_name"], call["partition_id"])
-    if pair not in assigned(row):
+    if pair not in row.partitions:
         raise not_found(f"An assignment of partition {pair[1]} of topic {pair[0]}")
     return _assignment(call, row, *pair)
 
 
-def _assignment(call: Call, row: Any, topic: str, partition: int) -> dict[str, Any]:
+def _assignment(call: Call, row: GroupMember, topic: str, partition: int) -> dict[str, Any]:
     name = call["consumer_group_id"]
     tail = (topic, "partitions", partition)
     return call.resource(
         "KafkaConsumerAssignment",
-        ("consumer-groups", name, "consumers", row.member_id, "assignments", *tail),
-        {"consumer_group": name, "consumer": row.member_id, "assignment": topic, "partition": partition},
+        ("consumer-groups", name, "consumers", row.id, "assignments", *tail),
+        {"consumer_group": name, "consumer": row.id, "assignment": topic, "partition": partition},
         consumer_group_id=name,
-        consumer_id=row.member_id,
+        consumer_id=row.id,
         topic_name=topic,
         partition_id=partition,
         partition=call.link("topics", *tail),
@@ -145,27 +122,9 @@ def _assignment(call: Call, row: Any, topic: str, partition: int) -> dict[str, A
 
 
 def found_lags(call: Call) -> list[Lag]:
-    """Of each partition with a committed offset that is still there."""
-    described = of_path(call)
-    asked = [ConsumerGroupTopicPartitions(described.group_id)]
-    kafka = call.kafka
-    [answer] = kafka.wait(kafka.admin.list_consumer_group_offsets(asked, request_timeout=kafka.timeout_s).values())
-    committed = {(row.topic, row.partition): row.offset for row in answer.topic_partitions if row.offset >= 0}
-    ends = kafka.offsets(_existing(kafka, committed), latest=True)
-    holders = {pair: row for row in described.members for pair in assigned(row)}
-    return [Lag(*pair, committed[pair], ends[pair], holders.get(pair)) for pair in sorted(ends)]
-
-
-def _existing(kafka: Kafka, partitions: Any) -> list[tuple[str, int]]:
-    """Offsets outlive their topics; those that are gone cannot lag."""
-    names = {topic for topic, _ in partitions}
-    known = {
-        (topic.name, row.partition_index)
-        for topic in (kafka.topics(None) if names else ())
-        if topic.name in names
-        for row in topic.partitions
-    }
-    return [pair for pair in partitions if pair in known]
+    """Return the lags at partitions that exist and have a committed offset: offsets outlive their topics."""
+    rows = admin.lags(call.kafka.client, of_path(call))
+    return [row for row in rows if row.lag is not None]
 
 
 def lags(call: Call) -> dict[str, Any]:
@@ -188,35 +147,30 @@ def _lag(call: Call, row: Lag) -> dict[str, Any]:
         consumer_group_id=name,
         topic_name=row.topic,
         partition_id=row.partition,
-        current_offset=row.committed,
+        current_offset=row.offset,
         log_end_offset=row.end,
-        lag=row.behind,
-        consumer_id=row.member.member_id if row.member else "",
-        instance_id=(row.member.group_instance_id or None) if row.member else None,
-        client_id=(row.member.client_id or "") if row.member else "",
+        lag=(row.end or 0) - (row.offset or 0),  # negative where the topic was made again
+        consumer_id=row.member.id if row.member else "",
+        instance_id=(row.member.instance_id or None) if row.member else None,
+        client_id=row.member.client_id if row.member else "",
     )
 
 
 def summary(call: Call) -> dict[str, Any]:
-    rows = found_lags(call)
+    rows = [_lag(call, row) for row in found_lags(call)]
     if not rows:
         raise not_found("A lag of this group")
-    name, most = call["consumer_group_id"], max(rows, key=lambda row: row.behind)
-    shown = _lag(call, most)
+    name, most = call["consumer_group_id"], max(rows, key=lambda row: row["lag"])
     return call.resource(
         "KafkaConsumerGroupLagSummary",
         ("consumer-groups", name, "lag-summary"),
         {"consumer_group": name, "lag_summary": None},
         consumer_group_id=name,
-        max_lag_consumer_id=shown["consumer_id"],
-        max_lag_instance_id=shown["instance_id"],
-        max_lag_client_id=shown["client_id"],
-        max_lag_topic_name=most.topic,
-        max_lag_partition_id=most.partition,
-        max_lag=most.behind,
-        total_lag=sum(row.behind for row in rows),
-        max_lag_consumer=call.link("consumer-groups", name, "consumers", shown["consumer_id"]),
-        max_lag_partition=call.link("topics", most.topic, "partitions", most.partition),
+        **{f"max_lag_{field}": most[field] for field in MAX_LAG},
+        max_lag=most["lag"],
+        total_lag=sum(row["lag"] for row in rows),
+        max_lag_consumer=call.link("consumer-groups", name, "consumers", most["consumer_id"]),
+        max_lag_partition=call.link("topics", most["topic_name"], "partitions", most["partition_id"]),
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.client import CONTROLLER
-from moldau.client import messages as m
+from moldau.admin import TopicPartition, reassignments
+from moldau.admin import offsets as admin
 from moldau.http import Endpoint, HttpError
 from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
 
-OFFSET_TYPES = {None: ("earliest", "latest"), "earliest": ("earliest",), "latest": ("latest",)}
+OFFSET_TYPES = {"earliest": admin.EARLIEST, "latest": admin.LATEST}
 
 
 def of_topic(call: Call) -> list[Any]:
@@ -50,11 +50,15 @@ def _partition(call: Call, row: Any) -> dict[str, Any]:
 
 def offsets(call: Call) -> dict[str, Any]:
     name, number = call["topic_name"], of_path(call).partition_index
-    wanted = OFFSET_TYPES.get(call.query.get("offset_type"))
-    if wanted is None:
+    wanted = call.query.get("offset_type")
+    if wanted not in (None, *OFFSET_TYPES):
         raise HttpError(400, "offset_type is earliest or latest, or both if it is left out.")
     pair = (name, number)
-    found = {f"{word}_offset": call.kafka.offsets([pair], latest=word == "latest")[pair] for word in wanted}
+    found = {
+        f"{word}_offset": admin.one_time(call.kafka.client, [pair], time)[pair]
+        for word, time in OFFSET_TYPES.items()
+        if wanted in (None, word)
+    }
     return call.resource(
         "KafkaPartitionWithOffsets",
         ("topics", name, "partitions", number, "offset"),
@@ -93,42 +97,37 @@ def replica(call: Call, topic: str, row: Any, broker: int) -> dict[str, Any]:
     )
 
 
-def moves(call: Call, topics: list[Any] | None) -> list[dict[str, Any]]:
-    request = m.ListPartitionReassignmentsRequest(int(call.kafka.timeout_s * 1000), topics)
-    answer = call.kafka.send(request, CONTROLLER)
-    return [_move(call, topic.name, row) for topic in answer.topics for row in topic.partitions]
-
-
 def all_moves(call: Call) -> dict[str, Any]:
-    return call.listing("KafkaReassignmentList", moves(call, None))
+    rows = reassignments.listed(call.kafka.client).items()
+    return call.listing("KafkaReassignmentList", [_move(call, *row) for row in rows])
 
 
 def topic_moves(call: Call) -> dict[str, Any]:
-    numbers = [row.partition_index for row in of_topic(call)]
-    return call.listing("KafkaReassignmentList", moves(call, [_asked(call["topic_name"], numbers)]))
+    of_topic(call)
+    rows = reassignments.listed(call.kafka.client).items()
+    found = [_move(call, *row) for row in rows if row[0][0] == call["topic_name"]]
+    return call.listing("KafkaReassignmentList", found)
 
 
 def move(call: Call) -> dict[str, Any]:
-    number = of_path(call).partition_index
-    for found in moves(call, [_asked(call["topic_name"], [number])]):
-        return found
-    raise not_found(f"A reassignment of partition {number} of topic {call['topic_name']}")
+    place = (call["topic_name"], of_path(call).partition_index)
+    row = reassignments.listed(call.kafka.client).get(place)
+    if row is None:
+        raise not_found(f"A reassignment of partition {place[1]} of topic {place[0]}")
+    return _move(call, place, row)
 
 
-def _asked(topic: str, numbers: list[int]) -> m.ListPartitionReassignmentsRequest_ListPartitionReassignmentsTopics:
-    return m.ListPartitionReassignmentsRequest_ListPartitionReassignmentsTopics(topic, numbers)
-
-
-def _move(call: Call, topic: str, row: Any) -> dict[str, Any]:
-    where = ("topics", topic, "partitions", row.partition_index)
+def _move(call: Call, place: TopicPartition, row: reassignments.Reassignment) -> dict[str, Any]:
+    topic, number = place
+    where = ("topics", topic, "partitions", number)
     return call.resource(
         "KafkaReassignment",
         (*where, "reassignment"),
-        {"topic": topic, "partition": row.partition_index, "reassignment": None},
+        {"topic": topic, "partition": number, "reassignment": None},
         topic_name=topic,
-        partition_id=row.partition_index,
-        adding_replicas=list(row.adding_replicas),
-        removing_replicas=list(row.removing_replicas),
+        partition_id=number,
+        adding_replicas=list(row.adding),
+        removing_replicas=list(row.removing),
         replicas=call.link(*where, "replicas"),
     )
 

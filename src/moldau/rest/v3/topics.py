@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.client import CONTROLLER
-from moldau.client import messages as m
+from moldau.admin import topics as admin
+from moldau.admin.acls import OPERATIONS
 from moldau.http import Answer, Endpoint, HttpError
 from moldau.rest.endpoints import Call
 
-# A bit of `authorized operations` is the number of an operation; what is not told is the smallest number there is.
-OPERATIONS = ("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION")
-OPERATIONS += ("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS")
-NOT_TOLD = -(2**31)
+NOT_TOLD = -(2**31)  # in place of authorized operations that the broker was not asked for
 
 
 def topics(call: Call) -> dict[str, Any]:
@@ -31,7 +28,7 @@ def described(call: Call, topic: Any) -> dict[str, Any]:
     more = {}
     if topic.topic_authorized_operations != NOT_TOLD:
         bits = topic.topic_authorized_operations
-        more["authorized_operations"] = [name for bit, name in enumerate(OPERATIONS) if bits >> bit & 1]
+        more["authorized_operations"] = [name for name, bit in OPERATIONS.items() if bits >> bit & 1]
     sizes = (len(first.replica_nodes) if first else 0, len(topic.partitions))
     return shown(call, topic.name, topic.is_internal, *sizes, **more)
 
@@ -54,23 +51,20 @@ def shown(call: Call, name: str, internal: bool, replicas: int, partitions: int,
 
 
 def create(call: Call) -> Answer:
-    body, only = call.body, call.body.get("validate_only", False)
-    request = m.CreateTopicsRequest([_new(body)], timeout_ms=int(call.kafka.timeout_s * 1000), validate_only=only)
-    [made] = call.kafka.send(request, CONTROLLER).topics
-    found = shown(call, made.name, False, made.replication_factor, made.num_partitions)
+    only = call.body.get("validate_only", False)
+    [made] = admin.create(call.kafka.client, [_new(call.body)], validate_only=only)
+    found = shown(call, made.name, False, made.replication_factor, made.partitions)
     return Answer(200, found) if only else Answer(201, found, {"Location": call.url("topics", made.name)})
 
 
-def _new(body: dict[str, Any]) -> m.CreateTopicsRequest_CreatableTopic:
-    placed = [
-        m.CreateTopicsRequest_CreatableReplicaAssignment(_partition(text), ids)
-        for text, ids in body.get("replicas_assignments", {}).items()
-    ]
-    configs = [
-        m.CreateTopicsRequest_CreatableTopicConfig(row["name"], row.get("value")) for row in body.get("configs", ())
-    ]
-    count, factor = (-1, -1) if placed else (body.get("partitions_count", -1), body.get("replication_factor", -1))
-    return m.CreateTopicsRequest_CreatableTopic(body["topic_name"], count, factor, placed, configs)
+def _new(body: dict[str, Any]) -> admin.NewTopic:
+    return admin.NewTopic(
+        body["topic_name"],
+        body.get("partitions_count", admin.DEFAULT),
+        body.get("replication_factor", admin.DEFAULT),
+        {row["name"]: row.get("value") for row in body.get("configs", ())},
+        {_partition(text): ids for text, ids in body.get("replicas_assignments", {}).items()},
+    )
 
 
 def _partition(text: str) -> int:
@@ -80,15 +74,12 @@ def _partition(text: str) -> int:
 
 
 def grow(call: Call) -> dict[str, Any]:
-    row = m.CreatePartitionsRequest_CreatePartitionsTopic(call["topic_name"], call.body["partitions_count"], None)
-    call.kafka.send(m.CreatePartitionsRequest([row], timeout_ms=int(call.kafka.timeout_s * 1000)), CONTROLLER)
+    admin.add_partitions(call.kafka.client, {call["topic_name"]: call.body["partitions_count"]})
     return topic(call)
 
 
 def delete(call: Call) -> None:
-    row = m.DeleteTopicsRequest_DeleteTopicState(call["topic_name"])
-    names = {"topic_names": [call["topic_name"]]}  # for versions before 6
-    call.kafka.send(m.DeleteTopicsRequest([row], **names, timeout_ms=int(call.kafka.timeout_s * 1000)), CONTROLLER)
+    admin.delete(call.kafka.client, [call["topic_name"]])
 
 
 ALL = "/v3/clusters/{cluster_id}/topics"
