@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from moldau.spark.runner.failures import kind_of, sentence_of, text_of
+from moldau.spark.sink.markers import Refused
 from moldau.spark.source.loss import DataLoss, lost
 
 NESTED = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure:
@@ -22,11 +23,11 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
 CASES = [
     ("moldau.client.errors.ClientError: The cluster has no broker 1 just now.", True),
     ("moldau.client.errors.ClientError: Produce of t: Not allowed (TOPIC_AUTHORIZATION_FAILED).", False),
-    ("moldau.spark.markers.Refused: application a has written up to batch 3 of query q", False),
+    ("moldau.spark.sink.markers.Refused: application a has written up to batch 3 of query q", False),
     ("moldau.spark.options.OptionError: There is no option topc. Did you mean topic?", False),
     ("moldau.serdes.registry.RegistryError: the schema registry http://x cannot be reached: refused", True),
     ("moldau.serdes.context.SerdeError: column a does not fit int64", False),
-    ("moldau.spark.loss.DataLoss: The topic t was deleted: t-0 is lost from offset 3 on.", False),
+    ("moldau.spark.source.loss.DataLoss: The topic t was deleted: t-0 is lost from offset 3 on.", False),
     ("ValueError: invalid literal for int() with base 10: 'x'", False),
     ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
     ("java.io.EOFException", True),
@@ -50,9 +51,14 @@ def test_records_that_are_lost_are_told_from_other_errors() -> None:
     assert kind_of(text).name == "records are lost"
 
 
+def test_a_refusal_of_the_sink_is_one_whatever_its_text_mentions() -> None:
+    text = NESTED.format(f"{Refused.__module__}.Refused: the marker topic t cannot be made (Connection refused)")
+    assert kind_of(text).name == "the sink refuses"
+
+
 def test_the_sentence_is_pythons_and_not_the_traces_around_it() -> None:
     sentence = "Refused: application a has written up to batch 3"
-    assert sentence_of(NESTED.format(f"moldau.spark.markers.{sentence}")) == sentence
+    assert sentence_of(NESTED.format(f"moldau.spark.sink.markers.{sentence}")) == sentence
     assert sentence_of(NESTED.format("ValueError: no")) == "ValueError: no"
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from moldau.client import ClientError
+from moldau.spark.sink.markers import Refused
+
 MOST_TEXT = 100_000
 
 
@@ -20,18 +23,20 @@ class Kind:
     name: str
 
 
-def _row(pattern: str, retriable: bool, name: str) -> Kind:
+def _row(pattern: str | type[Exception], retriable: bool, name: str) -> Kind:
+    if not isinstance(pattern, str):
+        pattern = re.escape(f"{pattern.__module__}.{pattern.__name__}:")
     return Kind(re.compile(pattern), retriable, name)
 
 
 TABLE = (
-    _row(r"moldau\.spark\.markers\.Refused:", False, "the sink refuses"),
+    _row(Refused, False, "the sink refuses"),
     _row(r"\b(OptionError|SettingError):", False, "a wrong option"),
     _row(r"AUTHORIZATION_FAILED|AUTHENTICATION_FAILED|ILLEGAL_SASL_STATE", False, "no access"),
     _row(r"RegistryError: .*(cannot be reached|refused: .*\b50\d)", True, "the schema registry is away"),
     _row(r"\bSerdeError:|\bRegistryError:", False, "a value does not fit its schema"),
     _row(r"\bDataLoss:|DATA_LOSS|data may have been lost", False, "records are lost"),
-    _row(r"moldau\.client\.errors\.ClientError:", True, "the cluster is away"),
+    _row(ClientError, True, "the cluster is away"),
     _row(r"Python worker (exited unexpectedly|failed to connect back)|EOFException", True, "a Python worker died"),
     _row(r"ExecutorLostFailure|executor lost|FetchFailed|Slave lost|worker lost", True, "an executor died"),
     _row(r"Connection (refused|reset)|No route to host|SocketTimeout|TimeoutException", True, "the network failed"),
