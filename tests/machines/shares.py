@@ -10,7 +10,7 @@ from moldau.machines.group import Client
 from moldau.machines.groups import Groups
 from moldau.machines.share import offsets as share_offsets
 from moldau.machines.share.group import ShareGroup
-from moldau.machines.share.heartbeats import check_request, heartbeat
+from moldau.machines.share.heartbeats import check_request, heartbeat, refusal
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -38,18 +38,18 @@ class Shares(Coordinator):
 
     def share_beat(self, request: Any, crash: bool = False) -> Any:
         """A heartbeat; with a crash the broker goes down before the share coordinator is asked."""
-        promise = Promise(lambda error: m.ShareGroupHeartbeatResponse(error_code=error))
+        promise = Promise(lambda error: refusal(error, error.message))
         try:
             check_request(request)
         except Refused as refused:
-            return m.ShareGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
-        beat = heartbeat(self.machine, promise, request, Client("c", "/h"), self.now_ms)
-        self.run(beat.effects)
+            return refusal(refused.error, refused.message).response
+        self.run(heartbeat(self.machine, promise, request, Client("c", "/h"), self.now_ms))
+        heard = promise.answer
         if crash:
             self.crash()
-        elif beat.initialize is not None:
-            self.initialize(beat.initialize)
-        return promise.answer
+        elif heard.initialize is not None:
+            self.initialize(heard.initialize)
+        return heard.response
 
     def initialize(self, request: Any) -> None:
         partitions = {row.topic_id: frozenset(part.partition for part in row.partitions) for row in request.topics}

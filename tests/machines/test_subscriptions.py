@@ -6,7 +6,8 @@ import base64
 
 import pytest
 
-from moldau.machines.consumer.subscriptions import anything, compiled, metadata_hash, resolve
+from moldau.machines.consumer.subscriptions import anything, compiled, resolve
+from moldau.machines.epochs.hashing import metadata_hash
 from moldau.machines.metadata.cluster import Cluster
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused

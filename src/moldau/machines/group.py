@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from moldau.machines.effects import Change
 from moldau.wire.errors import Error
@@ -42,6 +42,9 @@ class Group(Protocol):
 
     id: str
     kind: str  # classic, consumer, share or streams, as ListGroups says it
+
+    @property
+    def members(self) -> Mapping[str, Any]: ...
 
     def state_name(self) -> str:
         """As ListGroups and the Describe APIs say it."""

@@ -15,9 +15,11 @@ from moldau.machines import offsets
 from moldau.machines.classic import group as classic
 from moldau.machines.classic import requests as classic_requests
 from moldau.machines.classic.group import ClassicGroup
-from moldau.machines.consumer import classic_members, fencing
+from moldau.machines.consumer import classic_members
 from moldau.machines.consumer import group as consumer
+from moldau.machines.consumer import heartbeats as consumer_heartbeats
 from moldau.machines.effects import Change, Effects, Promise
+from moldau.machines.epochs import sessions
 from moldau.machines.group import Client, Group, Randomness, refuse
 from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.offset_records import OffsetKey
@@ -76,6 +78,16 @@ class Groups:
 
     def next_deadline_ms(self) -> float:
         return self.timers.next_deadline_ms()
+
+    def give_up(self, group_id: str, member_id: str, epoch: int | None, now_ms: int) -> Effects:
+        """Take out a member with epochs that fell silent, or that has not left the epoch in which it was to give
+        something up."""
+        group = self.groups.get(group_id)
+        fence = None if group is None else KINDS[group.kind].fence
+        member = None if group is None else group.members.get(member_id)
+        if fence is None or member is None or epoch not in (None, member.epoch):
+            return Effects()
+        return fence(self, group, [member], now_ms)
 
     # Commands for all kinds.
 
@@ -137,14 +149,16 @@ Command = Callable[[Groups, Promise, Any, Client, int, int], Effects]  # ..., re
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a kind of group does that others do otherwise: how it goes on after a load, and how it treats members that
-    speak the classic protocol. A group that makes room is replaced by a classic one if it is empty."""
+    """What a kind of group does that others do otherwise: how it goes on after a load, how it takes members with epochs
+    out, and how it treats members that speak the classic protocol. A group that makes room is replaced by a classic
+    one if it is empty."""
 
     loaded: Callable[[Groups, Any, int], Effects]
     join: Command
     sync: Command
     heartbeat: Command
     leave: Command
+    fence: Callable[[Groups, Any, list[Any], int], Effects] | None = None
     makes_room: bool = True
 
 
@@ -157,14 +171,16 @@ KINDS: dict[str, Kind] = {
         leave=classic_requests.leave,
     ),
     "consumer": Kind(
-        loaded=fencing.loaded,
+        loaded=sessions.loaded,
+        fence=consumer_heartbeats.fence,
         join=classic_members.join,
         sync=classic_members.sync,
         heartbeat=classic_members.heartbeat,
         leave=classic_members.leave,
     ),
     "share": Kind(
-        loaded=share_heartbeats.loaded,
+        loaded=sessions.loaded,
+        fence=share_heartbeats.fence,
         join=classic_requests.turn_away,
         sync=classic_requests.sync,  # where there is no classic group
         heartbeat=classic_requests.heartbeat,
@@ -172,7 +188,8 @@ KINDS: dict[str, Kind] = {
         makes_room=False,
     ),
     "streams": Kind(
-        loaded=streams_heartbeats.loaded,
+        loaded=sessions.loaded,
+        fence=streams_heartbeats.fence,
         join=classic_requests.turn_away,
         sync=classic_requests.sync,
         heartbeat=classic_requests.heartbeat,

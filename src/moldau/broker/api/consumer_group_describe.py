@@ -12,7 +12,8 @@ from typing import Any
 from moldau.broker import operations
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
-from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
+from moldau.machines.consumer.assignors import NO_TARGET
+from moldau.machines.consumer.group import ConsumerGroup
 from moldau.machines.consumer.heartbeat_step import assignors
 from moldau.machines.consumer.members import Member
 from moldau.machines.metadata.cluster import Cluster

@@ -6,14 +6,12 @@ Deviates: a partition whose set-up was cut short by a crash is set up again with
 
 from __future__ import annotations
 
-from typing import Any
-
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.groups import client_of
 from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.effects import Promise
-from moldau.machines.share.heartbeats import check_request, heartbeat
+from moldau.machines.share.heartbeats import check_request, heartbeat, refusal
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -24,19 +22,15 @@ async def share_group_heartbeat(
     node: Node, connection: Connection, request: m.ShareGroupHeartbeatRequest, version: int
 ) -> Answer:
     if not share_groups.enabled(node):
-        return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
+        return refusal(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message).response
     try:
         check_request(request)
         index, machine = node.groups.of(request.group_id)
     except Refused as why:
-        return refused(why.error, why.message)
-    promise = Promise(lambda error: refused(error, error.message))
-    beat = heartbeat(machine, promise, request, client_of(connection), node.clock.wall_ms())
-    answer = await node.groups.start(index, promise, beat.effects)
-    if beat.initialize is not None and answer.error_code == Error.NONE:
-        await share_groups.initialize(node, index, beat.initialize)
-    return answer
-
-
-def refused(error: Error, why: str) -> Any:
-    return m.ShareGroupHeartbeatResponse(error_code=error, error_message=why)
+        return refusal(why.error, why.message).response
+    promise = Promise(lambda error: refusal(error, error.message))
+    effects = heartbeat(machine, promise, request, client_of(connection), node.clock.wall_ms())
+    heard = await node.groups.start(index, promise, effects)
+    if heard.initialize is not None:
+        await share_groups.initialize(node, index, heard.initialize)
+    return heard.response

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 Partitions = Mapping[bytes, frozenset[int]]  # by topic id
+NO_TARGET: Partitions = {}
 Held = dict[bytes, frozenset[int]]
 Slot = tuple[bytes, int]
 NOTHING = frozenset[int]()

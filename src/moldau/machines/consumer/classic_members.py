@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.machines.classic.requests import not_joined
 from moldau.machines.consumer import migration
-from moldau.machines.consumer.fencing import fence, give_up, touch
-from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
+from moldau.machines.consumer.assignors import NO_TARGET
+from moldau.machines.consumer.group import ConsumerGroup
 from moldau.machines.consumer.heartbeat_step import Turn, take_turn
-from moldau.machines.consumer.heartbeats import check_holder, find_static
+from moldau.machines.consumer.heartbeats import check_holder, fence, find_static
 from moldau.machines.consumer.members import ClassicProtocol, Member
 from moldau.machines.effects import Effects, Promise
-from moldau.machines.epochs import check_size
+from moldau.machines.epochs.group import check_size
+from moldau.machines.epochs.sessions import touch
 from moldau.machines.group import NO_MEMBER, Client, fresh_id, refuse
 from moldau.machines.reconciling import State
 from moldau.wire import messages as m
@@ -47,7 +48,7 @@ def join_group(
         refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} takes no members of the classic protocol.")
     is_new = request.member_id == NO_MEMBER
     member_id = fresh_id(groups.random) if is_new else request.member_id
-    check_size(groups.setting, group.kind, group.members, member_id)
+    check_size(groups, group, member_id)
     check_protocols(group, request)
     if is_new and request.group_instance_id is None and version >= MEMBER_ID_REQUIRED:
         return not_joined(promise, Error.MEMBER_ID_REQUIRED, member_id)
@@ -90,9 +91,10 @@ def take_place(turn: Turn, member: Member, promise: Promise, request: Any, clien
         member_id=moved.id,
     )
     groups.timers.cancel(("guest-join", group.id, moved.id))
-    touch(groups, group.id, moved.id, request.session_timeout_ms, turn.now_ms)
+    touch(groups, group, moved.id, turn.now_ms, request.session_timeout_ms)
     name = "guest-sync", group.id, moved.id
-    groups.timers.set(name, turn.now_ms + wanted.rebalance_timeout_ms, partial(give_up, groups, group.id, moved.id))
+    action = partial(groups.give_up, group.id, moved.id, None)
+    groups.timers.set(name, turn.now_ms + wanted.rebalance_timeout_ms, action)
     return Effects(turn.changes, [(promise, answer)])
 
 
@@ -138,7 +140,7 @@ def sync(groups: Groups, promise: Promise, request: Any, client: Client, version
     except Refused as refused:
         return Effects(answers=[(promise, m.SyncGroupResponse(error_code=refused.error))])
     groups.timers.cancel(("guest-sync", group.id, member.id))
-    touch(groups, group.id, member.id, classic.session_timeout_ms, now_ms)
+    touch(groups, group, member.id, now_ms, classic.session_timeout_ms)
     answer = m.SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
@@ -174,7 +176,7 @@ def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, ve
         group, member, classic = known(groups, request)
     except Refused as refused:
         return Effects(answers=[(promise, m.HeartbeatResponse(error_code=refused.error))])
-    touch(groups, group.id, member.id, classic.session_timeout_ms, now_ms)
+    touch(groups, group, member.id, now_ms, classic.session_timeout_ms)
     error = Error.NONE
     if should_join(group, member):
         error = Error.REBALANCE_IN_PROGRESS
@@ -201,8 +203,8 @@ def expect_join(groups: Groups, group: ConsumerGroup, member: Member, now_ms: in
     """A guest that was told to join has its rebalance timeout for it."""
     name = "guest-join", group.id, member.id
     if name not in groups.timers.by_name:
-        deadline = now_ms + member.rebalance_timeout_ms
-        groups.timers.set(name, deadline, partial(give_up, groups, group.id, member.id))
+        action = partial(groups.give_up, group.id, member.id, None)
+        groups.timers.set(name, now_ms + member.rebalance_timeout_ms, action)
 
 
 def leave(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:

@@ -9,21 +9,20 @@ protocol, in migration.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from moldau.machines.consumer.assignors import Partitions
 from moldau.machines.consumer.members import Member, target_of, with_assignment, with_subscription
 from moldau.machines.consumer.subscriptions import Resolved
 from moldau.machines.effects import Change
-from moldau.machines.epochs import FIRST_EPOCH, check_commit_version, must_be_member
-from moldau.machines.group import CheckPartition, Expiry, refuse
+from moldau.machines.epochs import group as epochs
+from moldau.machines.epochs.group import FIRST_EPOCH, check_given
+from moldau.machines.epochs.records import tombstones
+from moldau.machines.group import CheckPartition, Expiry
 from moldau.machines.reconciling import Owned
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
-
-NO_TARGET: Partitions = {}
 
 
 class ConsumerGroup:
@@ -54,48 +53,15 @@ class ConsumerGroup:
 
     # What all kinds of groups are asked.
 
-    def state_name(self) -> str:
-        if not self.members:
-            return "Empty"
-        if self.epoch > self.target_epoch:
-            return "Assigning"
-        settled = all(member.is_reconciled(self.target_epoch) for member in self.members.values())
-        return "Stable" if settled else "Reconciling"
-
-    def protocol_name(self) -> str:
-        return "consumer"
-
-    def is_empty(self) -> bool:
-        return not self.members
-
-    def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
-    ) -> CheckPartition | None:
-        """A member commits in its epoch; what it owned before it may also commit in the epochs since it got it."""
-        if not must_be_member(self.members, member_id, instance_id, epoch, transactional):
-            return None
-        member = self.member(member_id)
-        if not transactional and member.classic is None:
-            check_commit_version(self.kind, version)
-        if epoch == member.epoch:
-            return None
-        if epoch > member.epoch:
-            refuse(stale(member), f"Epoch {epoch} is ahead of the member's, which is {member.epoch}.")
-        return partition_check(member, epoch)
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        if member_id is None and epoch < 0:
-            return
-        member = self.member(member_id or "")
-        if epoch != member.epoch:
-            refuse(stale(member), f"Epoch {epoch} is not the member's, which is {member.epoch}.")
+    state_name = epochs.state_name
+    protocol_name = epochs.protocol_name
+    is_empty = epochs.is_empty
+    check_commit = epochs.check_commit
+    check_fetch = epochs.check_fetch
+    check_delete = epochs.check_delete
 
     def check_offset_delete(self) -> None:
         """Offsets of topics that nobody subscribes to may go at any time."""
-
-    def check_delete(self) -> None:
-        if self.members:
-            refuse(Error.NON_EMPTY_GROUP, f"Group '{self.id}' has {len(self.members)} members.")
 
     def subscribes(self, topic: str) -> bool:
         return topic in self.names or any(topic in resolved.topics for resolved in self.regexes.values())
@@ -104,27 +70,19 @@ class ConsumerGroup:
         return Expiry()
 
     def tombstones(self) -> list[Change]:
-        return [*map(deletion, self.tombstone_keys())]
-
-    def tombstone_keys(self) -> Iterator[Any]:
-        """The keys of all that is written about the group."""
-        members = [*dict.fromkeys([*self.members, *self.target])]
-        yield from (m.ConsumerGroupCurrentMemberAssignmentKey(self.id, member) for member in members)
-        yield from (m.ConsumerGroupTargetAssignmentMemberKey(self.id, member) for member in members)
-        yield m.ConsumerGroupTargetAssignmentMetadataKey(self.id)
-        yield from (m.ConsumerGroupMemberMetadataKey(self.id, member) for member in members)
-        yield from (m.ConsumerGroupRegularExpressionKey(self.id, pattern) for pattern in self.regexes)
-        if self.has_old_metadata:
-            yield m.ConsumerGroupPartitionMetadataKey(self.id)
-        yield m.ConsumerGroupMetadataKey(self.id)
+        regexes = [m.ConsumerGroupRegularExpressionKey(self.id, pattern) for pattern in self.regexes]
+        old_metadata = [m.ConsumerGroupPartitionMetadataKey(self.id)] if self.has_old_metadata else []
+        return tombstones(self, *regexes, *old_metadata)
 
     # Questions of the commands.
 
-    def member(self, member_id: str) -> Member:
-        member = self.members.get(member_id)
-        if member is None:
-            refuse(Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
-        return member
+    member = epochs.member
+
+    def partition_check(self, member: Member, epoch: int) -> CheckPartition:
+        def check(topic: str, topic_id: bytes, partition: int) -> None:
+            check_given(member, f"Partition {topic}-{partition}", member.epoch_of(topic_id, partition), epoch)
+
+        return check
 
     def static_member(self, instance_id: str | None) -> Member | None:
         member_id = self.static.get(instance_id) if instance_id is not None else None
@@ -193,28 +151,6 @@ def add(counts: Counter[str], names: Iterable[str], by: int) -> None:
         counts[name] += by
         if not counts[name]:
             del counts[name]
-
-
-def stale(member: Member) -> Error:
-    """Clients of the classic protocol know of generations, not of epochs."""
-    return Error.ILLEGAL_GENERATION if member.classic else Error.STALE_MEMBER_EPOCH
-
-
-def partition_check(member: Member, epoch: int) -> CheckPartition:
-    """A member that has moved on commits what it already owned in the epoch it names (KIP-1251)."""
-
-    def check(topic: str, topic_id: bytes, partition: int) -> None:
-        given = member.epoch_of(topic_id, partition)
-        if given is None:
-            refuse(stale(member), f"Partition {topic}-{partition} is not the member's.")
-        if epoch < given:
-            refuse(stale(member), f"Partition {topic}-{partition} was given in epoch {given}; {epoch} is older.")
-
-    return check
-
-
-def deletion(key: Any) -> Change:
-    return Change(key, None)
 
 
 def unassigned(member: Member) -> Member:

@@ -1,29 +1,22 @@
-"""A turn of a consumer group's member: what follows from its heartbeat for it and for the group (KIP-848).
-
-The member's subscription is updated, which may begin a new epoch of the group; if the target assignment is behind the
-group it is computed, but not more often than `consumer.assignment.interval.ms`; and the member makes its next step
-towards the target. All of it is decided on the state before the turn, and becomes true when the changes are replayed.
-"""
+"""A turn of a consumer group's member: what follows from its heartbeat for it and for the group (KIP-848)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from moldau.machines.consumer.assignors import ASSIGNORS, Partitions, Subscriber
-from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
+from moldau.machines.consumer.assignors import ASSIGNORS, NO_TARGET, Assignment, Partitions, Subscriber
+from moldau.machines.consumer.group import ConsumerGroup
 from moldau.machines.consumer.members import Member, assignment_change, subscription_change, target_change
-from moldau.machines.consumer.subscriptions import Resolved, Visible, anything, compiled, metadata_hash, resolve
+from moldau.machines.consumer.subscriptions import Resolved, Visible, anything, compiled, resolve
 from moldau.machines.effects import Change, Promise
-from moldau.machines.metadata.cluster import GROUP
-from moldau.machines.reconciling import Goal, reconcile
+from moldau.machines.epochs.heartbeats import is_assignment_due, update_epoch, write_target
+from moldau.machines.reconciling import Goal, is_reconciled, reconcile
 from moldau.wire import messages as m
 
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
-    from moldau.machines.share.group import ShareGroup
-    from moldau.machines.streams.group import StreamsGroup
 
 REGEX_PAUSE_MS = 10_000  # topics are matched again at most this often, however often they change
 ASSIGNOR_CLASSES = {
@@ -74,48 +67,17 @@ def assignors(setting: Callable[[str], Any]) -> list[str]:
     return [ASSIGNOR_CLASSES.get(name, name) for name in names]
 
 
-def config(groups: Groups, group_id: str, name: str, kind: str = "consumer") -> int:
-    """A setting of this group, or that of the broker for all groups of its kind."""
-    own = groups.cluster().config(GROUP, group_id).get(f"{kind}.{name}")
-    return groups.setting(f"group.{kind}.{name}") if own is None else int(own)
-
-
 def take_turn(turn: Turn, before: Member, wanted: Member, owned: Partitions | None) -> Member:
     """Subscription, epoch, target, assignment: each writes what it changes. Returns the member after it."""
-    changed = update_subscription(turn, before, wanted)
-    epoch, target = update_target(turn, wanted)
-    return move(turn, wanted, epoch, target, owned, changed)
-
-
-def update_subscription(turn: Turn, before: Member, wanted: Member) -> bool:
-    """Write a changed subscription, and begin a new epoch where the topics changed; whether this member's did."""
     group = turn.group
     if wanted is not before and wanted != before:
         turn.changes.append(subscription_change(group.id, wanted))
     changed = wanted.topics != before.topics or wanted.regex != before.regex
     matched = update_regexes(turn, before, wanted)
-    topic_changes = turn.groups.cluster().topic_changes
-    if changed or matched or group.seen != (topic_changes, group.epoch):
-        names = turn.names(wanted)
-        turn.epoch = bump(turn, names, force=changed or matched)
-        group.seen = (topic_changes, turn.epoch)
-    return changed
-
-
-def bump(turn: Turn, names: Collection[str], *, force: bool) -> int:
-    """A new epoch, if it must be or if the topics are not what they were."""
-    group = turn.group
-    number = metadata_hash(names, turn.groups.cluster())
-    if not force and number == group.metadata_hash:
-        return group.epoch
-    turn.changes.append(epoch_change(group.id, group.epoch + 1, number))
-    if group.has_old_metadata:
+    if update_epoch(turn, lambda: turn.names(wanted), force=changed or matched) and group.has_old_metadata:
         turn.changes.append(Change(m.ConsumerGroupPartitionMetadataKey(group.id), None))
-    return group.epoch + 1
-
-
-def epoch_change(group_id: str, epoch: int, number: int) -> Change:
-    return Change(m.ConsumerGroupMetadataKey(group_id), m.ConsumerGroupMetadataValue(epoch, number))
+    epoch, target = update_target(turn, wanted)
+    return move(turn, wanted, epoch, target, owned, changed)
 
 
 def update_regexes(turn: Turn, before: Member, wanted: Member) -> bool:
@@ -163,25 +125,15 @@ def regex_change(group_id: str, pattern: str, found: Resolved | None) -> Change:
 def update_target(turn: Turn, wanted: Member) -> tuple[int, Partitions]:
     """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
     group = turn.group
-    if turn.epoch <= group.target_epoch or not is_assignment_due(turn.groups, group, turn.now_ms):
+    if turn.epoch <= group.target_epoch or not is_assignment_due(turn):
         former = turn.replaced.id if turn.replaced else wanted.id
         return group.target_epoch, group.target.get(former, NO_TARGET)
     assignment = assign(turn, [*turn.others(wanted), wanted])
-    for member_id, partitions in assignment.items():
-        if partitions != group.target.get(member_id):
-            turn.changes.append(target_change(group.id, member_id, partitions))
-    value = m.ConsumerGroupTargetAssignmentMetadataValue(turn.epoch, turn.now_ms)
-    turn.changes.append(Change(m.ConsumerGroupTargetAssignmentMetadataKey(group.id), value))
+    write_target(turn, assignment, target_change)
     return turn.epoch, assignment[wanted.id]
 
 
-def is_assignment_due(groups: Groups, group: ConsumerGroup | ShareGroup | StreamsGroup, now_ms: int) -> bool:
-    """The first at once, the next after a while: then many joins cost one assignment."""
-    interval = config(groups, group.id, "assignment.interval.ms", group.kind)
-    return not group.assigned_ms or now_ms >= group.assigned_ms + interval
-
-
-def assign(turn: Turn, members: Iterable[Member]) -> dict[str, Partitions]:
+def assign(turn: Turn, members: Iterable[Member]) -> Assignment:
     """Ask the assignor that most members want."""
     topics, targets = turn.groups.cluster().topics, turn.group.target
     ids: dict[frozenset[str], frozenset[bytes]] = {}
@@ -205,7 +157,7 @@ def assign(turn: Turn, members: Iterable[Member]) -> dict[str, Partitions]:
 
 def move(turn: Turn, member: Member, epoch: int, target: Partitions, owned: Partitions | None, changed: bool) -> Member:
     """The member's next step."""
-    if member.is_reconciled(epoch) and not changed:
+    if is_reconciled(member, epoch) and not changed:
         return member
     group, topics = turn.group, turn.groups.cluster().topics
     mine = {member.id, turn.replaced.id if turn.replaced else member.id}

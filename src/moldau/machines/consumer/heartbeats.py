@@ -6,32 +6,33 @@ heartbeat_step.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.machines.classic.group import ClassicGroup
 from moldau.machines.consumer import migration
-from moldau.machines.consumer.fencing import cancel_timers, fence, touch, watch_revocation
-from moldau.machines.consumer.group import NO_TARGET, ConsumerGroup
-from moldau.machines.consumer.heartbeat_step import Turn, assignors, config, take_turn
+from moldau.machines.consumer.assignors import NO_TARGET, Partitions
+from moldau.machines.consumer.group import ConsumerGroup
+from moldau.machines.consumer.heartbeat_step import Turn, assignors, regex_change, take_turn
 from moldau.machines.consumer.members import (
-    JOIN,
-    LEAVE,
-    STATIC_LEAVE,
     Member,
     assignment_change,
     partitions_of,
-    removal,
     subscription_change,
     target_change,
 )
 from moldau.machines.consumer.subscriptions import Visible, anything
 from moldau.machines.effects import Effects, Promise
-from moldau.machines.epochs import check_size, fence_member
+from moldau.machines.epochs import heartbeats, sessions
+from moldau.machines.epochs.group import JOIN, LEAVE, STATIC_LEAVE, check_epoch, check_size, config
+from moldau.machines.epochs.hashing import metadata_hash
+from moldau.machines.epochs.records import removal
+from moldau.machines.epochs.sessions import touch
 from moldau.machines.group import Client, check_ids, fresh_id, refuse
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
@@ -41,42 +42,11 @@ CLIENT_IDS = 1  # from this version on members choose their ids
 
 
 def heartbeat(
-    groups: Groups,
-    promise: Promise,
-    request: Any,
-    client: Client,
-    now_ms: int,
-    visible: Visible = anything,
+    groups: Groups, promise: Promise, request: Any, client: Client, now_ms: int, visible: Visible = anything
 ) -> Effects:
     """Join, go on or leave, with a request that was checked."""
-    try:
-        if request.member_epoch in (LEAVE, STATIC_LEAVE):
-            return leave(groups, promise, request, now_ms)
-        return beat(groups, promise, request, client, now_ms, visible)
-    except Refused as refused:
-        answer = m.ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message)
-        return Effects(answers=[(promise, answer)])
-
-
-def beat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms: int, visible: Visible) -> Effects:
-    """A member's turn, and what it is told; raises Refused."""
-    turn = open_turn(groups, request.group_id, request.member_epoch == JOIN, now_ms)
-    turn.visible = visible
-    check_size(groups.setting, turn.group.kind, turn.group.members, request.member_id)
-    member = find_member(turn, request)
-    wanted = updated(member, request, client)
-    owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
-    moved = take_turn(turn, member, wanted, owned)
-    touch(groups, request.group_id, moved.id, config(groups, request.group_id, "session.timeout.ms"), now_ms)
-    if moved != wanted:
-        watch_revocation(groups, request.group_id, moved, now_ms)
-    answer = m.ConsumerGroupHeartbeatResponse(
-        member_id=moved.id,
-        member_epoch=moved.epoch,
-        heartbeat_interval_ms=config(groups, request.group_id, "heartbeat.interval.ms"),
-        assignment=assignment_rows(moved) if is_full(request) or moved.assigned != member.assigned else None,
-    )
-    return Effects(turn.changes, [*turn.answers, (promise, answer)])
+    steps = STEPS if visible is anything else replace(STEPS, open_turn=partial(open_turn, visible=visible))
+    return heartbeats.heartbeat(steps, groups, promise, request, client, now_ms)
 
 
 def check_request(setting: Callable[[str], Any], request: Any, version: int) -> None:
@@ -118,37 +88,44 @@ def is_full(request: Any) -> bool:
 # Finding the group and the member.
 
 
-def open_turn(groups: Groups, group_id: str, create: bool, now_ms: int) -> Turn:
-    """The group, which a member that joins may create, or take over from the classic protocol."""
+def open_turn(groups: Groups, request: Any, now_ms: int, visible: Visible = anything) -> Turn:
+    """Find the group, which a member that joins may create, or take over from the classic protocol."""
+    group_id = request.group_id
     group = groups.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
-        return Turn(groups, group, now_ms)
-    if not create:
+        return Turn(groups, group, now_ms, visible=visible)
+    if request.member_epoch != JOIN:
         what = "not found" if group is None else "is not a consumer group"
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
     if group is None:
         groups.check_room_for(group_id)
-        return Turn(groups, ConsumerGroup(group_id), now_ms)
+        return Turn(groups, ConsumerGroup(group_id), now_ms, visible=visible)
     if not isinstance(group, ClassicGroup):
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     if group.is_empty():
-        return Turn(groups, ConsumerGroup(group_id), now_ms, group.tombstones())
+        return Turn(groups, ConsumerGroup(group_id), now_ms, group.tombstones(), visible=visible)
     upgraded, changes, answers = migration.upgrade(groups, group)
     for member in upgraded.members.values():
         assert member.classic is not None
-        touch(groups, group_id, member.id, member.classic.session_timeout_ms, now_ms)
-    return Turn(groups, upgraded, now_ms, changes, answers)
+        touch(groups, upgraded, member.id, now_ms, member.classic.session_timeout_ms)
+    return Turn(groups, upgraded, now_ms, changes, answers, visible=visible)
 
 
-def find_member(turn: Turn, request: Any) -> Member:
+def owned_of(request: Any) -> Partitions | None:
+    return None if request.topic_partitions is None else partitions_of(request.topic_partitions)
+
+
+def find_member(turn: Turn, request: Any, owned: Partitions | None) -> Member:
     """The member that sends the heartbeat, as it was before it."""
+    check_size(turn.groups, turn.group, request.member_id)
     member_id = request.member_id or fresh_id(turn.groups.random)
     joins = request.member_epoch == JOIN
     if request.instance_id is not None:
         member = find_static(turn, member_id, request.instance_id, joins, guest=False)
     else:
         member = turn.group.members.get(member_id) or (Member(member_id) if joins else turn.group.member(member_id))
-    check_epoch(member, request)
+    if not joins:
+        check_epoch(turn.group.kind, member, request.member_epoch, owned)
     return member
 
 
@@ -178,28 +155,16 @@ def take_over(turn: Turn, holder: Member, member_id: str) -> Member:
     """Write everything of one member under the id of another."""
     group_id = turn.group.id
     heir = holder._replace(id=member_id, epoch=0, previous_epoch=0)
-    cancel_timers(turn.groups, group_id, holder.id)
+    sessions.cancel_timers(turn.groups, group_id, holder.id)
     turn.replaced = holder
-    turn.changes += removal(group_id, holder.id)
+    turn.changes += removal(turn.group.kind, group_id, holder.id)
     turn.changes.append(subscription_change(group_id, heir))
     turn.changes.append(target_change(group_id, member_id, turn.group.target.get(holder.id, NO_TARGET)))
     turn.changes.append(assignment_change(group_id, heir))
     return heir
 
 
-def check_epoch(member: Member, request: Any) -> None:
-    """An answer may have been lost: the epoch before is good, as long as the client owns nothing beyond."""
-    epoch = request.member_epoch
-    if epoch in (JOIN, member.epoch):
-        return
-    if epoch < member.epoch and epoch == member.previous_epoch and request.topic_partitions is not None:
-        owned = partitions_of(request.topic_partitions)
-        if all(owned[topic] <= member.assigned.get(topic, {}).keys() for topic in owned):
-            return
-    fence_member(ConsumerGroup.kind, epoch, member.epoch)
-
-
-def updated(member: Member, request: Any, client: Client) -> Member:
+def update(member: Member, request: Any, client: Client) -> Member:
     """The member with what the heartbeat says; null leaves a field as it was."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout = request.rebalance_timeout_ms
@@ -219,17 +184,29 @@ def updated(member: Member, request: Any, client: Client) -> Member:
     )
 
 
-def assignment_rows(member: Member) -> Any:
-    rows = [
-        m.ConsumerGroupHeartbeatResponse_TopicPartitions(topic, sorted(mine)) for topic, mine in member.assigned.items()
-    ]
-    return m.ConsumerGroupHeartbeatResponse_Assignment(rows)
+def answer(turn: Turn, request: Any, before: Member, moved: Member) -> Any:
+    """The member's epoch, and its partitions if they are others than before or it may have missed them."""
+    assignment = None
+    if is_full(request) or moved.assigned != before.assigned:
+        row = m.ConsumerGroupHeartbeatResponse_TopicPartitions
+        rows = [row(topic, sorted(mine)) for topic, mine in moved.assigned.items()]
+        assignment = m.ConsumerGroupHeartbeatResponse_Assignment(rows)
+    return m.ConsumerGroupHeartbeatResponse(
+        member_id=moved.id,
+        member_epoch=moved.epoch,
+        heartbeat_interval_ms=config(turn.groups, turn.group.id, "heartbeat.interval.ms", turn.group.kind),
+        assignment=assignment,
+    )
+
+
+def refusal(error: Error, why: str) -> Any:
+    return m.ConsumerGroupHeartbeatResponse(error_code=error, error_message=why)
 
 
 # Leaving.
 
 
-def leave(groups: Groups, promise: Promise, request: Any, now_ms: int) -> Effects:
+def leave(groups: Groups, request: Any, now_ms: int) -> tuple[Effects, Any]:
     """For good, or, for a static member, until it comes back or its session ends."""
     group = groups.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
@@ -245,5 +222,24 @@ def leave(groups: Groups, promise: Promise, request: Any, now_ms: int) -> Effect
             revoking={},
             assigned={topic: dict.fromkeys(mine, 0) for topic, mine in member.assigned.items()},
         )
-        return Effects([assignment_change(group.id, away)], [(promise, answer)])
-    return fence(groups, group, [member], now_ms).add(answers=[(promise, answer)])
+        return Effects([assignment_change(group.id, away)]), answer
+    return fence(groups, group, [member], now_ms), answer
+
+
+def fence(groups: Groups, group: ConsumerGroup, gone: Collection[Member], now_ms: int) -> Effects:
+    """Take members out. If those who stay all speak the classic protocol, so does the group from now on."""
+    if not gone:
+        return Effects()
+    if migration.may_downgrade(groups, group, gone):
+        for member in gone:
+            sessions.cancel_timers(groups, group.id, member.id)
+        return migration.downgrade(groups, group, gone, now_ms)
+    ids = {member.id for member in gone}
+    stay = [member for member in group.members.values() if member.id not in ids]
+    unused = {member.regex for member in gone} - {member.regex for member in stay} - {""}
+    dropped = [regex_change(group.id, pattern, None) for pattern in sorted(unused)]
+    names = {name for member in stay for name in group.topics_of(member)}
+    return sessions.fence(groups, group, gone, metadata_hash(names, groups.cluster()), more=dropped)
+
+
+STEPS = heartbeats.Steps(leave, open_turn, owned_of, find_member, update, take_turn, answer, refusal)

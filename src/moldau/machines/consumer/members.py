@@ -10,13 +10,12 @@ from typing import Any, NamedTuple, Self
 from moldau.machines.consumer.assignors import Partitions
 from moldau.machines.effects import Change
 from moldau.machines.offset_records import text
-from moldau.machines.reconciling import NOTHING, Owned, State, is_reconciled, state_of
+from moldau.machines.reconciling import NOTHING, Owned, State, state_of
 from moldau.wire import messages as m
 from moldau.wire.numbers import uvarint
 
 # The numbers of ConsumerGroupTargetAssignmentMemberKey and ConsumerGroupCurrentMemberAssignmentKey.
 TARGET_KEY, ASSIGNMENT_KEY = b"\0\7", b"\0\10"
-JOIN, LEAVE, STATIC_LEAVE = 0, -1, -2  # member epochs that clients send
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,6 @@ class Member(NamedTuple):
     state: State = State.STABLE
     assigned: Owned[bytes] = NOTHING
     revoking: Owned[bytes] = NOTHING
-
-    def is_reconciled(self, target_epoch: int) -> bool:
-        return is_reconciled(self, target_epoch)
 
     def moved(self, epoch: int, state: State, assigned: Owned[bytes], revoking: Owned[bytes]) -> Self:
         """A step later."""
@@ -194,12 +190,3 @@ def encoded_target(target: Partitions) -> bytes:
 
 def target_of(value: Any) -> Partitions:
     return value.partitions if value.__class__ is Target else partitions_of(value.topic_partitions)
-
-
-def removal(group_id: str, member_id: str) -> list[Change]:
-    """Tombstones for all that is written about a member."""
-    return [
-        Change(m.ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        Change(m.ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        Change(m.ConsumerGroupMemberMetadataKey(group_id, member_id), None),
-    ]

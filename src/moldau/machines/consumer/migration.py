@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from moldau.machines.classic import rebalance as classic_rebalance
 from moldau.machines.classic.group import CONSUMER, ClassicGroup, State
 from moldau.machines.classic.group import Member as ClassicMember
-from moldau.machines.consumer.assignors import Partitions
-from moldau.machines.consumer.group import NO_TARGET, REPLAY, ConsumerGroup
+from moldau.machines.consumer.assignors import NO_TARGET, Partitions
+from moldau.machines.consumer.group import REPLAY, ConsumerGroup
 from moldau.machines.consumer.members import (
     ClassicProtocol,
     Member,
@@ -24,8 +24,9 @@ from moldau.machines.consumer.members import (
     subscription_change,
     target_change,
 )
-from moldau.machines.consumer.subscriptions import metadata_hash
 from moldau.machines.effects import Change, Effects
+from moldau.machines.epochs.hashing import metadata_hash
+from moldau.machines.epochs.records import epoch_change, target_epoch_change
 from moldau.machines.group import Client, Group, refuse
 from moldau.machines.metadata.cluster import Cluster
 from moldau.wire import codec
@@ -108,13 +109,11 @@ def guest_of(group: ClassicGroup, member: ClassicMember, cluster: Cluster) -> Me
 def conversion(group: ClassicGroup, members: list[Member], cluster: Cluster) -> list[Change]:
     """The records of the consumer group."""
     number = metadata_hash({name for member in members for name in member.topics}, cluster)
-    epoch = m.ConsumerGroupMetadataValue(group.generation, number)
-    target = m.ConsumerGroupTargetAssignmentMetadataValue(group.generation)
     return [
         *(subscription_change(group.id, member) for member in members),
-        Change(m.ConsumerGroupMetadataKey(group.id), epoch),
+        epoch_change(ConsumerGroup.kind, group.id, group.generation, number),
         *(target_change(group.id, member.id, has(member)) for member in members),
-        Change(m.ConsumerGroupTargetAssignmentMetadataKey(group.id), target),
+        target_epoch_change(ConsumerGroup.kind, group.id, group.generation),
         *(assignment_change(group.id, member) for member in members),
     ]
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from moldau.machines.consumer.assignors import Partitions
-from moldau.machines.consumer.group import NO_TARGET, add
+from moldau.machines.consumer.assignors import NO_TARGET, Partitions
+from moldau.machines.consumer.group import add
 from moldau.machines.consumer.members import target_of
 from moldau.machines.effects import Change
-from moldau.machines.epochs import FIRST_EPOCH
+from moldau.machines.epochs import group as epochs
+from moldau.machines.epochs.group import FIRST_EPOCH
+from moldau.machines.epochs.records import tombstones
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.share.members import ShareMember, with_assignment, with_subscription
@@ -47,14 +49,11 @@ class ShareGroup:
 
     # What all kinds of groups are asked.
 
+    protocol_name = epochs.protocol_name
+    is_empty = epochs.is_empty
+
     def state_name(self) -> str:
         return "Stable" if self.members else "Empty"
-
-    def protocol_name(self) -> str:
-        return "share"
-
-    def is_empty(self) -> bool:
-        return not self.members
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
@@ -81,24 +80,11 @@ class ShareGroup:
         return None
 
     def tombstones(self) -> list[Change]:
-        members = [*dict.fromkeys([*self.members, *self.target])]
-        keys = [
-            *(m.ShareGroupCurrentMemberAssignmentKey(self.id, member) for member in members),
-            *(m.ShareGroupTargetAssignmentMemberKey(self.id, member) for member in members),
-            m.ShareGroupTargetAssignmentMetadataKey(self.id),
-            *(m.ShareGroupMemberMetadataKey(self.id, member) for member in members),
-            m.ShareGroupStatePartitionMetadataKey(self.id),
-            m.ShareGroupMetadataKey(self.id),
-        ]
-        return [Change(key, None) for key in keys]
+        return tombstones(self, m.ShareGroupStatePartitionMetadataKey(self.id))
 
     # Questions of the commands.
 
-    def member(self, member_id: str) -> ShareMember:
-        member = self.members.get(member_id)
-        if member is None:
-            refuse(Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
-        return member
+    member = epochs.member
 
     def known_states(self) -> States:
         return States() if self.states is None else self.states

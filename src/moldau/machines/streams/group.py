@@ -7,11 +7,12 @@ only by replay; what is soft is lost with the process. The commands are in heart
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from moldau.machines.effects import Change
-from moldau.machines.epochs import FIRST_EPOCH, check_commit_version, must_be_member
+from moldau.machines.epochs import group as epochs
+from moldau.machines.epochs.group import FIRST_EPOCH, check_given
+from moldau.machines.epochs.records import tombstones
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.reconciling import owned_slots
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
@@ -51,65 +52,19 @@ class StreamsGroup:
 
     # What all kinds of groups are asked.
 
+    protocol_name = epochs.protocol_name
+    is_empty = epochs.is_empty
+    check_commit = epochs.check_commit
+    check_fetch = epochs.check_fetch
+    check_delete = epochs.check_delete
+
     def state_name(self) -> str:
-        if not self.members:
-            return "Empty"
-        if self.topology is None or self.topology.epoch != self.validated_epoch:
+        if self.members and (self.topology is None or self.topology.epoch != self.validated_epoch):
             return "NotReady"
-        if self.epoch > self.target_epoch:
-            return "Assigning"
-        settled = all(member.is_reconciled(self.target_epoch) for member in self.members.values())
-        return "Stable" if settled else "Reconciling"
-
-    def protocol_name(self) -> str:
-        return "streams"
-
-    def is_empty(self) -> bool:
-        return not self.members
-
-    def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
-    ) -> CheckPartition | None:
-        """A member commits in its epoch; for tasks that it ran before also in the epochs since it got them."""
-        if not must_be_member(self.members, member_id, instance_id, epoch, transactional):
-            return None
-        member = self.member(member_id)
-        if not transactional:
-            check_commit_version(self.kind, version)
-        if epoch == member.epoch:
-            return None
-        if epoch > member.epoch:
-            refuse(Error.STALE_MEMBER_EPOCH, f"Epoch {epoch} is ahead of the member's, which is {member.epoch}.")
-        return self.partition_check(member, epoch)
-
-    def partition_check(self, member: Member, epoch: int) -> CheckPartition:
-        inputs = self.inputs
-
-        def check(topic: str, topic_id: bytes, partition: int) -> None:
-            if topic not in inputs:
-                refuse(Error.STALE_MEMBER_EPOCH, f"Topic {topic} is not read by the topology.")
-            given = member.epoch_of(inputs[topic], partition)
-            if given is None:
-                refuse(Error.STALE_MEMBER_EPOCH, f"Task {inputs[topic]}_{partition} is not the member's.")
-            if epoch < given:
-                task = f"{inputs[topic]}_{partition}"
-                refuse(Error.STALE_MEMBER_EPOCH, f"Task {task} was given in epoch {given}; {epoch} is older.")
-
-        return check
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        if member_id is None and epoch < 0:
-            return
-        member = self.member(member_id or "")
-        if epoch != member.epoch:
-            refuse(Error.STALE_MEMBER_EPOCH, f"Epoch {epoch} is not the member's, which is {member.epoch}.")
+        return epochs.state_name(self)
 
     def check_offset_delete(self) -> None:
         """Offsets of topics that the topology does not read may go at any time."""
-
-    def check_delete(self) -> None:
-        if self.members:
-            refuse(Error.NON_EMPTY_GROUP, f"Group '{self.id}' has {len(self.members)} members.")
 
     def subscribes(self, topic: str) -> bool:
         return bool(self.members) and topic in self.inputs
@@ -118,25 +73,22 @@ class StreamsGroup:
         return Expiry()
 
     def tombstones(self) -> list[Change]:
-        return [Change(key, None) for key in self.tombstone_keys()]
-
-    def tombstone_keys(self) -> Iterator[Any]:
-        """The keys of all that is written about the group."""
-        members = [*dict.fromkeys([*self.members, *self.target])]
-        yield from (m.StreamsGroupCurrentMemberAssignmentKey(self.id, member) for member in members)
-        yield from (m.StreamsGroupTargetAssignmentMemberKey(self.id, member) for member in members)
-        yield m.StreamsGroupTargetAssignmentMetadataKey(self.id)
-        yield from (m.StreamsGroupMemberMetadataKey(self.id, member) for member in members)
-        yield m.StreamsGroupMetadataKey(self.id)
-        yield m.StreamsGroupTopologyKey(self.id)
+        return [*tombstones(self), Change(m.StreamsGroupTopologyKey(self.id), None)]
 
     # Questions of the commands.
 
-    def member(self, member_id: str) -> Member:
-        member = self.members.get(member_id)
-        if member is None:
-            refuse(Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
-        return member
+    member = epochs.member
+
+    def partition_check(self, member: Member, epoch: int) -> CheckPartition:
+        inputs = self.inputs
+
+        def check(topic: str, topic_id: bytes, partition: int) -> None:
+            if topic not in inputs:
+                refuse(Error.STALE_MEMBER_EPOCH, f"Topic {topic} is not read by the topology.")
+            task = f"Task {inputs[topic]}_{partition}"
+            check_given(member, task, member.epoch_of(inputs[topic], partition), epoch)
+
+        return check
 
     def is_taken(self, process_id: str, kind: Kind, index: int) -> bool:
         """Whether somebody still runs a task that is to become active, or the process has it in whatever role."""

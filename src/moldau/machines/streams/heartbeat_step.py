@@ -1,23 +1,23 @@
 """A turn of a streams group's member: what follows from its heartbeat for it and for the group (KIP-1071).
 
-What the member says of itself is written; the topology is looked at whenever its topics have changed; each change
-begins a new epoch of the group; if the target assignment is behind, it is computed, though not before an empty group
-had time to gather members, and not more often than `streams.assignment.interval.ms`; and the member makes its next step
-towards the target. All of it is decided on the state before the turn, and becomes true when the changes are replayed.
+The topology is looked at whenever its topics have changed. No target is computed before a group that was empty had time
+to gather members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.machines.consumer.heartbeat_step import config, is_assignment_due
-from moldau.machines.consumer.subscriptions import metadata_hash
-from moldau.machines.effects import Change, Effects
+from moldau.machines.effects import Change, Effects, Promise
+from moldau.machines.epochs.group import config
+from moldau.machines.epochs.hashing import metadata_hash
+from moldau.machines.epochs.heartbeats import is_assignment_due, write_target
+from moldau.machines.epochs.records import epoch_change
 from moldau.machines.group import refuse
-from moldau.machines.reconciling import Goal, reconcile
+from moldau.machines.reconciling import Goal, is_reconciled, reconcile
 from moldau.machines.replaying import existing
 from moldau.machines.streams import topology as topologies
 from moldau.machines.streams.assignor import Worker, assign
@@ -36,13 +36,16 @@ STANDBYS = "num.standby.replicas"
 
 @dataclass(slots=True)
 class Turn:
-    """A heartbeat in the making: the group before it, the changes so far, and what the member is to be told."""
+    """A heartbeat in the making: the group before it, the topology that the member tells, if it does, the changes so
+    far, and what the member is to be told."""
 
     groups: Groups
     group: StreamsGroup
     now_ms: int
+    topology: Any = None
     changes: list[Change] = field(default_factory=list[Change])
     told: list[Told] = field(default_factory=list[Told])
+    answers: list[tuple[Promise, Any]] = field(default_factory=list[tuple[Promise, Any]])
     epoch: int = 0
 
     def __post_init__(self) -> None:
@@ -52,11 +55,11 @@ class Turn:
         return config(self.groups, self.group.id, name, self.group.kind)
 
 
-def take_turn(turn: Turn, before: Member, wanted: Member, told_topology: Any, owned: Tasks | None) -> Member:
+def take_turn(turn: Turn, before: Member, wanted: Member, owned: Tasks | None) -> Member:
     """Member, topology, epoch, target, assignment: each writes what it changes. Returns the member after it."""
     if wanted != before:
         turn.changes.append(member_change(turn.group.id, wanted))
-    topology = update_topology(turn, wanted, told_topology)
+    topology = update_topology(turn, wanted)
     configured, number = look_at_topics(turn, topology)
     if configured.is_ready:
         check_tasks(configured, owned or NO_TASKS)
@@ -69,9 +72,9 @@ def take_turn(turn: Turn, before: Member, wanted: Member, told_topology: Any, ow
 # Topology.
 
 
-def update_topology(turn: Turn, member: Member, told: Any) -> Any:
+def update_topology(turn: Turn, member: Member) -> Any:
     """The group's topology, which is that of its first member. Members that have an older one are told so."""
-    group = turn.group
+    group, told = turn.group, turn.topology
     if group.topology is None:
         topology = topologies.record_of(told)
         turn.changes.append(Change(m.StreamsGroupTopologyKey(group.id), topology))
@@ -123,14 +126,12 @@ def update_epoch(turn: Turn, configured: Configured, number: int, *, force: bool
     before = group.metadata_hash, group.validated_epoch, group.assignment_configs
     if force or before != (number, validated, configs):
         turn.epoch = group.epoch + 1
-        turn.changes.append(epoch_change(group.id, turn.epoch, number, validated, configs))
+        turn.changes.append(epoch_change(group.kind, group.id, turn.epoch, number, validated, config_rows(configs)))
     group.seen = turn.groups.cluster().topic_changes, turn.epoch
 
 
-def epoch_change(group_id: str, epoch: int, number: int, validated: int, configs: dict[str, str]) -> Change:
-    pairs = [m.StreamsGroupMetadataValue_LastAssignmentConfig(*pair) for pair in sorted(configs.items())]
-    value = m.StreamsGroupMetadataValue(epoch, number, validated, pairs)
-    return Change(m.StreamsGroupMetadataKey(group_id), value)
+def config_rows(configs: Mapping[str, str]) -> list[Any]:
+    return [m.StreamsGroupMetadataValue_LastAssignmentConfig(*pair) for pair in sorted(configs.items())]
 
 
 # Target.
@@ -169,7 +170,7 @@ def update_target(turn: Turn, configured: Configured, wanted: Member | None) -> 
     last = group.target.get(wanted.id, NO_TASKS) if wanted else NO_TASKS
     if turn.epoch <= group.target_epoch:
         return group.target_epoch, last
-    if not is_assignment_due(turn.groups, group, turn.now_ms):
+    if not is_assignment_due(turn):
         why = "Assignment delayed due to the configured assignment interval."
         turn.told.append((Status.ASSIGNMENT_DELAYED, why))
         return group.target_epoch, last
@@ -187,17 +188,13 @@ def compute_target(turn: Turn, configured: Configured, members: Iterable[Member]
     ]
     runs = configured.subtopologies if configured.is_ready else NO_PARTS
     target = assign(workers, runs, turn.config(STANDBYS))
-    for member_id, tasks in target.items():
-        if tasks != group.target.get(member_id):
-            turn.changes.append(target_change(group.id, member_id, tasks))
-    value = m.StreamsGroupTargetAssignmentMetadataValue(turn.epoch, turn.now_ms)
-    turn.changes.append(Change(m.StreamsGroupTargetAssignmentMetadataKey(group.id), value))
+    write_target(turn, target, target_change)
     return target
 
 
 def move(turn: Turn, member: Member, epoch: int, target: Tasks, owned: Tasks | None) -> Member:
     """The member's next step."""
-    if member.is_reconciled(epoch):
+    if is_reconciled(member, epoch):
         return member
     is_taken = partial(turn.group.is_taken, member.process_id)
     moved = reconcile(member, Goal(epoch, target, owned, is_taken, stride=1))

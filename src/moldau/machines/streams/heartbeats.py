@@ -6,26 +6,24 @@ heartbeat_step.py. Internal topics that are missing are handed over with the ans
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.machines import sessions
 from moldau.machines.classic.group import ClassicGroup
-from moldau.machines.consumer.members import JOIN, LEAVE, STATIC_LEAVE
 from moldau.machines.effects import Effects, Promise
-from moldau.machines.epochs import check_size, fence_member
+from moldau.machines.epochs import heartbeats, sessions
+from moldau.machines.epochs.group import JOIN, STATIC_LEAVE, check_epoch, check_size
 from moldau.machines.group import Client, check_ids, refuse
 from moldau.machines.replaying import existing
 from moldau.machines.streams.configuring import InternalTopic, Status
 from moldau.machines.streams.endpoints import partitions_by_endpoint
 from moldau.machines.streams.group import StreamsGroup
-from moldau.machines.streams.heartbeat_step import Turn, epoch_change, take_turn
-from moldau.machines.streams.members import Member, removal, tags_of
-from moldau.machines.streams.tasks import FIELDS, task_rows, tasks_of
+from moldau.machines.streams.heartbeat_step import Turn, config_rows, take_turn
+from moldau.machines.streams.members import Member, tags_of
+from moldau.machines.streams.tasks import FIELDS, Tasks, task_rows, tasks_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
@@ -33,12 +31,7 @@ if TYPE_CHECKING:
 
 def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
     """Join, go on or leave."""
-    try:
-        if request.member_epoch in (LEAVE, STATIC_LEAVE):
-            return leave(groups, promise, request)
-        return beat(groups, promise, request, client, now_ms)
-    except Refused as refused:
-        return Effects(answers=[(promise, refusal(refused.error, refused.message))])
+    return heartbeats.heartbeat(STEPS, groups, promise, request, client, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +100,6 @@ def check_join(request: Any) -> None:
 # Going on.
 
 
-def beat(groups: Groups, promise: Promise, request: Any, client: Client, now_ms: int) -> Effects:
-    """A member's turn, and what it is told; raises Refused."""
-    turn = open_turn(groups, request, now_ms)
-    member = find_member(turn.group, request)
-    wanted = updated(member, request, client)
-    owned = None if request.active_tasks is None else tasks_of(request)
-    moved = take_turn(turn, member, wanted, request.topology, owned)
-    touch(turn, moved.id)
-    if moved != wanted:
-        watch_revocation(turn, moved)
-    if request.shutdown_application:
-        turn.group.shutdown_by = turn.group.shutdown_by or moved.id
-    changed = is_full(request) or moved.assigned != member.assigned
-    missing = turn.group.configured.missing if turn.group.configured else ()
-    return Effects(turn.changes, [(promise, Heard(answered(turn, request, moved, changed), missing))])
-
-
 def is_full(request: Any) -> bool:
     """A client that sends everything wants to hear everything: it joins, or has missed the last answer."""
     return request.member_epoch == JOIN or (request.rebalance_timeout_ms != -1 and request.active_tasks is not None)
@@ -137,38 +113,31 @@ def open_turn(groups: Groups, request: Any, now_ms: int) -> Turn:
         if not joins:
             refuse(Error.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
         groups.check_room_for(group_id)
-        return Turn(groups, StreamsGroup(group_id), now_ms)
+        return Turn(groups, StreamsGroup(group_id), now_ms, request.topology)
     if joins and isinstance(group, ClassicGroup) and group.is_empty():
-        return Turn(groups, StreamsGroup(group_id), now_ms, group.tombstones())
+        return Turn(groups, StreamsGroup(group_id), now_ms, request.topology, group.tombstones())
     if not isinstance(group, StreamsGroup):
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
     if joins:
-        check_size(groups.setting, group.kind, group.members, request.member_id)
-    return Turn(groups, group, now_ms)
+        check_size(groups, group, request.member_id)
+    return Turn(groups, group, now_ms, request.topology)
 
 
-def find_member(group: StreamsGroup, request: Any) -> Member:
+def owned_of(request: Any) -> Tasks | None:
+    return None if request.active_tasks is None else tasks_of(request)
+
+
+def find_member(turn: Turn, request: Any, owned: Tasks | None) -> Member:
     """The member that sends the heartbeat, as it was before it."""
+    group, member_id = turn.group, request.member_id
     if request.member_epoch == JOIN:
-        return group.members.get(request.member_id) or Member(request.member_id)
-    member = group.member(request.member_id)
-    check_epoch(member, request)
+        return group.members.get(member_id) or Member(member_id)
+    member = group.member(member_id)
+    check_epoch(group.kind, member, request.member_epoch, owned)
     return member
 
 
-def check_epoch(member: Member, request: Any) -> None:
-    """An answer may have been lost: the epoch before is good, as long as the client owns nothing beyond."""
-    epoch = request.member_epoch
-    if epoch == member.epoch:
-        return
-    if epoch < member.epoch and epoch == member.previous_epoch and request.active_tasks is not None:
-        owned = tasks_of(request)
-        if all(owned[kind] <= member.assigned.get(kind, {}).keys() for kind in owned):
-            return
-    fence_member(StreamsGroup.kind, epoch, member.epoch)
-
-
-def updated(member: Member, request: Any, client: Client) -> Member:
+def update(member: Member, request: Any, client: Client) -> Member:
     """The member with what the heartbeat says; null leaves a field as it was."""
     timeout, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
     return member._replace(
@@ -183,24 +152,27 @@ def updated(member: Member, request: Any, client: Client) -> Member:
     )
 
 
-def answered(turn: Turn, request: Any, member: Member, changed: bool) -> Any:
-    """The member's epoch, its tasks if they are others than before, and whatever else it should know."""
+def answer(turn: Turn, request: Any, before: Member, member: Member) -> Heard:
+    """The member's epoch, its tasks if they are others than before or it may have missed them, and whatever else it
+    should know."""
     group = turn.group
-    answer = m.StreamsGroupHeartbeatResponse(
+    if request.shutdown_application:
+        group.shutdown_by = group.shutdown_by or member.id
+    response = m.StreamsGroupHeartbeatResponse(
         member_id=member.id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=turn.config("heartbeat.interval.ms"),
         status=[m.StreamsGroupHeartbeatResponse_Status(*told) for told in (*turn.told, *standing(group))],
     )
-    if changed:
+    if is_full(request) or member.assigned != before.assigned:
         for field, rows in task_rows(member.assigned, m.StreamsGroupHeartbeatResponse_TaskIds).items():
-            setattr(answer, field, rows)
+            setattr(response, field, rows)
         group.endpoint_epoch += member.endpoint is not None
     if group.endpoint_epoch != request.endpoint_information_epoch:
-        answer.partitions_by_user_endpoint = partitions_by_endpoint(group, member, turn.groups.cluster())
+        response.partitions_by_user_endpoint = partitions_by_endpoint(group, member, turn.groups.cluster())
     if turn.groups.groups.get(group.id) is group:
-        answer.endpoint_information_epoch = group.endpoint_epoch
-    return answer
+        response.endpoint_information_epoch = group.endpoint_epoch
+    return Heard(response, group.configured.missing if group.configured else ())
 
 
 def standing(group: StreamsGroup) -> list[tuple[Status, str]]:
@@ -215,49 +187,24 @@ def standing(group: StreamsGroup) -> list[tuple[Status, str]]:
 # Leaving.
 
 
-def leave(groups: Groups, promise: Promise, request: Any) -> Effects:
+def leave(groups: Groups, request: Any, now_ms: int) -> tuple[Effects, Heard]:
     group = existing(groups, request.group_id, StreamsGroup)
     if group is None:
         what = "is not a streams group" if request.group_id in groups.groups else "not found"
         refuse(Error.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
     if request.shutdown_application:
         group.shutdown_by = group.shutdown_by or request.member_id
-    group.member(request.member_id)
-    answer = m.StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
-    return fence(groups, group, request.member_id).add(answers=[(promise, Heard(answer))])
+    member = group.member(request.member_id)
+    response = m.StreamsGroupHeartbeatResponse(
+        member_id=request.member_id, member_epoch=request.member_epoch, status=[]
+    )
+    return fence(groups, group, [member], now_ms), Heard(response)
 
 
-def fence(groups: Groups, group: StreamsGroup, member_id: str) -> Effects:
-    """Take a member out: a new epoch for those who stay."""
-    sessions.cancel_timers(groups, group.id, member_id)
-    known = group.metadata_hash, group.validated_epoch, group.assignment_configs
-    return Effects([*removal(group.id, member_id), epoch_change(group.id, group.epoch + 1, *known)])
+def fence(groups: Groups, group: StreamsGroup, gone: Collection[Member], now_ms: int) -> Effects:
+    """Take members out. Those who stay go on with the same topics."""
+    configs = config_rows(group.assignment_configs)
+    return sessions.fence(groups, group, gone, group.metadata_hash, group.validated_epoch, configs)
 
 
-def give_up(groups: Groups, group_id: str, member_id: str, epoch: int | None, now_ms: int) -> Effects:
-    """Take out a member that was not heard of, or that is still in the epoch in which it was to give up tasks."""
-    group = existing(groups, group_id, StreamsGroup)
-    member = group.members.get(member_id) if group else None
-    if group is None or member is None or epoch not in (None, member.epoch):
-        return Effects()
-    return fence(groups, group, member_id)
-
-
-def touch(turn: Turn, member_id: str) -> None:
-    action = partial(give_up, turn.groups, turn.group.id, member_id, None)
-    deadline = turn.now_ms + turn.config("session.timeout.ms")
-    turn.groups.timers.renew(("session", turn.group.id, member_id), deadline, action)
-
-
-def watch_revocation(turn: Turn, member: Member) -> None:
-    action = partial(give_up, turn.groups, turn.group.id, member.id, member.epoch)
-    sessions.watch_revocation(turn.groups, turn.group.id, member, turn.now_ms, action)
-
-
-def loaded(groups: Groups, group: StreamsGroup, now_ms: int) -> Effects:
-    """Go on with a group that was replayed."""
-    turn = Turn(groups, group, now_ms)
-    for member in group.members.values():
-        touch(turn, member.id)
-        watch_revocation(turn, member)
-    return Effects()
+STEPS = heartbeats.Steps(leave, open_turn, owned_of, find_member, update, take_turn, answer, refusal)

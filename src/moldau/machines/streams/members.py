@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 from moldau.machines.effects import Change
-from moldau.machines.reconciling import NOTHING, State, is_reconciled, state_of
+from moldau.machines.reconciling import NOTHING, State, state_of
 from moldau.machines.streams.tasks import FIELDS, OwnedTasks, Role, Tasks, task_rows
 from moldau.wire import messages as m
 
@@ -29,8 +29,7 @@ class Member(NamedTuple):
     assigned: OwnedTasks = NOTHING
     revoking: OwnedTasks = NOTHING
 
-    def is_reconciled(self, target_epoch: int) -> bool:
-        return is_reconciled(self, target_epoch)
+    classic = None  # none speaks the classic protocol
 
     def moved(self, epoch: int, state: State, assigned: OwnedTasks, revoking: OwnedTasks) -> Self:
         """A step later."""
@@ -131,12 +130,3 @@ def target_change(group_id: str, member_id: str, target: Tasks) -> Change:
     rows = task_rows(target, m.StreamsGroupTargetAssignmentMemberValue_TaskIds)
     key = m.StreamsGroupTargetAssignmentMemberKey(group_id, member_id)
     return Change(key, m.StreamsGroupTargetAssignmentMemberValue(**rows))
-
-
-def removal(group_id: str, member_id: str) -> list[Change]:
-    """Tombstones for all that is written about a member."""
-    return [
-        Change(m.StreamsGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        Change(m.StreamsGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        Change(m.StreamsGroupMemberMetadataKey(group_id, member_id), None),
-    ]
