@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from benchmarks import client, kafka, report
-from benchmarks.brokers import Broker, pair
+from benchmarks.brokers import Broker, peers
 from benchmarks.places import CACHE, PAGE, BenchError
 from benchmarks.report import Results
 from benchmarks.table import BOTH, ROWS, Row
@@ -57,7 +57,7 @@ class Run:
 
     def fill(self, row: Row, found: dict[str, list[Sample]]) -> None:
         """The samples of a row: runs that alternate between the brokers."""
-        brokers = [broker for broker in self.brokers if broker.name in row.brokers]
+        brokers = [broker for broker in self.brokers if row.has(broker.name)]
         with contextlib.ExitStack() as closing:
             if not row.warm:
                 for broker in brokers:  # whatever happens, the next row begins without it
@@ -92,18 +92,18 @@ class Run:
 def chosen(only: Sequence[str], names: Sequence[str]) -> list[Row]:
     """Rows whose name contains one of the words, all without words; those that have a broker here."""
     rows = [row for row in ROWS if not only or any(word in row.name for word in only)]
-    rows = [row for row in rows if set(row.brokers) & set(names)]
+    rows = [row for row in rows if any(map(row.has, names))]
     if not rows:
         raise BenchError(f"No row is named like {' or '.join(only)}; see --list.")
     return rows
 
 
 @contextlib.contextmanager
-def brokers(names: Sequence[str]) -> Iterator[list[Broker]]:
+def brokers(names: Sequence[str], before: Path | None) -> Iterator[list[Broker]]:
     """The brokers of this run, stopped and their data removed at the end, whatever the end is."""
     CACHE.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
-    made = [broker for broker in pair(home) if broker.name in names]
+    made = [broker for broker in peers(home, before) if broker.name in names]
     try:
         yield made
     finally:
@@ -113,15 +113,17 @@ def brokers(names: Sequence[str]) -> Iterator[list[Broker]]:
 
 
 def count_runs(rows: Sequence[Row], effort: Effort, names: Sequence[str]) -> int:
-    return sum(min(row.runs, effort.runs) * len(set(row.brokers) & set(names)) for row in rows)
+    return sum(min(row.runs, effort.runs) * sum(map(row.has, names)) for row in rows)
 
 
-def measure(rows: Sequence[Row], names: Sequence[str], effort: Effort, keep: bool) -> list[str]:
+def measure(
+    rows: Sequence[Row], names: Sequence[str], effort: Effort, keep: bool, before: Path | None = None
+) -> list[str]:
     """Run, show, and keep each row as soon as it is done; the failures come back."""
     kept = report.load()
     fresh: Results = {}
     columns = (TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with brokers(names) as made, Progress(*columns, console=console) as progress:
+    with brokers(names, before) as made, Progress(*columns, console=console) as progress:
         run = Run(made, effort, progress, progress.add_task("", total=count_runs(rows, effort, names)))
         for row, samples in run.rows(rows):
             fresh[row.name] = samples
@@ -136,6 +138,9 @@ def main(
     only: Annotated[list[str] | None, typer.Option(help="Rows whose name contains this; repeatable.")] = None,
     broker: Annotated[list[str] | None, typer.Option(help="kafka or moldau alone; nothing is kept then.")] = None,
     quick: Annotated[bool, typer.Option(help="A tenth of the work, two runs; nothing is kept.")] = False,
+    before: Annotated[
+        Path | None, typer.Option(help="A checkout of an earlier Moldau, set up; it is measured in the same run.")
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs of each row, at most.", min=1)] = 5,
     show_list: Annotated[bool, typer.Option("--list", help="Name the rows and stop.")] = False,
 ) -> None:
@@ -145,7 +150,7 @@ def main(
             console.print(f"{row.name:18} {row.title}", highlight=False)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything started is stopped
-    names = broker or list(BOTH)
+    names = [*(broker or BOTH), *(["before"] if before else [])]
     effort = QUICK if quick else Effort(runs=runs)
     keep = not quick and not broker
     try:
@@ -153,7 +158,7 @@ def main(
         client.build()
         if "kafka" in names:
             kafka.libs()
-        failures = measure(rows, names, effort, keep)
+        failures = measure(rows, names, effort, keep, before)
     except BenchError as error:
         console.print(f"[red]{error}[/]", highlight=False)
         raise typer.Exit(1) from None

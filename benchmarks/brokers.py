@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks import kafka, probe
@@ -24,11 +25,14 @@ COMMON = {
 }
 
 
-def moldau_command(home: Path, port: int, settings: dict[str, str]) -> list[str]:
-    """What a user types: the command that stands beside the Python that runs the benchmarks."""
+OURS = Path(sys.executable).with_name("moldau")
+
+
+def moldau_command(home: Path, port: int, settings: dict[str, str], program: Path = OURS) -> list[str]:
+    """What a user types: by default the command that stands beside the Python that runs the benchmarks."""
     chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     where = ["--data-dir", str(home / "data"), "--listen", f"127.0.0.1:{port}"]
-    return [str(Path(sys.executable).with_name("moldau")), "broker", *where, *chosen]
+    return [str(program), "broker", *where, *chosen]
 
 
 def environment() -> dict[str, str]:
@@ -157,9 +161,16 @@ def rss_kb(pid: int) -> int:
     return 0
 
 
-def pair(home: Path) -> list[Broker]:
-    """Kafka and Moldau, in the order in which their runs alternate; neither is started."""
+def peers(home: Path, before: Path | None = None) -> list[Broker]:
+    """Kafka, an earlier Moldau if one is given, and Moldau, in the order of their runs; none is started."""
+    earlier: list[Broker] = []
+    if before is not None:
+        program = before / ".venv" / "bin" / "moldau"
+        if not program.exists():
+            raise BenchError(f"{program} is missing; run make setup in that checkout.")
+        earlier = [Broker("before", partial(moldau_command, program=program), home / "before", PORT + 3)]
     return [
         Broker("kafka", kafka.command, home / "kafka", PORT),
+        *earlier,
         Broker("moldau", moldau_command, home / "moldau", PORT + 2),
     ]

@@ -55,7 +55,7 @@ def command(home: Path, port: int, settings: dict[str, str]) -> list[str]:
 def format_storage(properties: Path) -> None:
     """What `kafka-storage format` does; never part of a measured start."""
     cluster = base64.urlsafe_b64encode(os.urandom(16)).decode()[:22]
-    tool = java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
+    tool = java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties))
     done = subprocess.run(tool, capture_output=True, text=True)
     if done.returncode:
         raise BenchError(f"Kafka's storage could not be formatted: {done.stderr.strip()[-500:]}")

@@ -9,7 +9,7 @@ RESULTS = CACHE / "results.json"
 REMARKS = PROJECT / "benchmarks" / "remarks.md"
 PAGE = PROJECT / "docs" / "benchmarks.md"
 
-PORT = int(os.environ.get("BENCH_PORT", "32092"))  # and the next two; below the range of client sockets
+PORT = int(os.environ.get("BENCH_PORT", "32092"))  # and the next three; below the range of client sockets
 
 
 def script(name: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.table import Table
 
@@ -71,13 +71,17 @@ class Line(NamedTuple):
     title: str
     metric: str
     kafka: str
+    before: str
     moldau: str
     ratio: str
+    change: str
     expected: str
     verdict: str
 
 
-HEADINGS = ("workload", "figure", "Kafka", "Moldau", "ratio", "expected", "")
+HEADINGS = Line("workload", "figure", "Kafka", "before", "Moldau", "ratio", "now : before", "expected", "")
+ALIGNED: tuple[Literal["left", "right"], ...] = ("left", "left", *["right"] * 5, "left", "left")
+EARLIER = ("before", "change")  # columns that are shown where an earlier Moldau was measured
 
 
 def figure(value: float) -> str:
@@ -96,13 +100,17 @@ def spread(values: list[float]) -> str:
 def line(row: Row, metric: Metric, samples: dict[str, list[Sample]]) -> Line:
     values = {broker: [run[metric.key] * metric.scale for run in runs] for broker, runs in samples.items() if runs}
     shown = {broker: spread(figures) for broker, figures in values.items()}
-    ratio, own = None, statistics.median(values["moldau"]) if "moldau" in values else None
-    if len(values) == 2 and (theirs := statistics.median(values["kafka"])):
-        ratio = statistics.median(values["moldau"]) / theirs
-    words = f"{metric.title}, {metric.unit}"
-    found = "" if ratio is None else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
-    kafka_text, moldau_text = shown.get("kafka", ""), shown.get("moldau", "")
-    return Line(row.title, words, kafka_text, moldau_text, found, metric.expected, metric.verdict(ratio, own))
+    middle = {broker: statistics.median(figures) for broker, figures in values.items()}
+    own = middle.get("moldau")
+    ratio, change = (own / middle[other] if own and middle.get(other) else None for other in ("kafka", "before"))
+    return Line(
+        row.title,
+        f"{metric.title}, {metric.unit}",
+        *(shown.get(broker, "") for broker in ("kafka", "before", "moldau")),
+        *("" if r is None else f"{r:.2f}" if r >= 0.1 else f"{r:.3f}" for r in (ratio, change)),
+        metric.expected,
+        metric.verdict(ratio, own),
+    )
 
 
 def lines(results: Results) -> Iterator[Line]:
@@ -114,21 +122,28 @@ def lines(results: Results) -> Iterator[Line]:
                 yield made if number == 0 else made._replace(title="")
 
 
+def columns(results: Results) -> list[int]:
+    """The numbers of the columns that have something to show."""
+    has_before = any("before" in samples for samples in results.values())
+    return [number for number, name in enumerate(Line._fields) if has_before or name not in EARLIER]
+
+
 def terminal_table(results: Results) -> Table:
-    table = Table(*HEADINGS[:2], title="Moldau beside Apache Kafka")
-    for heading in HEADINGS[2:5]:
-        table.add_column(heading, justify="right")
-    for heading in HEADINGS[5:]:
-        table.add_column(heading)
+    shown = columns(results)
+    table = Table(title="Moldau beside Apache Kafka")
+    for number in shown:
+        table.add_column(HEADINGS[number], justify=ALIGNED[number])
     colours = {"PASS": "[green]PASS[/]", "MISS": "[red]MISS[/]"}
     for each in lines(results):
-        table.add_row(*each[:-1], colours.get(each.verdict, ""))
+        coloured = each._replace(verdict=colours.get(each.verdict, ""))
+        table.add_row(*(coloured[number] for number in shown))
     return table
 
 
 def markdown_table(results: Results) -> str:
-    rows = [HEADINGS, ("---", "---", "---:", "---:", "---:", "---", "---"), *lines(results)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    rules = ["---:" if side == "right" else "---" for side in ALIGNED]
+    rows = [HEADINGS, rules, *lines(results)]
+    return "\n".join("| " + " | ".join(row[number] for number in columns(results)) + " |" for row in rows)
 
 
 def said(*command: str) -> str:

@@ -59,6 +59,10 @@ class Row:
     rehearsed: bool = False  # by a run that is not counted: the warm-up has nothing like it
     brokers: tuple[str, ...] = BOTH
 
+    def has(self, broker: str) -> bool:
+        """Whether it is measured on this broker; an earlier Moldau has the rows of Moldau."""
+        return ("moldau" if broker == "before" else broker) in self.brokers
+
 
 MESSAGES = Metric("per_second", "throughput", "k msg/s", 1e-3, at_least=1.0)
 PRODUCED = (
