@@ -6,7 +6,7 @@ SEED ?=
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(PY) -m pip install --disable-pip-version-check
 
-.PHONY: help setup spark up test tools bench conformance judge simulate fuzz crash chaos-spark chaos-streams lint docs pictures clean
+.PHONY: help setup spark up test tools bench conformance recordings judge simulate fuzz crash chaos-spark chaos-streams lint docs pictures clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools;
 	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster
 	$(PY) -m tests.examples.orders_run
+
+recordings: setup  ## ask an Apache Kafka again what make test compares our answers with
+	$(PY) -m tests.conformance.differential --record
 
 judge: setup    ## Kafka Streams and ours on the same random input; writes docs/streams-judge.md
 	$(PY) -m tests.streams.judge --page

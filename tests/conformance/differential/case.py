@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from moldau.wire import frames, schema
 from moldau.wire import messages as m
 
 CLIENT_ID = "differential"
+NOW = int(time.time() * 1000)  # what the times of records are counted from
 LONG_MS = 600_000  # a timeout that even a slow machine does not reach while a script is played
 
 

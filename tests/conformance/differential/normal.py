@@ -5,17 +5,19 @@ A difference is a path into the answer (`topics.t.partitions.0.error_code`) and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from moldau.wire import records
 from moldau.wire.errors import Error, WireError
-from tests.conformance.differential.case import Case
+from tests.conformance.differential.case import NOW, Case
 from tests.conformance.differential.target import Target
 
 ABSENT = "absent"
 NULL = "null"
+DAY_MS = 24 * 60 * 60_000
 SHOWN = 200  # characters of a value in a message
 
 # What is compared of some fields, the same in all APIs but for the rows below.
@@ -146,6 +148,12 @@ def differences(kafka: Any, moldau: Any, path: str = "") -> Iterator[Difference]
         yield Difference(path, kafka, moldau)
 
 
+def since_now(value: Any) -> Any:
+    """A time that a script gave to its records, as far as it is from the script's own: another run has another one."""
+    near = isinstance(value, int) and abs(value - NOW) < DAY_MS
+    return f"now {value - NOW:+} ms" if near else value
+
+
 class Normal:
     """Makes the answers of one broker to a case comparable."""
 
@@ -222,7 +230,7 @@ class Normal:
             return (value > 0) - (value < 0)
         if name in self.numbers:
             return "some number" if value >= 0 else value
-        return self.producers.get(int(value), value) if name == "producer_id" else value
+        return self.producers.get(int(value), value) if name == "producer_id" else since_now(value)
 
     def _records(self, rest: memoryview) -> dict[str, Any]:
         """Batches field by field: a broker may have compressed them anew, and cuts the last one at its limit."""
@@ -240,10 +248,11 @@ class Normal:
     def _batch(self, batch: records.Batch) -> dict[str, Any]:
         own_time = batch.timestamp_type or batch.is_control
         own = {"crc", "view", "size"} | ({"base_timestamp", "max_timestamp"} if own_time else set())
-        fields = {name: getattr(batch, name) for name in batch.__slots__ if name not in own}
+        fields = {name: since_now(getattr(batch, name)) for name in batch.__slots__ if name not in own}
         fields["producer_id"] = self.producers.get(batch.producer_id, batch.producer_id)
         try:
-            inside = repr([record[0:1] + record[2 if own_time else 1 :] for record in records.records(batch)])
+            shown = [record[0:1] + record[2 if own_time else 1 :] for record in records.records(batch)]
+            inside = re.sub(r"\b\d{13}\b", lambda time: str(since_now(int(time[0]))), repr(shown))
         except WireError:
             inside = "records that do not decode"
         return fields | {"records": inside}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moldau.wire.records import Record, build, seal
-from tests.conformance.differential.case import LONG_MS, Case, topic_id
+from tests.conformance.differential.case import LONG_MS, NOW, Case, topic_id
 
-NOW = int(time.time() * 1000)
 # Where the fields of a batch's header are, and how they are written.
 LENGTH, MAGIC, ATTRIBUTES, LAST_DELTA = (8, ">i"), (16, ">b"), (21, ">h"), (23, ">i")
 BASE_OFFSET, BASE_TIME, MAX_TIME, COUNT = (0, ">q"), (27, ">q"), (35, ">q"), (57, ">i")
