@@ -15,8 +15,8 @@ TYPES = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", 
 OPENING = '''"""Written by `python -m moldau.wire.stubs` from the message table; do not edit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import Field
+from typing import Any, ClassVar, dataclass_transform
 
 from moldau.wire.schema import Message, Struct
 
@@ -27,6 +27,18 @@ def message(name: str) -> type[Any]: ...
 def request_class(key: int) -> type[Any]: ...
 def response_class(key: int) -> type[Any]: ...
 def record_class(topic: str, kind: str, number: int) -> type[Any]: ...
+
+# Only here: the classes are plain dataclasses with slots, and share no base.
+@dataclass_transform()
+class _Fields:
+    __slots__: ClassVar[tuple[str, ...]]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+class _Message(_Fields):
+    SCHEMA: ClassVar[Message]
+
+class _Struct(_Fields):
+    SCHEMA: ClassVar[Struct]
 '''
 
 
@@ -38,11 +50,10 @@ def stub() -> str:
 
 
 def _class(owner: Message | Struct) -> Iterator[str]:
-    yield "@dataclass(slots=True)"
-    yield f"class {owner.name}:"
-    yield f"    SCHEMA: ClassVar[{'Message' if isinstance(owner, Message) else 'Struct'}]"
-    for field in owner.fields:
-        yield f"    {field.name}: {_type(field)} = ..."
+    rows = [f"    {field.name}: {_type(field)} = ..." for field in owner.fields]
+    base = "_Message" if isinstance(owner, Message) else "_Struct"
+    yield f"class {owner.name}({base}):" if rows else f"class {owner.name}({base}): ..."
+    yield from rows
 
 
 def _type(field: Field) -> str:
