@@ -121,7 +121,7 @@ def test_whatever_first_needs_spark_says_which_command_installs_it(tmp_path: Pat
     sentence = f"Spark needs pyspark, pandas, not installed here: {extras.command('spark')}."
     assert done.stdout.splitlines() == [
         *[sentence] * 3,
-        f"The demo goes on without its streams applications. {sentence}",
+        f"The demo runs without its streams applications. {sentence}",
     ], done.stderr
 
 

@@ -135,7 +135,7 @@ def test_a_platform_is_found_read_and_stopped_from_elsewhere(tmp_path: Path, mon
         assert (row["part"], row["state"], row["data"]) == ("broker", "serves", str(home))
         again = moldau("up", "--data-dir", str(home), "--port-offset", str(offset + 50))
         assert again.returncode == 1
-        assert f"runs on {home} already, as process {process.pid}" in again.stderr and "moldau down" in again.stderr
+        assert f"is using {home} already, process {process.pid}" in again.stderr and "moldau down" in again.stderr
         servers = f"127.0.0.1:{PARTS['broker'].port + offset}"
         assert "3 partitions" in moldau("topic", "create", "t", "-b", servers).stdout
         assert "broker | " in moldau("logs", "broker").stdout

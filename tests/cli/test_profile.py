@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from moldau.cli import profiles
 from moldau.cli.profiles import Profile, Profiles
-from moldau.cli.session import opened
+from moldau.cli.session import open_session
 from tests.cli.running import QUICK, Moldau
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
@@ -53,22 +53,22 @@ def test_an_option_wins_over_environment_and_profile(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     profiles.save(Profiles("p", {"p": Profile("profile:1", "http://profile", {"a": "1", "b": "2"})}))
     environment = {"MOLDAU_BOOTSTRAP_SERVERS": "env:1", "SCHEMA_REGISTRY_URL": "http://env"}
-    option = opened("option:1", "http://option", None, ["b=3"], environment=environment).connection
+    option = open_session("option:1", "http://option", None, ["b=3"], environment=environment).connection
     assert (option.bootstrap_servers, option.registry_url) == ("option:1", "http://option")
     assert option.settings == {"a": "1", "b": "3"}
-    env = opened(environment=environment).connection
+    env = open_session(environment=environment).connection
     assert (env.bootstrap_servers, env.registry_url) == ("env:1", "http://env")
-    profile = opened(environment={}).connection
+    profile = open_session(environment={}).connection
     assert (profile.bootstrap_servers, profile.registry_url) == ("profile:1", "http://profile")
-    assert opened(given=["bootstrap.servers=x:1"], environment={}).connection.bootstrap_servers == "x:1"
+    assert open_session(client_settings=["bootstrap.servers=x:1"], environment={}).connection.bootstrap_servers == "x:1"
     os.remove(profiles.path())
-    assert opened(environment={}).connection.bootstrap_servers == "127.0.0.1:9092"
+    assert open_session(environment={}).connection.bootstrap_servers == "127.0.0.1:9092"
 
 
 def test_mistakes_get_a_sentence(moldau: Moldau, tmp_path: Path) -> None:
     for words, code, sentence in (
         (("profile", "use", "nobody"), 1, "no profile 'nobody'"),
-        (("profile", "set", "bad name"), 2, "no name"),
+        (("profile", "set", "bad name"), 2, "not a name"),
         (("topic", "list", "--profile", "nobody"), 1, "moldau profile set nobody"),
     ):
         done = moldau.run(*words)

@@ -55,7 +55,7 @@ def test_rules_are_added_listed_and_removed(guard: Moldau) -> None:
     }
     assert len(guard.json("acl", "remove", "--principal", "ada", "--operation", "describe", "--topic", "orders")) == 1
     assert len(guard.json("acl", "remove", "--all")) == 5
-    assert guard.run("acl", "list").err == "No rules.\n"
+    assert guard.run("acl", "list").err == "There are no such rules.\n"
 
 
 def test_users_have_passwords_that_nobody_sees(guard: Moldau) -> None:

@@ -61,7 +61,7 @@ def test_a_file_without_a_builder_is_refused(moldau: Moldau, tmp_path: Path) -> 
     path.write_text("answer = 42\n")
     done = moldau.run("streams", "describe", str(path))
     assert done.code != 0
-    assert "makes 0 builders" in done.err
+    assert "creates 0 builders" in done.err
 
 
 def test_a_reset_takes_state_and_changelogs_and_leaves_the_rest(moldau: Moldau, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_an_application_does_is_told_by_its_report(moldau: Moldau, client: 
 def test_an_application_that_is_not_there_is_refused(moldau: Moldau) -> None:
     done = moldau.run("streams", "describe", "nobody")
     assert done.code != 0
-    assert "There is no application nobody here" in done.err
+    assert "There is no application nobody;" in done.err
 
 
 STORES = """

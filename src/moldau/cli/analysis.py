@@ -1,6 +1,6 @@
-"""What a topic's records are like: sizes, keys, rates, compression, and what compaction would leave.
+"""Statistics of a topic's records: sizes, keys, rates, compression, and what compaction would keep.
 
-`Analysis.add` takes a batch at a time. Keys are counted exactly up to a bound, by a hash of 64 bits each.
+`Analysis.add` takes a batch at a time. Distinct keys are counted by their 64-bit hashes, up to a limit.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ CODECS = {codec.value: codec.name.lower() for codec in Compression}
 
 @dataclass(slots=True)
 class Analysis:
-    """Sums over what was added."""
+    """Sums over the batches added so far."""
 
     records: int = 0
     batches: int = 0
-    stored: int = 0  # bytes of batches as they lie on disk
+    stored: int = 0  # bytes of batches as stored on disk
     keys_bytes: int = 0
     values_bytes: int = 0
     with_key: int = 0
@@ -34,14 +34,14 @@ class Analysis:
     last_ms: int | None = None
     codecs: Counter[str] = field(default_factory=Counter)
     keys: set[int] = field(default_factory=set)
-    uncounted: bool = False  # there are more keys than are counted
+    uncounted: bool = False  # there are more keys than MOST_KEYS
 
-    def add(self, batch: Batch, found: list[Record]) -> None:
+    def add(self, batch: Batch, added: list[Record]) -> None:
         self.batches += 1
         self.stored += batch.size
         self.codecs[CODECS.get(batch.compression, str(batch.compression))] += 1
-        self.records += len(found)
-        for _, timestamp, key, value, headers in found:
+        self.records += len(added)
+        for _, timestamp, key, value, headers in added:
             size = (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
             self.largest = max(self.largest, size)
             self.values_bytes += len(value) if value is not None else 0
@@ -65,7 +65,7 @@ class Analysis:
             self.uncounted = True
 
     def facts(self) -> dict[str, Any]:
-        """Numbers for people and programs; None where there is nothing to divide by."""
+        """Return the numbers for people and programs; None if there is nothing to divide by."""
         seconds = None
         if self.first_ms is not None and self.last_ms is not None:
             seconds = (self.last_ms - self.first_ms) / MS_A_SECOND
@@ -74,24 +74,25 @@ class Analysis:
         return {
             "records": self.records,
             "batches": self.batches,
-            "records_a_batch": _ratio(self.records, self.batches),
+            "records_a_batch": ratio(self.records, self.batches),
             "bytes_stored": self.stored,
             "bytes_of_keys_and_values": raw,
-            "stored_to_raw": _ratio(self.stored, raw),
-            "average_record": _ratio(raw, self.records),
+            "stored_to_raw": ratio(self.stored, raw),
+            "average_record": ratio(raw, self.records),
             "largest_record": self.largest,
             "compression": dict(self.codecs),
             "with_key": self.with_key,
             "distinct_keys": None if self.uncounted else len(self.keys),
             "tombstones": self.tombstones,
             "with_headers": self.with_headers,
-            "compaction_keeps": None if self.uncounted else _ratio(left, self.records),
+            "compaction_keeps": None if self.uncounted else ratio(left, self.records),
             "first_ms": self.first_ms,
             "last_ms": self.last_ms,
-            "records_a_second": _ratio(self.records, seconds),
-            "bytes_a_second": _ratio(raw, seconds),
+            "records_a_second": ratio(self.records, seconds),
+            "bytes_a_second": ratio(raw, seconds),
         }
 
 
-def _ratio(of: float, to: float | None) -> float | None:
+def ratio(of: float, to: float | None) -> float | None:
+    """Divide and round; None if there is nothing to divide by."""
     return round(of / to, 3) if to else None

@@ -1,27 +1,26 @@
-"""The typer application over the rows of COMMANDS; importing this imports typer."""
+"""The typer application, built from the rows of COMMANDS; importing this imports typer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Annotated
 
 import typer
 
 from moldau import __version__
 from moldau.cli import COMMANDS, COMPLETING
+from moldau.cli.options import flag
 
 
 def application(arguments: list[str]) -> typer.Typer:
-    """All commands by name and help; only the one that was asked for is imported, or that is being typed."""
+    """Build the application from the names and help of all commands; import only the command that is used or typed."""
     typed = _typed(os.environ) if COMPLETING in os.environ else arguments
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, context_settings=_CONTEXT)
     app.callback()(_root)
     for command in COMMANDS:
-        asked = typed[:1] == [command.name]
-        module = import_module(command.module) if asked else None
-        cli = module.cli if module else _unasked
+        module = import_module(command.module) if typed[:1] == [command.name] else None
+        cli = module.cli if module else _placeholder
         if isinstance(cli, typer.Typer):
             app.add_typer(cli, name=command.name, help=command.help, rich_help_panel=command.panel)
         else:
@@ -35,7 +34,7 @@ def application(arguments: list[str]) -> typer.Typer:
 
 
 def _typed(environment: Mapping[str, str]) -> list[str]:
-    """The words behind `moldau` on the line that a shell completes: bash, zsh and fish tell them in different ways."""
+    """Return the words after `moldau` on the line that a shell completes; bash, zsh and fish pass them differently."""
     line = environment.get("_TYPER_COMPLETE_ARGS") or environment.get("COMP_WORDS") or ""
     return line.replace("\n", " ").split()[1:]
 
@@ -43,8 +42,8 @@ def _typed(environment: Mapping[str, str]) -> list[str]:
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-def _unasked() -> None:
-    """Stands in the list for a command that was not asked for."""
+def _placeholder() -> None:
+    """Stand in the list for a command that is not used."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -54,8 +53,6 @@ def _print_version(wanted: bool) -> None:
 
 
 def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
+    version: bool = flag("--version", "Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
     """A streaming platform for Python teams: a Kafka-compatible log, and a pipeline on top."""

@@ -1,66 +1,45 @@
-"""`moldau broker`: run one broker until it is told to stop. quick_broker.py knows the same options without typer."""
+"""`moldau broker`: runs one broker until it is stopped. quick_broker.py reads the same options without typer."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Literal
 
 import typer
 
 from moldau.broker.rim.process import Options, run
+from moldau.cli.options import epilog, flag, option
+from moldau.cli.services import Overrides, StopWithStdin
 
-EPILOG = """\
-Examples:
-
-moldau broker  (listens on 127.0.0.1:9092, keeps its data in ./moldau-data)
-
-moldau broker --ephemeral --listen 127.0.0.1:0  (any free port; nothing is kept)
-
-moldau broker --config server.properties  (Kafka's own file)
-
-moldau broker --set num.partitions=6 --set log.retention.hours=24 --metrics-port 9400
-
-moldau broker --listen 0.0.0.0:9092 --set advertised.listeners=PLAINTEXT://broker.example:9092
-"""
-
-
-class LogFormat(StrEnum):
-    text = "text"
-    json = "json"
-
-
-class LogLevel(StrEnum):
-    debug = "debug"
-    info = "info"
-    warning = "warning"
-    error = "error"
+EPILOG = epilog(
+    "moldau broker  (listens on 127.0.0.1:9092, keeps its data in ./moldau-data)",
+    "moldau broker --ephemeral --listen 127.0.0.1:0  (listens on any free port, keeps no data)",
+    "moldau broker --config server.properties  (reads Kafka's own file)",
+    "moldau broker --set num.partitions=6 --set log.retention.hours=24 --metrics-port 9400",
+    "moldau broker --listen 0.0.0.0:9092 --set advertised.listeners=PLAINTEXT://broker.example:9092",
+)
 
 
 def cli(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="Settings, as in server.properties.")] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting; repeatable.")
-    ] = None,
-    data_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where topics are kept: log.dirs, or ./moldau-data.")
-    ] = None,
-    ephemeral: Annotated[
-        bool, typer.Option("--ephemeral", help="Keep topics in a temporary directory, removed at exit.")
-    ] = False,
-    listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to listen: 127.0.0.1:9092. Port 0 takes any.")
-    ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of the loopback.")
-    ] = None,
-    log_format: Annotated[LogFormat, typer.Option(help="How log lines are written.")] = LogFormat.text,
-    log_level: Annotated[LogLevel, typer.Option(help="What is logged.")] = LogLevel.info,
-    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+    config: str | None = option("--config", "File of settings, as Kafka's server.properties.", metavar="FILE"),
+    overrides: Overrides = None,
+    data_dir: str | None = option("--data-dir", "Directory of the topics. (log.dirs, or ./moldau-data)", metavar="DIR"),
+    ephemeral: bool = flag("--ephemeral", "Keep topics in a temporary directory, which is removed at exit."),
+    listen: str | None = option(
+        "--listen", "Address to listen on; port 0 takes any free port. (127.0.0.1:9092)", metavar="HOST:PORT"
+    ),
+    metrics_port: int | None = option(
+        "--metrics-port", "Serve Prometheus metrics on this port of 127.0.0.1.", min=0, max=65535
+    ),
+    log_format: Literal["text", "json"] = option("--log-format", "Format of log lines.", "text"),
+    log_level: Literal["debug", "info", "warning", "error"] = option(
+        "--log-level", "Least severe level to log.", "info"
+    ),
+    stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Run a Kafka-compatible broker.
 
     When it accepts connections it prints one line, `ready HOST:PORT`. Logs go to stderr. SIGTERM and Ctrl-C stop it
-    cleanly, a second one at once. `moldau settings` lists what --config and --set know.
+    cleanly; a second one stops it at once. `moldau settings` lists the settings for --config and --set.
     """
     options = Options(
         config=config,
@@ -69,15 +48,15 @@ def cli(
         ephemeral=ephemeral,
         listen=listen,
         metrics_port=metrics_port,
-        log_format=log_format.value,
-        log_level=log_level.value,
+        log_format=log_format,
+        log_level=log_level,
         stop_with_stdin=stop_with_stdin,
     )
     raise typer.Exit(run(options))
 
 
 def main(arguments: list[str]) -> None:
-    """Answer what the quick way leaves over: help and mistakes."""
+    """Handle what quick_broker.py does not: help and mistakes."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(epilog=EPILOG)(cli)
     app(arguments, prog_name="moldau broker")

@@ -8,17 +8,17 @@ import typer
 
 from moldau.admin import clusters, configs, groups, log_dirs, topics
 from moldau.admin.mistakes import NO
-from moldau.cli.commands import noun, verb
-from moldau.cli.output import Column, size, time_of
+from moldau.cli.commands import noun
+from moldau.cli.output import Column, pick, size, time_of
 from moldau.cli.session import Session
 from moldau.wire import schema
 
-cli = noun()
+cli, verb = noun()
 
 
-@verb(cli, "info", ("moldau cluster info", "moldau cluster info -o json"))
+@verb("info", "moldau cluster info", "moldau cluster info -o json")
 def info(session: Session) -> None:
-    """Show the cluster in a few numbers."""
+    """Show a summary of the cluster."""
     state = clusters.described(session.client)
     listed = topics.listed(session.client)
     session.show(
@@ -34,9 +34,9 @@ def info(session: Session) -> None:
     )
 
 
-@verb(cli, "brokers", ("moldau cluster brokers",))
+@verb("brokers", "moldau cluster brokers")
 def brokers(session: Session) -> None:
-    """List brokers, with what lies on their disks."""
+    """List brokers and the space that their data takes."""
     state = clusters.described(session.client)
     folders = log_dirs.described(session.client, [one.id for one in state.brokers if not one.is_fenced])
     listed = topics.listed(session.client)
@@ -75,9 +75,9 @@ def _broker(
     }
 
 
-@verb(cli, "health", ("moldau cluster health", "moldau cluster health -o json || echo unwell"))
+@verb("health", "moldau cluster health", "moldau cluster health -o json || echo unhealthy")
 def health(session: Session) -> None:
-    """Tell whether every partition has a leader and all its replicas; the exit code is 3 if not."""
+    """Check whether every partition has a leader and all its replicas; if not, exit with code 3."""
     state = clusters.described(session.client)
     listed = topics.listed(session.client)
     parts = [(topic.name, part) for topic in listed for part in topic.partitions]
@@ -92,73 +92,65 @@ def health(session: Session) -> None:
         "offline_dirs": [f"{broker}:{one.path}" for broker, found in folders.items() for one in found if one.error],
     }
     names = ("fenced_brokers", "leaderless", "under_replicated", "under_min_isr", "offline_dirs")
-    well = facts["controller"] is not None and not any(facts[name] for name in names)
+    healthy = facts["controller"] is not None and not any(facts[name] for name in names)
     session.show(
-        {"healthy": well, **{name: value or None if name in names else value for name, value in facts.items()}}
+        {"healthy": healthy, **{name: value or None if name in names else value for name, value in facts.items()}}
     )
-    if not well:
+    if not healthy:
         raise typer.Exit(NO)
 
 
 def _under_min_isr(session: Session, listed: list[topics.TopicState]) -> list[str]:
-    """Only topics that lack replicas are asked for what they need."""
-    found = []
+    """List partitions with too few replicas in sync; only topics that lack replicas are looked up."""
+    partitions = []
     for topic in listed:
         short = [part for part in topic.partitions if part.is_under_replicated]
         if short:
             resource = configs.Resource(configs.Kind.TOPIC, topic.name)
             entry = configs.described(session.client, resource, ["min.insync.replicas"])[0]
-            found += [f"{topic.name}-{part.index}" for part in short if len(part.isr) < int(entry.value or 1)]
-    return found
+            partitions += [f"{topic.name}-{part.index}" for part in short if len(part.isr) < int(entry.value or 1)]
+    return partitions
 
 
-@verb(cli, "features", ("moldau cluster features",))
+@verb("features", "moldau cluster features")
 def features(session: Session) -> None:
-    """List features, their levels, and what the brokers support."""
+    """List features, their levels, and the levels that the brokers support."""
     state = clusters.described(session.client)
-    found, epoch = clusters.features(session.client, state.brokers[0].id)
-    rows = [
-        {"feature": one.name, "level": one.level, "lowest": one.lowest, "highest": one.highest, "epoch": epoch}
-        for one in found
-    ]
-    session.show(rows)
+    listed, epoch = clusters.features(session.client, state.brokers[0].id)
+    session.show([{**pick(one, "feature=name", "level", "lowest", "highest"), "epoch": epoch} for one in listed])
 
 
-@verb(cli, "quorum", ("moldau cluster quorum",))
+@verb("quorum", "moldau cluster quorum")
 def quorum(session: Session) -> None:
-    """Show who keeps the metadata, and how far behind the leader."""
-    found = clusters.quorum(session.client)
-    end = max((one.log_end_offset for one in found.replicas if one.id == found.leader), default=-1)
+    """Show the replicas of the metadata, and how far each is behind the leader."""
+    state = clusters.quorum(session.client)
+    end = max((one.log_end_offset for one in state.replicas if one.id == state.leader), default=-1)
     rows = [
         {
             "id": one.id,
-            "role": "leader" if one.id == found.leader else "voter" if one.is_voter else "observer",
+            "role": "leader" if one.id == state.leader else "voter" if one.is_voter else "observer",
             "log_end_offset": one.log_end_offset,
             "lag": max(0, end - one.log_end_offset),
             "last_caught_up": time_of(one.last_caught_up_ms),
         }
-        for one in found.replicas
+        for one in state.replicas
     ]
-    if session.output.value == "table":
-        session.show(
-            {"leader": found.leader, "leader_epoch": found.leader_epoch, "high_watermark": found.high_watermark}
-        )
+    if session.for_people:
+        session.show(pick(state, "leader", "leader_epoch", "high_watermark"))
         print()
         session.show(rows)
-        return
-    session.show(
-        {"leader": found.leader, "epoch": found.leader_epoch, "high_watermark": found.high_watermark, "replicas": rows}
-    )
+    else:
+        session.show({**pick(state, "leader", "epoch=leader_epoch", "high_watermark"), "replicas": rows})
 
 
-@verb(cli, "apis", ("moldau cluster apis",))
+@verb("apis", "moldau cluster apis")
 def apis(session: Session) -> None:
     """List the requests that a broker answers, with their versions."""
     names = {key: row.name.removesuffix("Request") for (kind, key), row in schema.by_key().items() if kind == "request"}
     state = clusters.described(session.client)
-    found = clusters.versions(session.client, state.brokers[0].id)
+    versions = clusters.versions(session.client, state.brokers[0].id)
     rows = [
         {"key": row.api_key, "request": names.get(row.api_key, "?"), "from": row.min_version, "to": row.max_version}
-        for row in found.api_keys
+        for row in versions.api_keys
     ]
     session.show(sorted(rows, key=lambda row: row["key"]))

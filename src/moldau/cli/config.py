@@ -10,10 +10,12 @@ import typer
 
 from moldau.admin import configs
 from moldau.admin.mistakes import misused
-from moldau.cli.commands import noun, verb
+from moldau.cli.commands import DryRun, noun
+from moldau.cli.options import argument, flag, option
+from moldau.cli.output import pick
 from moldau.cli.session import Session, pairs
 
-cli = noun()
+cli, verb = noun()
 
 
 class Entity(StrEnum):
@@ -26,39 +28,32 @@ class Entity(StrEnum):
     logger = "logger"
 
 
-KINDS = {
-    Entity.topic: configs.Kind.TOPIC,
-    Entity.broker: configs.Kind.BROKER,
-    Entity.group: configs.Kind.GROUP,
-    Entity.client_metrics: configs.Kind.CLIENT_METRICS,
-    Entity.logger: configs.Kind.BROKER_LOGGER,
-}
-Kind = Annotated[Entity, typer.Argument(help="Of what.")]
-Name = Annotated[str, typer.Argument(help="Its name; a broker's number, or `all` for what all brokers have.")]
+KINDS = {one: configs.Kind["BROKER_LOGGER" if one is Entity.logger else one.name.upper()] for one in Entity}
+Kind = Annotated[Entity, typer.Argument(help="What the settings belong to.")]
+Name = Annotated[
+    str, typer.Argument(help="Its name; for a broker its number, or `all` for the default of all brokers.")
+]
 
 
 @verb(
-    cli,
     "show",
-    (
-        "moldau config show topic orders",
-        "moldau config show broker 0 'log.*' --all",
-        "moldau config show topic orders retention.ms --why",
-    ),
+    "moldau config show topic orders",
+    "moldau config show broker 0 'log.*' --all",
+    "moldau config show topic orders retention.ms --why",
 )
 def show(
     session: Session,
     kind: Kind,
     name: Name,
-    pattern: Annotated[str, typer.Argument(help="Only settings like this; * stands for anything.")] = "*",
-    everything: Annotated[bool, typer.Option("--all", help="Defaults too.")] = False,
-    why: Annotated[bool, typer.Option("--why", help="Where values come from, or would come from.")] = False,
+    pattern: str = argument("Only settings that match; * stands for anything.", "*"),
+    everything: bool = flag("--all", "Show settings with their default values too."),
+    why: bool = flag("--why", "Show where each value comes from."),
 ) -> None:
-    """Show settings that differ from the defaults, or all."""
-    entries = configs.described(session.client, _resource(kind, name), documentation=session.output.value != "table")
+    """Show settings that differ from their defaults, or all."""
+    entries = configs.described(session.client, _resource(kind, name), documentation=not session.for_people)
     named = pattern != "*"
-    found = [entry for entry in entries if fnmatchcase(entry.name, pattern)]
-    rows = [_row(entry, why) for entry in found if everything or named or not entry.is_default]
+    matching = [entry for entry in entries if fnmatchcase(entry.name, pattern)]
+    rows = [_row(entry, why) for entry in matching if everything or named or not entry.is_default]
     columns = ["name", "value", "source", *(["from"] if why else [])]
     session.show(rows, columns, "All settings have their defaults; --all shows them.")
 
@@ -68,31 +63,26 @@ def _row(entry: configs.Entry, why: bool) -> dict[str, Any]:
         "name": entry.name,
         "value": "(secret)" if entry.sensitive else entry.value,
         "source": entry.source.lower(),
-        "type": entry.type,
-        "read_only": entry.read_only,
-        "documentation": entry.documentation,
+        **pick(entry, "type", "read_only", "documentation"),
     }
     chain = [f"{one.name}={one.value} ({one.source.lower()})" for one in entry.synonyms]
     return {**row, "from": chain} if why else row
 
 
 @verb(
-    cli,
     "set",
-    (
-        "moldau config set topic orders retention.ms=86400000",
-        "moldau config set broker all log.cleaner.threads=2 --dry-run",
-        "moldau config set topic orders cleanup.policy=compact --append",
-    ),
+    "moldau config set topic orders retention.ms=86400000",
+    "moldau config set broker all log.cleaner.threads=2 --dry-run",
+    "moldau config set topic orders cleanup.policy=compact --append",
 )
 def set_configs(
     session: Session,
     kind: Kind,
     name: Name,
-    given: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Settings.")],
-    append: Annotated[bool, typer.Option("--append", help="Add to lists.")] = False,
-    subtract: Annotated[bool, typer.Option("--subtract", help="Take out of lists.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask whether it could be; change nothing.")] = False,
+    given: list[str] = argument("Settings to change.", metavar="NAME=VALUE..."),
+    append: bool = flag("--append", "Add the values to lists."),
+    subtract: bool = flag("--subtract", "Remove the values from lists."),
+    dry_run: DryRun = False,
 ) -> None:
     """Change settings, all or none of them."""
     if append and subtract:
@@ -103,15 +93,15 @@ def set_configs(
     _change(session, kind, name, changes, dry_run)
 
 
-@verb(cli, "unset", ("moldau config unset topic orders retention.ms cleanup.policy",))
+@verb("unset", "moldau config unset topic orders retention.ms cleanup.policy")
 def unset(
     session: Session,
     kind: Kind,
     name: Name,
-    names: Annotated[list[str], typer.Argument(metavar="SETTING...", help="Settings.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask whether it could be; change nothing.")] = False,
+    names: list[str] = argument("Settings to reset.", metavar="SETTING..."),
+    dry_run: DryRun = False,
 ) -> None:
-    """Take settings back to what they are without having been set."""
+    """Reset settings to their defaults."""
     _change(session, kind, name, configs.changes({}, names), dry_run)
 
 
@@ -119,18 +109,18 @@ def _change(session: Session, kind: Entity, name: str, changes: list[configs.Cha
     configs.alter(session.client, _resource(kind, name), changes, validate_only=dry_run)
     what = "could be changed" if dry_run else "changed"
     names = [change.name for change in changes]
-    session.done(f"{', '.join(names)} of {kind.value} {name} {what}.", entity=kind.value, name=name, settings=names)
+    session.done(f"{', '.join(names)} of {kind} {name} {what}.", entity=kind.value, name=name, settings=names)
 
 
-@verb(cli, "list", ("moldau config list", "moldau config list --kind group"))
+@verb("list", "moldau config list", "moldau config list --kind group")
 def list_resources(
     session: Session,
-    kind: Annotated[list[Entity] | None, typer.Option("--kind", help="Only of this kind; repeatable.")] = None,
+    kind: list[Entity] | None = option("--kind", "Only this kind; repeatable."),
 ) -> None:
-    """List what has settings, or could have some."""
+    """List what has settings of its own, or can have them."""
     words = {number: entity for entity, number in KINDS.items()}
-    found = configs.listed(session.client, [KINDS[entity] for entity in kind or KINDS])
-    rows = [{"kind": words[one.kind].value, "name": one.name or "all"} for one in found]
+    listed = configs.listed(session.client, [KINDS[entity] for entity in kind or KINDS])
+    rows = [{"kind": words[one.kind].value, "name": one.name or "all"} for one in listed]
     session.show(sorted(rows, key=lambda row: (row["kind"], row["name"])), empty="Nothing has settings of its own.")
 
 

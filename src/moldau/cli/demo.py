@@ -1,35 +1,28 @@
-"""`moldau demo`: the platform with something going on in it."""
+"""`moldau demo`: runs the platform with a made-up shop."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from moldau.cli.up import mistakes_told, run
+from moldau.cli.options import epilog, option
+from moldau.cli.up import report_mistakes, run
 from moldau.platform import DEMO, Options
 
-EPILOG = """\
-Examples:
-
-$ moldau demo
-
-$ moldau demo --rate 200 --port-offset 10000
-
-$ moldau demo --data-dir ./demo  (what it wrote is there at the next start)
-"""
+EPILOG = epilog(
+    "moldau demo",
+    "moldau demo --rate 200 --port-offset 10000",
+    "moldau demo --data-dir ./demo  (keeps the data for the next start)",
+)
 
 
 def cli(
-    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="Keep topics and state here.")] = None,
-    port_offset: Annotated[int, typer.Option(min=-8000, max=56000, help="Added to every port.")] = 0,
-    rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Events a second, in the mean.")] = 20.0,
+    data_dir: str | None = option("--data-dir", "Keep topics and state in this directory.", metavar="DIR"),
+    port_offset: int = option("--port-offset", "Add this to every port.", 0, min=-8000, max=56000),
+    rate: float = option("--rate", "Average number of events a second.", 20.0, min=0.1, max=10_000),
 ) -> None:
     """Run the platform with a made-up shop: orders, payments and clicks, and two streams applications.
 
-    Customers, clicks, orders and payments are Avro by the registry, in topics under `shop.`. One application counts
-    clicks of pages in windows of ten seconds, the other joins orders with their customers; both run on Spark, and are
-    left out with a word where there is no Java. Ctrl-C ends it, and nothing is kept without --data-dir.
+    Customers, clicks, orders and payments are Avro records with schemas in the registry, in topics named `shop.*`. One
+    application counts clicks of pages in windows of ten seconds, the other joins orders with their customers. Both run
+    on Spark; without Java they are left out. Ctrl-C stops the demo; without --data-dir no data is kept.
     """
-    with mistakes_told("demo"):
+    with report_mistakes("demo"):
         run(Options(data_dir, data_dir is None, port_offset, demo=tuple(DEMO), demo_rate=rate))

@@ -1,4 +1,4 @@
-"""`moldau doctor`: what is wrong with this machine, the cluster or the services, and what to do about it."""
+"""`moldau doctor`: finds problems of this machine, the cluster and the services, and says what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import typer
@@ -21,16 +21,16 @@ from moldau import __version__, extras
 from moldau.admin import clusters
 from moldau.admin.mistakes import NO, Mistake
 from moldau.cli import ports, running_platforms
-from moldau.cli.commands import command, epilog, told_of
-from moldau.cli.output import Output, size
+from moldau.cli.commands import command, explain
+from moldau.cli.options import epilog, option
+from moldau.cli.output import size
 from moldau.cli.session import Session
 from moldau.cli.status import answers
 from moldau.client import ClientError
 from moldau.platform import DATA_DIR, HOST, PARTS
 from moldau.settings import SettingError
 
-EXAMPLES = ("moldau doctor", "moldau doctor --profile staging", "moldau doctor -o json")
-EPILOG = epilog(EXAMPLES)
+EPILOG = epilog("moldau doctor", "moldau doctor --profile staging", "moldau doctor -o json")
 GOOD, ODD, BAD = "ok", "warning", "wrong"
 OLDEST_PYTHON, OLDEST_JAVA = (3, 11), 17
 LITTLE_ROOM, NO_ROOM = 5_000_000_000, 500_000_000
@@ -47,7 +47,7 @@ REST = "http://127.0.0.1:8082"
 
 
 class Finding(NamedTuple):
-    """What a check found, and what to do if it is not well."""
+    """The result of a check, and what to do if it is not good."""
 
     what: str
     state: str
@@ -57,12 +57,12 @@ class Finding(NamedTuple):
 
 def doctor(
     session: Session,
-    data_dir: Annotated[str, typer.Option(metavar="DIR", help="Where topics are, or shall be, kept.")] = DATA_DIR,
-    rest: Annotated[str, typer.Option("--rest", metavar="URL", help="The REST Proxy.")] = REST,
+    data_dir: str = option("--data-dir", "Directory of the topics.", DATA_DIR, metavar="DIR"),
+    rest: str = option("--rest", "URL of the REST Proxy.", REST, metavar="URL"),
 ) -> None:
-    """Check this machine, and the connection to each service; the exit code is 3 if something is wrong.
+    """Check this machine and the connection to each service; if something is wrong, exit with code 3.
 
-    A service that is not there is a warning: not everybody needs each of them.
+    A service that does not run is a warning: not everybody needs each of them.
     """
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         _python,
@@ -76,7 +76,7 @@ def doctor(
         lambda: _http("rest", rest, "/v3/clusters", "moldau rest"),
     )
     rows = [finding for check in checks for finding in check()]
-    if session.output is Output.table:
+    if session.for_people:
         _print(rows)
     else:
         session.show([row._asdict() for row in rows])
@@ -84,7 +84,7 @@ def doctor(
         raise typer.Exit(NO)
 
 
-cli = command(doctor, without=())
+cli = command(doctor, without=("registry_user",))
 
 
 def _print(rows: list[Finding]) -> None:
@@ -110,9 +110,9 @@ def _python() -> Iterator[Finding]:
     yield Finding("moldau", GOOD, __version__)
     found = {name: _version(name) for name in PACKAGES}
     missing = [name for name, version in found.items() if version is None]
-    told = ", ".join(f"{name} {version}" for name, version in found.items() if version)
+    versions = ", ".join(f"{name} {version}" for name, version in found.items() if version)
     advice = f"pip install {' '.join(missing)}" if missing else ""
-    yield Finding("packages", BAD if missing else GOOD, told, advice)
+    yield Finding("packages", BAD if missing else GOOD, versions, advice)
 
 
 def _version(name: str) -> str | None:
@@ -180,11 +180,11 @@ def _ports() -> Iterator[Finding]:
         owner = ports.owner(part.port)
         if owner is not None and owner.pid in mine:
             yield Finding(
-                f"port {part.port}", GOOD, f"the {mine[owner.pid]} of a platform that runs, process {owner.pid}"
+                f"port {part.port}", GOOD, f"the {mine[owner.pid]} of a running platform, process {owner.pid}"
             )
         else:
-            told = f"taken by {owner or 'a process that is not yours'}"
-            yield Finding(f"port {part.port}", ODD, told, "`moldau up --port-offset 10000` moves all ports.")
+            taken = f"taken by {owner or 'a process that is not yours'}"
+            yield Finding(f"port {part.port}", ODD, taken, "`moldau up --port-offset 10000` moves all ports.")
 
 
 def _cluster(session: Session) -> Iterator[Finding]:
@@ -193,8 +193,8 @@ def _cluster(session: Session) -> Iterator[Finding]:
     try:
         state = clusters.described(session.client)
     except (ClientError, SettingError) as error:
-        told = told_of(error) if isinstance(error, ClientError) else str(error)
-        yield Finding("cluster", ODD, f"{where} does not answer", told)
+        advice = explain(error) if isinstance(error, ClientError) else str(error)
+        yield Finding("cluster", ODD, f"{where} does not answer", advice)
         return
     took = (time.monotonic() - began) * 1000
     yield Finding("cluster", GOOD, f"{where}: {state.id}, {len(state.brokers)} brokers, answered in {took:.0f} ms")
@@ -220,9 +220,9 @@ def _http(name: str, url: str, path: str, starts: str) -> Iterator[Finding]:
         yield Finding(name, ODD, f"{url} does not answer: {error}", f"`moldau up` or `{starts}` starts one.")
         return
     if answer.status_code in (401, 403):
-        yield Finding(name, GOOD, f"{url} answers, and wants a user and a password")
+        yield Finding(name, GOOD, f"{url} answers, and asks for a user and a password")
     elif answer.is_success:
         yield Finding(name, GOOD, f"{url} answers in {answer.elapsed.total_seconds() * 1000:.0f} ms")
     else:
-        advice = "Is it what you think it is? Look at its logs."
+        advice = "Is it the right service? Look at its logs."
         yield Finding(name, BAD, f"{url} answers {answer.status_code} {answer.reason_phrase}", advice)

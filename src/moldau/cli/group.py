@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,80 +12,59 @@ import typer
 
 from moldau.admin import TopicPartition, groups, resets, topics
 from moldau.admin.mistakes import Mistake, misused
-from moldau.cli.commands import Group, Sure, complete_groups, complete_topics, noun, verb
-from moldau.cli.output import Column
+from moldau.cli.commands import Group, Groups, Pattern, Sure, complete_topics, noun, parse
+from moldau.cli.options import argument, flag, option
+from moldau.cli.output import Column, pick
 from moldau.cli.session import Session
 from moldau.client import Error
 
-cli = noun()
+cli, verb = noun()
 
 LARGEST_FILE = 64 << 20
-Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Groups.", autocompletion=complete_groups)]
+ONLY_THERE = "Only these topics or partitions; repeatable."
 OfTopics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic",
-        "-t",
-        metavar="TOPIC[:PARTITION,...]",
-        help="Only here; repeatable.",
-        autocompletion=complete_topics,
-    ),
+    typer.Option("--topic", "-t", metavar="TOPIC[:PARTITION,...]", help=ONLY_THERE, autocompletion=complete_topics),
 ]
 
 
-@verb(cli, "list", ("moldau group list", "moldau group list --state stable -o json"))
+@verb("list", "moldau group list", "moldau group list --state stable -o json")
 def list_groups(
     session: Session,
-    pattern: Annotated[str, typer.Argument(help="Only names like this; * stands for anything.")] = "*",
-    state: Annotated[list[str] | None, typer.Option("--state", help="Stable, empty ...; repeatable.")] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option("--type", help="Classic, consumer, share or streams; repeatable.")
-    ] = None,
+    pattern: Pattern = "*",
+    state: list[str] | None = option("--state", "Only groups in this state: stable, empty ...; repeatable."),
+    kind: list[str] | None = option("--type", "Only classic, consumer, share or streams groups; repeatable."),
 ) -> None:
     """List groups."""
-    found = groups.listed(session.client, state or (), kind or ())
-    rows = [
-        {
-            "group": one.id,
-            "type": one.type,
-            "state": one.state,
-            "protocol": one.protocol,
-            "coordinator": one.coordinator,
-        }
-        for one in found
-        if fnmatchcase(one.id, pattern)
-    ]
-    session.show(rows, empty="No groups.")
+    listed = groups.listed(session.client, state or (), kind or ())
+    columns = ("group=id", "type", "state", "protocol", "coordinator")
+    session.show([pick(one, *columns) for one in listed if fnmatchcase(one.id, pattern)], empty="There are no groups.")
 
 
 @verb(
-    cli,
     "describe",
-    (
-        "moldau group describe billing",
-        "moldau group describe billing --members",
-        "moldau group describe billing -o json",
-    ),
+    "moldau group describe billing",
+    "moldau group describe billing --members",
+    "moldau group describe billing -o json",
 )
 def describe(
-    session: Session,
-    names: Groups,
-    members: Annotated[bool, typer.Option("--members", help="The members instead of the lag.")] = False,
+    session: Session, names: Groups, members: bool = flag("--members", "Show the members instead of the lag.")
 ) -> None:
-    """Show state, members and lag of groups."""
-    found = [groups.described(session.client, name) for name in names]
-    lags = {one.id: groups.lags(session.client, one) for one in found}
-    if session.output.value != "table":
-        session.show([_document(one, lags[one.id]) for one in found])
+    """Show the state, the members and the lag of groups."""
+    described = [groups.described(session.client, name) for name in names]
+    lags = {one.id: groups.lags(session.client, one) for one in described}
+    if not session.for_people:
+        session.show([_document(one, lags[one.id]) for one in described])
         return
-    for number, one in enumerate(found):
+    for number, one in enumerate(described):
         print("\n" if number else "", end="")
         session.show(_head(one, lags[one.id]))
         print()
         if members:
-            session.show([_member(row) for row in one.members], MEMBER_COLUMNS, "No members.")
+            session.show([_member(row) for row in one.members], MEMBER_COLUMNS, "It has no members.")
         else:
-            session.show([_lag(row) for row in lags[one.id]], LAG_COLUMNS, "Nothing is committed, and nobody reads.")
+            empty = "It has committed nothing and has no members."
+            session.show([_lag(row) for row in lags[one.id]], LAG_COLUMNS, empty)
 
 
 LAG_COLUMNS = ("topic", "partition", "offset", "end", "lag", "client", "host")
@@ -102,121 +82,98 @@ def _head(one: groups.DescribedGroup, lags: list[groups.Lag]) -> dict[str, Any]:
         "members": len(one.members),
         "lag": sum(known) if known else None,
     }
-    return facts if one.epoch < 0 else {**facts, "epoch": one.epoch, "target_epoch": one.target_epoch}
+    return facts if one.epoch < 0 else {**facts, **pick(one, "epoch", "target_epoch")}
 
 
 def _document(one: groups.DescribedGroup, lags: list[groups.Lag]) -> dict[str, Any]:
-    return {
-        **_head(one, lags),
-        "coordinator": one.coordinator,
-        "members": [_member(row) for row in one.members],
-        "partitions": [_lag(row) for row in lags],
-    }
+    members, partitions = [_member(row) for row in one.members], [_lag(row) for row in lags]
+    return {**_head(one, lags), "coordinator": one.coordinator, "members": members, "partitions": partitions}
 
 
 def _lag(row: groups.Lag) -> dict[str, Any]:
-    return {
-        "topic": row.topic,
-        "partition": row.partition,
-        "offset": row.offset,
-        "start": row.start,
-        "end": row.end,
-        "lag": row.lag,
-        "member": row.member.id if row.member else None,
-        "client": row.member.client_id if row.member else None,
-        "host": row.member.host if row.member else None,
-    }
+    who = {"member": "id", "client": "client_id", "host": "host"}
+    reader = {key: getattr(row.member, name) if row.member else None for key, name in who.items()}
+    return {**pick(row, "topic", "partition", "offset", "start", "end", "lag"), **reader}
 
 
 def _member(row: groups.GroupMember) -> dict[str, Any]:
     return {
-        "member": row.id,
-        "instance": row.instance_id,
-        "client": row.client_id,
-        "host": row.host,
+        **pick(row, "member=id", "instance=instance_id", "client=client_id", "host"),
         "epoch": None if row.epoch < 0 else row.epoch,
         "count": len(row.partitions),
         "assigned": [f"{topic}-{part}" for topic, part in row.partitions],
     }
 
 
+@dataclass
+class Reset:
+    """The options that `moldau group reset` and `moldau share reset` share."""
+
+    topic: OfTopics = None
+    to_earliest: bool = flag("--to-earliest", "Go to the first records.")
+    to_latest: bool = flag("--to-latest", "Go to the end, after the last records.")
+    to_time: str | None = option(
+        "--to-time", "Go to a time: 2026-11-15T10:00:00 (UTC), milliseconds, or -1h.", metavar="TIME"
+    )
+    execute: bool = flag("--execute", "Change the offsets; without this they are only shown.")
+
+    def target(self, **more: resets.Wanted | None) -> resets.Wanted:
+        """Return the one target that was given, by these options or by others."""
+        given = {
+            "to_earliest": resets.Earliest() if self.to_earliest else None,
+            "to_latest": resets.Latest() if self.to_latest else None,
+            "to_time": resets.At(parse(resets.moment_ms, self.to_time)) if self.to_time else None,
+            **more,
+        }
+        targets = [one for one in given.values() if one is not None]
+        if len(targets) != 1:
+            names = (f"--{name.replace('_', '-')}" for name in given)
+            raise misused(f"Say where to go, by one of {', '.join(names)}.")
+        return targets[0]
+
+    def show(self, session: Session, rows: list[dict[str, Any]]) -> None:
+        """Show the offsets before and after, and say if nothing was changed."""
+        session.show(rows)
+        if not self.execute:
+            session.tell("Nothing was changed. --execute changes it.")
+
+
 @verb(
-    cli,
     "reset",
-    (
-        "moldau group reset billing --to-earliest",
-        "moldau group reset billing --to-time -1h --execute",
-        "moldau group reset billing --shift -10 --topic orders:0,1 --execute",
-        "moldau group reset billing --to-latest --export > offsets.csv",
-        "moldau group reset billing --from-file offsets.csv --execute",
-    ),
+    "moldau group reset billing --to-earliest",
+    "moldau group reset billing --to-time -1h --execute",
+    "moldau group reset billing --shift -10 --topic orders:0,1 --execute",
+    "moldau group reset billing --to-latest --export > offsets.csv",
+    "moldau group reset billing --from-file offsets.csv --execute",
 )
 def reset(
     session: Session,
     name: Group,
-    topic: OfTopics = None,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first records there are.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last records.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed; for --export.")] = False,
-    to_time: Annotated[
-        str | None, typer.Option("--to-time", metavar="TIME", help="2026-11-15T10:00:00 (UTC), ms, or -1h.")
-    ] = None,
-    by_duration: Annotated[
-        str | None, typer.Option("--by-duration", metavar="DURATION", help="So long ago: 90m, 7d, PT1H.")
-    ] = None,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, help="To this offset.")] = None,
-    shift: Annotated[int | None, typer.Option("--shift", help="So many records on, or back if negative.")] = None,
-    from_file: Annotated[
-        Path | None, typer.Option("--from-file", allow_dash=True, help="Lines topic,partition,offset; - reads stdin.")
-    ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
-    export: Annotated[bool, typer.Option("--export", help="Print lines that --from-file reads.")] = False,
+    options: Reset,
+    to_current: bool = flag("--to-current", "Stay at the committed offsets; for --export."),
+    by_duration: str | None = option("--by-duration", "Go back by a duration: 90m, 7d, PT1H.", metavar="DURATION"),
+    to_offset: int | None = option("--to-offset", "Go to this offset.", min=0),
+    shift: int | None = option("--shift", "Skip this many records, or go back if negative."),
+    from_file: Path | None = option(
+        "--from-file", "Read lines topic,partition,offset from a file, or from stdin with -.", allow_dash=True
+    ),
+    export: bool = flag("--export", "Print lines that --from-file reads."),
 ) -> None:
-    """Set what a group without members has committed. Without --execute only shows what would be."""
-    wanted = _wanted(
-        name,
-        {
-            "--to-earliest": resets.Earliest() if to_earliest else None,
-            "--to-latest": resets.Latest() if to_latest else None,
-            "--to-current": resets.Current() if to_current else None,
-            "--to-offset": None if to_offset is None else resets.To(to_offset),
-            "--shift": None if shift is None else resets.Shift(shift),
-        },
-        to_time,
-        by_duration,
-        from_file,
+    """Set the committed offsets of a group without members; without --execute only show them."""
+    target = options.target(
+        to_current=resets.Current() if to_current else None,
+        by_duration=resets.At(parse(resets.moment_ms, f"-{by_duration}")) if by_duration else None,
+        to_offset=None if to_offset is None else resets.To(to_offset),
+        shift=None if shift is None else resets.Shift(shift),
+        from_file=resets.Given(parse(resets.from_csv, _read(from_file), name)) if from_file else None,
     )
-    rows, new = _planned(session, name, wanted, topic)
-    if execute:
-        _apply(session, name, new)
+    rows, new = _plan(session, name, target, options.topic)
+    if options.execute:
+        resets.apply(session.client, name, new)
     if export:
         print(resets.to_csv(None, new), end="")
-        return
-    session.show(rows)
-    if not execute:
-        session.tell("Nothing was changed. --execute does it.")
-
-
-def _wanted(
-    name: str,
-    plain: dict[str, resets.Wanted | None],
-    to_time: str | None,
-    by_duration: str | None,
-    from_file: Path | None,
-) -> resets.Wanted:
-    try:
-        given = {
-            **plain,
-            "--to-time": resets.At(resets.moment_ms(to_time)) if to_time else None,
-            "--by-duration": resets.At(resets.moment_ms(f"-{by_duration}")) if by_duration else None,
-            "--from-file": resets.Given(resets.from_csv(_read(from_file), name)) if from_file else None,
-        }
-    except resets.ResetError as error:
-        raise misused(str(error)) from None
-    found = [one for one in given.values() if one is not None]
-    if len(found) != 1:
-        raise misused(f"Say where to, by one of {', '.join(given)}.")
-    return found[0]
+    else:
+        options.show(session, rows)
 
 
 def _read(file: Path) -> str:
@@ -230,18 +187,15 @@ def _read(file: Path) -> str:
         raise Mistake(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
 
 
-def _planned(
-    session: Session, name: str, wanted: resets.Wanted, topic: list[str] | None
+def _plan(
+    session: Session, name: str, target: resets.Wanted, topic: list[str] | None
 ) -> tuple[list[dict[str, Any]], dict[TopicPartition, int]]:
-    """What was and what will be, by partition."""
+    """Return a row for each partition with its old and its new offset, and the new offsets."""
     committed = {place: one.offset for place, one in groups.committed(session.client, name).items()}
     places = places_of(session, topic) if topic else sorted(committed)
-    if not places and not isinstance(wanted, resets.Given):
-        raise Mistake(f"Group {name} has committed nothing: say with --topic where its offsets shall be.")
-    try:
-        new = resets.plan(session.client, wanted, places, committed)
-    except resets.ResetError as error:
-        raise Mistake(str(error)) from None
+    if not places and not isinstance(target, resets.Given):
+        raise Mistake(f"Group {name} has committed nothing: name the topics with --topic.")
+    new = resets.plan(session.client, target, places, committed)
     rows = [
         {
             "topic": place[0],
@@ -255,74 +209,61 @@ def _planned(
     return rows, new
 
 
-def _apply(session: Session, name: str, new: dict[TopicPartition, int]) -> None:
-    try:
-        resets.apply(session.client, name, new)
-    except resets.ResetError as error:
-        raise Mistake(str(error)) from None
-
-
 def places_of(session: Session, given: list[str]) -> list[TopicPartition]:
-    """From `orders` or `orders:0,2` to partitions."""
-    found: list[TopicPartition] = []
+    """Turn `orders` or `orders:0,2` into partitions."""
+    places: list[TopicPartition] = []
     for text in given:
         name, colon, numbers = text.partition(":")
         have = topics.partitions(session.client, [name])
         if not colon:
-            found += have
+            places += have
             continue
         for number in numbers.split(","):
             if not number.isdecimal() or (name, int(number)) not in have:
                 raise misused(f"{text!r}: topic {name} has partitions 0 to {len(have) - 1}, not {number!r}.")
-            found.append((name, int(number)))
-    return found
+            places.append((name, int(number)))
+    return places
 
 
 POSITIONS: dict[str, resets.Wanted] = {"start": resets.Earliest(), "end": resets.Latest()}
 
 
 @verb(
-    cli,
     "seek",
-    (
-        "moldau group seek billing start",
-        "moldau group seek billing 10 --topic orders:0",
-        "moldau group seek billing -- -1h",
-    ),
+    "moldau group seek billing start",
+    "moldau group seek billing 10 --topic orders:0",
+    "moldau group seek billing -- -1h",
 )
 def seek(
     session: Session,
     name: Group,
-    to: Annotated[str, typer.Argument(help="start, end, an offset, +N, or a time (2026-11-15T10:00:00, -1h).")],
+    to: str = argument("Go to start, end, an offset, +N records, or a time (2026-11-15T10:00:00, -1h)."),
     topic: OfTopics = None,
 ) -> None:
-    """Set at once what a group without members has committed; `reset` shows it first."""
+    """Set the committed offsets of a group without members at once; `reset` shows them first."""
     if to in POSITIONS:
-        wanted = POSITIONS[to]
+        target = POSITIONS[to]
     elif to.isdecimal():
-        wanted = resets.To(int(to))
+        target = resets.To(int(to))
     elif to[:1] == "+" and to[1:].isdecimal():
-        wanted = resets.Shift(int(to))
+        target = resets.Shift(int(to))
     else:
-        try:
-            wanted = resets.At(resets.moment_ms(to))
-        except resets.ResetError as error:
-            raise misused(str(error)) from None
-    rows, new = _planned(session, name, wanted, topic)
-    _apply(session, name, new)
+        target = resets.At(parse(resets.moment_ms, to))
+    rows, new = _plan(session, name, target, topic)
+    resets.apply(session.client, name, new)
     session.show(rows)
 
 
-@verb(cli, "delete", ("moldau group delete billing", "moldau group delete billing --topic orders"))
+@verb("delete", "moldau group delete billing", "moldau group delete billing --topic orders")
 def delete(session: Session, names: Groups, topic: OfTopics = None, sure: Sure = False) -> None:
-    """Delete groups without members; with --topic only what they have committed there."""
+    """Delete groups without members; with --topic delete only their offsets of these topics."""
     session.confirm(f"Delete {', '.join(names)}{' in ' + ', '.join(topic) if topic else ''}?", sure)
     outcomes: dict[str, Error] = {}
     if topic:
         places = places_of(session, topic)
         for name in names:
-            gone = groups.delete_offsets(session.client, name, places)
-            outcomes |= {f"{name} {place[0]}-{place[1]}": error for place, error in gone.items()}
+            deleted = groups.delete_offsets(session.client, name, places)
+            outcomes |= {f"{name} {place[0]}-{place[1]}": error for place, error in deleted.items()}
     else:
         outcomes = groups.delete(session.client, names)
     rows = [{"deleted": what, "error": error.name if error else None} for what, error in outcomes.items()]

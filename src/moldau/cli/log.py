@@ -12,51 +12,46 @@ import typer
 
 from moldau.admin.mistakes import NO, Mistake, misused
 from moldau.cli import segments
-from moldau.cli.commands import noun, verb
+from moldau.cli.commands import NO_CLUSTER, noun
 from moldau.cli.kafka import internal_records as internal
 from moldau.cli.kafka.record_json import compact
-from moldau.cli.output import Column, Output, progress, size, time_of
+from moldau.cli.options import flag, option
+from moldau.cli.output import Column, progress, size, time_of
 from moldau.cli.session import Session
 from moldau.records.envelope import text_or_base64
 from moldau.wire.compression import Compression
 from moldau.wire.errors import WireError
 from moldau.wire.records import Batch, ControlType, Record, control_type, records
 
-cli = noun()
+cli, verb = noun(NO_CLUSTER)
 
-NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
-Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or directories with such.")]
+Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files of logs, or directories with such files.")]
 Parser = Callable[[int, bytes | None, bytes | None], internal.Text]
 CODECS = {codec.value: codec.name.lower() for codec in Compression}
 
 
 @verb(
-    cli,
     "dump",
-    (
-        "moldau log dump moldau-data/orders-0",
-        "moldau log dump moldau-data/orders-0/00000000000000000000.log --records --from-offset 10 --limit 5",
-        "moldau log dump moldau-data/orders-0/00000000000000000000.timeindex -o json",
-        "moldau log dump moldau-data/__consumer_offsets-7 --records  (what groups have committed)",
-    ),
-    without=NEITHER,
+    "moldau log dump moldau-data/orders-0",
+    "moldau log dump moldau-data/orders-0/00000000000000000000.log --records --from-offset 10 --limit 5",
+    "moldau log dump moldau-data/orders-0/00000000000000000000.timeindex -o json",
+    "moldau log dump moldau-data/__consumer_offsets-7 --records  (committed offsets of groups)",
 )
 def dump(
     session: Session,
     paths: Paths,
-    with_records: Annotated[bool, typer.Option("--records", "-r", help="Records too, not only batches.")] = False,
-    from_offset: Annotated[int, typer.Option("--from-offset", min=0, help="Begin here.")] = 0,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many rows.")] = None,
+    with_records: bool = flag("--records -r", "Print records, not only batches."),
+    from_offset: int = option("--from-offset", "Start at this offset.", 0, min=0),
+    limit: int | None = option("--limit -n", "Print at most this many rows.", min=1),
 ) -> None:
-    """Print batches, records or entries of indexes. Records of Kafka's own topics are shown as what they say."""
-    kinds = (segments.LOG,)
+    """Print batches, records or index entries. Records of Kafka's internal topics are decoded."""
     rows: list[dict[str, Any]] = []
-    for file in (file for path in paths for file in segments.found_in(path, *kinds)):
+    for file in (file for path in paths for file in segments.find_files(path, segments.LOG)):
         for row in _rows(file, with_records, from_offset):
             if limit is not None and len(rows) >= limit:
                 break
             rows.append(row)
-    session.show(rows, _columns(rows, session.output), "Nothing in it.")
+    session.show(rows, _columns(rows) if session.for_people else (), "There is nothing in it.")
 
 
 def _rows(file: Path, with_records: bool, from_offset: int) -> Any:
@@ -71,7 +66,7 @@ def _rows(file: Path, with_records: bool, from_offset: int) -> Any:
                 for t, o in segments.time_index(file)
                 if o >= from_offset
             )
-    raise misused(f"{file} is none of .log, .index and .timeindex.")
+    raise misused(f"{file} is not a .log, .index or .timeindex file.")
 
 
 def _batch_rows(file: Path, with_records: bool, from_offset: int) -> Any:
@@ -87,29 +82,21 @@ def _batch_rows(file: Path, with_records: bool, from_offset: int) -> Any:
                 if record.offset >= from_offset:
                     yield _record(placed.batch, record, parse)
     except WireError as error:
-        raise Mistake(f"{file}: {error}. `moldau log verify` looks at all of it.") from None
+        raise Mistake(f"{file}: {error}. `moldau log verify` checks the whole file.") from None
 
 
-def shown(value: Any) -> str:
-    """A key or a value in a table."""
+def cell(value: Any) -> str:
+    """Write a key or a value for a table."""
     return "" if value is None else value if isinstance(value, str) else compact(value)
 
 
-BATCH_COLUMNS = (
-    "first",
-    "last",
-    "records",
-    "position",
-    Column("size", "size", size),
-    "compression",
-    "time",
-    "producer",
-)
-RECORD_COLUMNS = ("offset", "time", Column("key", text=shown), Column("value", text=shown), "headers")
+SIZE = Column("size", "size", size)
+BATCH_COLUMNS = ("first", "last", "records", "position", SIZE, "compression", "time", "producer")
+RECORD_COLUMNS = ("offset", "time", Column("key", text=cell), Column("value", text=cell), "headers")
 
 
-def _columns(rows: list[dict[str, Any]], output: Output) -> Any:
-    if not rows or output is not Output.table or ("first" not in rows[0] and "value" not in rows[0]):
+def _columns(rows: list[dict[str, Any]]) -> Any:
+    if not rows or ("first" not in rows[0] and "value" not in rows[0]):
         return ()
     return BATCH_COLUMNS if "first" in rows[0] else RECORD_COLUMNS
 
@@ -139,7 +126,7 @@ def _batch(file: Path, placed: segments.Placed) -> dict[str, Any]:
 
 
 def parser(file: Path) -> Parser | None:
-    """What reads records of the internal topic whose partition a file is of; None where it is of another topic."""
+    """Return what decodes the records of a file of an internal topic; None for files of other topics."""
     topic = file.absolute().parent.name.rpartition("-")[0]
     if topic not in (internal.OFFSETS, internal.TRANSACTIONS, internal.SHARES, internal.METADATA):
         return None
@@ -167,32 +154,27 @@ def _record(batch: Batch, record: Record, parse: Parser | None) -> dict[str, Any
 
 
 def _document(text: str | None) -> Any:
-    """What a program gets: the document, and null for a record that deletes."""
+    """Return what a program gets: the document, or None for a record that deletes."""
     if text is None or text == internal.DELETED:
         return None
     return json.loads(text) if text.startswith("{") else text
 
 
-@verb(
-    cli,
-    "verify",
-    ("moldau log verify moldau-data", "moldau log verify moldau-data/orders-0 --shallow -o json"),
-    without=NEITHER,
-)
+@verb("verify", "moldau log verify moldau-data", "moldau log verify moldau-data/orders-0 --shallow -o json")
 def verify(
     session: Session,
     paths: Paths,
-    shallow: Annotated[bool, typer.Option("--shallow", help="Do not look at records behind a right CRC.")] = False,
+    shallow: bool = flag("--shallow", "Do not decode the records of batches whose CRC is right."),
 ) -> None:
-    """Check every batch and index; the exit code is 3 if something is wrong."""
-    files = [file for path in paths for file in segments.found_in(path, segments.LOG)]
+    """Check every batch and index; if something is wrong, exit with code 3."""
+    files = [file for path in paths for file in segments.find_files(path, segments.LOG)]
     if not files:
         raise Mistake(f"There are no segments in {', '.join(map(str, paths))}.")
     checked = []
-    with progress("segments", sum(file.stat().st_size for file in files)) as shown:
+    with progress("segments", sum(file.stat().st_size for file in files)) as bar:
         for file in files:
             checked.append(segments.check(file, deep=not shallow))
-            shown.advance(checked[-1].size)
+            bar.advance(checked[-1].size)
     problems = [
         {"file": str(one.file), "position": one.position, "problem": one.what}
         for done in checked
@@ -205,11 +187,8 @@ def verify(
         "size": sum(one.size for one in checked),
         "problems": problems,
     }
-    if session.output is Output.table:
-        session.show(
-            {**facts, "problems": len(problems)},
-            ["segments", "batches", "records", Column("size", "", size), "problems"],
-        )
+    if session.for_people:
+        session.show({**facts, "problems": len(problems)}, ["segments", "batches", "records", SIZE, "problems"])
         session.show(problems)
     else:
         session.show(facts)

@@ -1,36 +1,35 @@
-"""`moldau logs`: what the parts of a platform write."""
+"""`moldau logs`: the logs of the parts of a platform."""
 
 from __future__ import annotations
 
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from moldau.admin.mistakes import INTERRUPTED, Mistake
 from moldau.cli import running_platforms
-from moldau.cli.commands import command, epilog
+from moldau.cli.commands import NO_CLUSTER, command
+from moldau.cli.options import argument, epilog, flag, option
 from moldau.cli.session import Session
 from moldau.platform import DATA_DIR, LOGS, PARTS
 
-EPILOG = epilog(("moldau logs", "moldau logs -f broker", "moldau logs --lines 100"))
+EPILOG = epilog("moldau logs", "moldau logs -f broker", "moldau logs --lines 100")
 LOOK_EVERY_S = 0.2
-NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings", "output")
 MOST_BYTES = 16 << 20
 
 
 def logs(
     session: Session,
-    part: Annotated[str | None, typer.Argument(metavar="[PART]", help=f"One of {', '.join(PARTS)}.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="The last so many of each part.")] = 50,
-    data_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Of the platform on this directory, also if it has ended.")
-    ] = None,
+    part: str | None = argument(f"Only this part: {', '.join(PARTS)}.", None, metavar="[PART]"),
+    follow: bool = flag("--follow -f", "Keep printing new lines."),
+    lines: int = option("--lines -n", "Start with this many lines of each part.", 50, min=0),
+    data_dir: str | None = option(
+        "--data-dir", "Show the logs of the platform that uses this directory, also if it has ended.", metavar="DIR"
+    ),
 ) -> None:
-    """Show what the parts have written, those of the platform that runs or ran in ./moldau-data."""
+    """Show the logs of the parts of a platform: of the one that is running, or was in ./moldau-data."""
     files = _files(data_dir, part)
     wide = max(len(file.stem) for file in files)
     ends = {file: _show(file, lines, wide) for file in files}
@@ -43,7 +42,7 @@ def logs(
         raise typer.Exit(INTERRUPTED) from None
 
 
-cli = command(logs, without=NEITHER)
+cli = command(logs, without=(*NO_CLUSTER, "output"))
 
 
 def _files(data_dir: str | None, part: str | None) -> list[Path]:
@@ -51,7 +50,7 @@ def _files(data_dir: str | None, part: str | None) -> list[Path]:
     place = Path(run.logs) if run else Path(data_dir or DATA_DIR, LOGS)
     found = sorted(place.glob("*.log")) if place.is_dir() else []
     if not found:
-        raise Mistake(f"There are no logs in {place}. `moldau status` shows platforms that run.")
+        raise Mistake(f"There are no logs in {place}. `moldau status` shows the running platforms.")
     chosen = [file for file in found if part in (None, file.stem)]
     if not chosen:
         raise Mistake(f"There is no part {part!r}: there are {', '.join(file.stem for file in found)}.")
@@ -59,7 +58,7 @@ def _files(data_dir: str | None, part: str | None) -> list[Path]:
 
 
 def _show(file: Path, lines: int, wide: int) -> int:
-    """The last lines; returns where the file ended."""
+    """Print the last lines; return the position of the end."""
     size = file.stat().st_size
     with file.open("rb") as source:
         source.seek(max(0, size - MOST_BYTES))
@@ -70,7 +69,7 @@ def _show(file: Path, lines: int, wide: int) -> int:
 
 
 def _follow(file: Path, end: int, wide: int) -> int:
-    """What came behind `end`, whole lines only; a file that is shorter now was begun anew."""
+    """Print the whole lines after `end`; a file that has become shorter is read from its start."""
     size = file.stat().st_size
     with file.open("rb") as source:
         source.seek(end if size >= end else 0)

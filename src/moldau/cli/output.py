@@ -10,21 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 MANY = 500  # rows; from here on rich takes seconds to lay out a table
 PATIENCE_S = 2.0  # before progress is shown
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 KILO = 1000
-
-
-class Output(StrEnum):
-    """How results are written."""
-
-    table = "table"
-    json = "json"
-    yaml = "yaml"
+Output = Literal["table", "json", "yaml"]  # how results are written
 
 
 class Column(NamedTuple):
@@ -38,11 +30,17 @@ class Column(NamedTuple):
 Columns = Sequence[Column | str]
 
 
+def pick(one: Any, *names: str) -> dict[str, Any]:
+    """Make a row from attributes of an object; "group=id" puts the attribute `id` under the key `group`."""
+    pairs = (name.partition("=") for name in names)
+    return {key: getattr(one, attribute or key) for key, _, attribute in pairs}
+
+
 def write(output: Output, result: Any, columns: Columns = ()) -> None:
     """A list of rows, or one object."""
-    if output is Output.json:
+    if output == "json":
         print(json.dumps(result, indent=2, ensure_ascii=False, default=str))
-    elif output is Output.yaml:
+    elif output == "yaml":
         import yaml
 
         print(yaml.safe_dump(plain(result), sort_keys=False, allow_unicode=True), end="")

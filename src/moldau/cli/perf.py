@@ -1,4 +1,4 @@
-"""`moldau perf`: how fast a cluster is, as a producer and a consumer see it."""
+"""`moldau perf`: measures the speed of a cluster as a producer and a consumer see it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import typer
 
 from moldau.admin import offsets, topics
 from moldau.admin.mistakes import Mistake
-from moldau.cli.commands import complete_topics, noun, verb
+from moldau.cli.commands import complete_topics, noun
 from moldau.cli.meter import Meter, measured
-from moldau.cli.output import Output
+from moldau.cli.options import argument, option
 from moldau.cli.produce import Codec
 from moldau.cli.session import Session
 from moldau.client import Client, ClientError, Error, Fetcher, Record, Sender, Sent, build, records
@@ -25,47 +25,49 @@ from moldau.wire.compression import Compression
 from moldau.wire.records import build_encoded
 from moldau.wire.records.bulk import encode_values
 
-cli = noun()
+cli, verb = noun()
 
 TOPIC = "moldau-perf"
 MOST_BATCH = 1_000_000
-SLICE_S = 0.01  # with a rate, what is due is sent so often
+SLICE_S = 0.01  # how often records are sent if there is a rate
 LOST_AFTER_S = 30.0
 
 Name = Annotated[
-    str, typer.Argument(metavar="[TOPIC]", help="Made and deleted if it is not there.", autocompletion=complete_topics)
+    str,
+    typer.Argument(
+        metavar="[TOPIC]",
+        help="The topic; if it does not exist, it is created, and deleted afterwards.",
+        autocompletion=complete_topics,
+    ),
 ]
-Size = Annotated[int, typer.Option("--size", min=1, max=10_000_000, help="Bytes of a value.")]
-Partitions = Annotated[int, typer.Option("--partitions", min=1, help="Of a topic that is made.")]
+Size = Annotated[int, typer.Option("--size", min=1, max=10_000_000, help="Size of each value, in bytes.")]
+Acks = Annotated[
+    int, typer.Option("--acks", min=-1, max=1, help="Acknowledgements to wait for; -1 means all replicas in sync.")
+]
 
 
 @verb(
-    cli,
     "produce",
-    (
-        "moldau perf produce",
-        "moldau perf produce orders --records 100000 --size 1000 --compression lz4",
-        "moldau perf produce --rate 10000 --records 50000",
-    ),
+    "moldau perf produce",
+    "moldau perf produce orders --records 100000 --size 1000 --compression lz4",
+    "moldau perf produce --rate 10000 --records 50000",
 )
 def produce(
     session: Session,
     topic: Name = TOPIC,
-    count: Annotated[int, typer.Option("--records", "-n", min=1, help="How many.")] = 1_000_000,
+    count: int = option("--records -n", "Number of records.", 1_000_000, min=1),
     size: Size = 100,
-    rate: Annotated[
-        int | None, typer.Option("--rate", min=1, help="Records a second; as fast as can be if not given.")
-    ] = None,
-    batch_bytes: Annotated[int, typer.Option("--batch-bytes", min=1, max=MOST_BATCH, help="Of a batch.")] = 100_000,
-    compression: Annotated[Codec, typer.Option("--compression", "-z", help="How batches are compressed.")] = Codec.none,
-    acks: Annotated[int, typer.Option("--acks", min=-1, max=1, help="-1 for all replicas in sync.")] = -1,
-    partitions: Partitions = 1,
+    rate: int | None = option("--rate", "Records a second; without it, as many as possible.", min=1),
+    batch_bytes: int = option("--batch-bytes", "Size of a batch.", 100_000, min=1, max=MOST_BATCH),
+    compression: Codec = option("--compression -z", "Compression of batches.", "none"),
+    acks: Acks = -1,
+    partitions: int = option("--partitions", "Partitions of a topic that is created.", 1, min=1),
 ) -> None:
-    """Write records of random bytes, and tell rates and how long batches took to be acknowledged."""
-    codec = Compression[compression.value.upper()]
+    """Write records of random bytes, and report rates and the time until batches are acknowledged."""
+    codec = Compression[compression.upper()]
     with topic_for(session.client, topic, partitions) as parts, measured("produce") as meter:
         _produce(session.client, meter, topic, parts, count, size, rate, batch_bytes, codec, acks)
-    _tell(session, meter)
+    _report(session, meter)
 
 
 def _produce(
@@ -105,7 +107,7 @@ def _batch(values: list[bytes], codec: Compression) -> bytearray:
 
 
 def _settle(meter: Meter, waiting: deque[tuple[Sent, float, int]], size: int) -> None:
-    """What has been acknowledged meanwhile."""
+    """Count the batches that have been acknowledged."""
     now = time.perf_counter()
     while waiting and waiting[0][0].base_offset is not None:
         _, at, n = waiting.popleft()
@@ -113,13 +115,13 @@ def _settle(meter: Meter, waiting: deque[tuple[Sent, float, int]], size: int) ->
         meter.add(n, n * size)
 
 
-@verb(cli, "consume", ("moldau perf consume orders", "moldau perf consume orders --records 1000000"))
+@verb("consume", "moldau perf consume orders", "moldau perf consume orders --records 1000000")
 def consume(
     session: Session,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.", autocompletion=complete_topics)],
-    count: Annotated[int | None, typer.Option("--records", "-n", min=1, help="Stop after so many.")] = None,
+    topic: str = argument("The topic to read.", metavar="TOPIC", autocompletion=complete_topics),
+    count: int | None = option("--records -n", "Stop after this many records.", min=1),
 ) -> None:
-    """Read a topic from its beginning to its end, decode every record, and tell rates."""
+    """Read a topic from its start to its end, decode every record, and report rates."""
     places = topics.partitions(session.client, [topic])
     begin = offsets.one_time(session.client, places, offsets.EARLIEST)
     with measured("consume") as meter:
@@ -131,19 +133,19 @@ def consume(
                 break
     if not meter.records:
         raise Mistake(f"{topic} is empty: `moldau perf produce {topic}` writes something to read.")
-    _tell(session, meter)
+    _report(session, meter)
 
 
-@verb(cli, "latency", ("moldau perf latency", "moldau perf latency --rate 1000 --records 10000 --size 1000"))
+@verb("latency", "moldau perf latency", "moldau perf latency --rate 1000 --records 10000 --size 1000")
 def latency(
     session: Session,
     topic: Name = TOPIC,
-    count: Annotated[int, typer.Option("--records", "-n", min=1, help="How many.")] = 1000,
+    count: int = option("--records -n", "Number of records.", 1000, min=1),
     size: Size = 100,
-    rate: Annotated[int, typer.Option("--rate", min=1, max=100_000, help="Records a second.")] = 200,
-    acks: Annotated[int, typer.Option("--acks", min=-1, max=1, help="-1 for all replicas in sync.")] = -1,
+    rate: int = option("--rate", "Records a second.", 200, min=1, max=100_000),
+    acks: Acks = -1,
 ) -> None:
-    """Tell how long records take from a producer to a consumer that waits for them."""
+    """Measure how long records take from a producer to a consumer that waits for them."""
     with topic_for(session.client, topic, 1), measured("latency") as meter:
         start = offsets.one_time(session.client, [(topic, 0)], offsets.LATEST)[topic, 0]
         reader = Receiver(session.client.sibling(), meter, topic, start, count, size)
@@ -158,11 +160,11 @@ def latency(
         sender.flush()
         sender.close()
         reader.finish()
-    _tell(session, meter)
+    _report(session, meter)
 
 
 class Receiver(threading.Thread):
-    """Waits for records with the time of their sending in them."""
+    """A thread that reads records, which hold the time when they were sent."""
 
     def __init__(self, client: Client, meter: Meter, topic: str, start: int, count: int, size: int) -> None:
         super().__init__(daemon=True)
@@ -190,34 +192,34 @@ class Receiver(threading.Thread):
             self.meter.add(1, len(value))
 
     def finish(self) -> None:
-        """Wait for the last one; a record that does not come is told."""
+        """Wait for the last record; Mistake if some do not arrive."""
         self.join(LOST_AFTER_S)
         self.client.close()
         if self.failure is not None:
             raise self.failure
         if self.offset < self.end:
-            raise Mistake(f"{self.end - self.offset} records did not come within {LOST_AFTER_S:.0f} s.")
+            raise Mistake(f"{self.end - self.offset} records did not arrive within {LOST_AFTER_S:.0f} s.")
 
 
 @contextmanager
 def topic_for(client: Client, name: str, partitions: int) -> Iterator[int]:
-    """The number of partitions; a topic that is not there is made, and goes afterwards."""
+    """Yield the number of partitions; a missing topic is created, and deleted afterwards."""
     try:
-        made, found = False, len(topics.described(client, [name])[0].partitions)
+        created, count = False, len(topics.described(client, [name])[0].partitions)
     except ClientError as error:
         if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
             raise
         topics.create(client, [topics.NewTopic(name, partitions)])
-        made, found = True, partitions
+        created, count = True, partitions
     try:
-        yield found
+        yield count
     finally:
-        if made:
+        if created:
             topics.delete(client, [name])
 
 
-def _tell(session: Session, meter: Meter) -> None:
-    if session.output is Output.table:
+def _report(session: Session, meter: Meter) -> None:
+    if session.for_people:
         meter.print_summary()
     else:
         session.show(meter.facts())

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, AnyStr
+from typing import Any, AnyStr, Literal
 
 import typer
 
 from moldau.admin import configs, topics
 from moldau.admin.mistakes import INTERRUPTED, misused
-from moldau.cli.commands import Topic, command, epilog
-from moldau.cli.record_options import (
-    Count,
-    Delimiter,
-    Files,
-    FixedHeaders,
-    KeyDelimiter,
-    KeyFormat,
-    KeySchema,
-    Quiet,
-    Strategy,
-    TransactionalId,
-    ValueFormat,
-    ValueMessage,
-    ValueSchema,
-)
+from moldau.cli.commands import Topic, command
+from moldau.cli.options import epilog, flag, option
+from moldau.cli.record_options import Count, Delimiter, Formats, KeyDelimiter, Quiet
 from moldau.cli.session import Session
 from moldau.client import Client, ClientError
 from moldau.records import lines
@@ -38,7 +24,7 @@ from moldau.records.template import delimiter as delimiter_of
 from moldau.records.writing import BATCH_BYTES, Writer
 from moldau.wire.compression import Compression
 
-EXAMPLES = (
+EPILOG = epilog(
     "echo hello | moldau produce orders",
     "moldau produce orders --key-delimiter : --file orders.txt",
     "echo '{\"id\": 1}' | moldau produce orders --value-format avro --value-schema order.avsc",
@@ -46,60 +32,41 @@ EXAMPLES = (
     "moldau consume orders -J --exit | moldau produce copy -J",
     "moldau produce orders --file orders.txt --compression zstd --transactional-id load-1",
 )
-EPILOG = epilog(EXAMPLES)
-
-
-class Codec(StrEnum):
-    """Compression."""
-
-    none = "none"
-    gzip = "gzip"
-    snappy = "snappy"
-    lz4 = "lz4"
-    zstd = "zstd"
-
-
-class Chooser(StrEnum):
-    """Partitioners."""
-
-    murmur2 = "murmur2"
-    crc32 = "crc32"
-    random = "random"
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 def produce(
     session: Session,
     topic: Topic,
-    file: Files = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Each --file is one record.")] = False,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="All to this one.")] = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of all records.")] = None,
+    *,
+    file: list[str] | None = option("--file -l", "Read lines from this file instead of stdin; repeatable."),
+    whole: bool = flag("--whole", "Make each --file one record."),
+    partition: int | None = option("--partition -p", "Write all records to this partition.", min=0),
+    key: str | None = option("--key -k", "Use this key for all records."),
     key_delimiter: KeyDelimiter = None,
     delimiter: Delimiter = "\\n",
-    header: FixedHeaders = None,
-    null: Annotated[bool, typer.Option("--null", "-Z", help="Empty values and keys are null.")] = False,
-    envelope: Annotated[bool, typer.Option("--json", "-J", help="Lines are JSON, as consume -J writes them.")] = False,
-    timestamp: Annotated[int | None, typer.Option("--timestamp", min=0, help="Of all records, in ms.")] = None,
-    compression: Annotated[Codec, typer.Option("--compression", "-z", help="How batches are compressed.")] = Codec.none,
-    level: Annotated[int | None, typer.Option("--compression-level", help="As the codec counts.")] = None,
-    partitioner: Annotated[
-        Chooser, typer.Option("--partitioner", help="By key: as Java's clients, as librdkafka's, or anywhere.")
-    ] = Chooser.murmur2,
-    acks: Annotated[int | None, typer.Option("--acks", min=-1, max=1, help="-1 for all replicas in sync.")] = None,
-    transactional_id: TransactionalId = None,
+    header: list[str] | None = option("--header -H", "Add a header to all records; repeatable.", metavar="NAME=VALUE"),
+    null: bool = flag("--null -Z", "Make empty values and keys null."),
+    envelope: bool = flag("--json -J", "Read lines of JSON, as consume -J prints them."),
+    timestamp: int | None = option("--timestamp", "Timestamp of all records, in ms.", min=0),
+    compression: Codec = option("--compression -z", "Compression of batches.", "none"),
+    level: int | None = option("--compression-level", "Compression level."),
+    partitioner: Literal["murmur2", "crc32", "random"] = option(
+        "--partitioner", "Choose partitions by key as Java's clients do, as librdkafka does, or at random.", "murmur2"
+    ),
+    acks: int | None = option("--acks", "Acknowledgements to wait for; -1 means all replicas in sync.", min=-1, max=1),
+    transactional_id: str | None = option(
+        "--transactional-id", "Write all records in one transaction; an error or Ctrl-C aborts it."
+    ),
     count: Count = None,
     quiet: Quiet = False,
-    key_format: KeyFormat = "string",
-    key_schema: KeySchema = None,
-    value_format: ValueFormat = "string",
-    value_schema: ValueSchema = None,
-    value_message: ValueMessage = None,
-    subject_strategy: Strategy = None,
+    formats: Formats,
+    strategy: str | None = option("--subject-strategy", "Name subjects by TOPIC, RECORD or TOPIC_RECORD."),
 ) -> None:
-    """Write records: a line each, from stdin or files.
+    """Write a record for each line of stdin or of files.
 
-    Keys stand in front of values with -K. With a format, lines are JSON (avro, json-schema, protobuf, json), or text in
-    that form (hex, base64, long ...). -J reads whole records. How many were written is told on stderr.
+    With -K the key stands before the value. With a format, lines are JSON (avro, json-schema, protobuf, json) or text
+    in that form (hex, base64, long ...). -J reads whole records. The number of records is printed on stderr.
     """
     if whole and not file:
         raise misused("--whole needs --file.")
@@ -107,8 +74,8 @@ def produce(
         raise misused("Give --key or --key-delimiter, not both.")
     rules = lines.Rules(
         topic,
-        _codec(session, Wanted(key_format, key_schema, None, subject_strategy)),
-        _codec(session, Wanted(value_format, value_schema, value_message, subject_strategy)),
+        _codec(session, formats.key(strategy)),
+        _codec(session, formats.value(strategy)),
         None if key_delimiter is None else delimiter_of(key_delimiter, "--key-delimiter"),
         key,
         tuple(_header(text) for text in header or ()),
@@ -117,22 +84,22 @@ def produce(
         partition,
         timestamp,
     )
-    client, codec = session.client, Compression[compression.value.upper()]
-    chosen = PARTITIONERS[partitioner.value]
+    client, codec = session.client, Compression[compression.upper()]
+    chosen = PARTITIONERS[partitioner]
     writer = Writer(client, topic, _partitions(client, topic), chosen, codec, level, transactional_id, acks)
     writer.batch_bytes = _batch_bytes(client, topic)
     files = [Path(name) for name in file or ()]
     end = delimiter_of(delimiter, "--delimiter")
     mark = rules.between if rules.plain and not whole else None
     if mark is not None:
-        texts = limited(lines.pieces(files, lines.latin1(end), lines.latin1), count)
+        texts = limit(lines.pieces(files, lines.latin1(end), lines.latin1), count)
         _run(writer, lambda: _write_keyed(writer, lines.latin1(mark), texts), quiet)
     else:
-        source = limited(lines.whole(files) if whole else lines.pieces(files, end, bytes), count)
+        source = limit(lines.whole(files) if whole else lines.pieces(files, end, bytes), count)
         _run(writer, lambda: _write(writer, rules, source), quiet)
 
 
-cli = command(produce, without=("output",))
+cli = command(produce, without=("output", "registry_user"))
 
 
 def _codec(session: Session, wanted: Wanted) -> Any:
@@ -144,12 +111,12 @@ def _run(writer: Writer, write: Callable[[], None], quiet: bool) -> None:
         write()
         writer.close()
     except KeyboardInterrupt:
-        undone = writer.transactional_id is not None
-        if undone:
+        aborted = writer.transactional_id is not None
+        if aborted:
             writer.abort()
         else:
             writer.close()
-        print(f"{writer.count} records {'undone' if undone else 'written'}", file=sys.stderr)
+        print(f"{writer.count} records {'aborted' if aborted else 'written'}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     except Exception:
         writer.abort()
@@ -174,8 +141,8 @@ def _write_keyed(writer: Writer, mark: str, source: Iterator[list[str]]) -> None
         writer.keyed(piece, mark)
 
 
-def limited(source: Iterator[list[AnyStr]], count: int | None) -> Iterator[list[AnyStr]]:
-    """At most so many lines."""
+def limit(source: Iterator[list[AnyStr]], count: int | None) -> Iterator[list[AnyStr]]:
+    """Cut off after this many lines."""
     left = count
     while left is None or left > 0:
         piece = next(source, None)
@@ -188,14 +155,14 @@ def limited(source: Iterator[list[AnyStr]], count: int | None) -> Iterator[list[
 
 
 def _partitions(client: Client, topic: str) -> int:
-    """How many there are; a topic that the cluster makes when it is asked for is asked for by settings."""
+    """Count the partitions; with allow.auto.create.topics the cluster creates a topic that is missing."""
     if client.config["allow.auto.create.topics"]:
         return len(client.topic(topic).partitions)
     return len(topics.described(client, [topic])[0].partitions)
 
 
 def _batch_bytes(client: Client, topic: str) -> int:
-    """As many as the topic takes, if it may be asked; a record that is larger is the broker's to refuse."""
+    """Return the batch size that the topic allows, if we may read it; the broker refuses a larger record."""
     try:
         [entry] = configs.described(client, configs.Resource(configs.Kind.TOPIC, topic), ["max.message.bytes"])
     except (ClientError, ValueError):

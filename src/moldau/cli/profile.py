@@ -1,4 +1,4 @@
-"""`moldau profile`: clusters by name, in a file of the user's."""
+"""`moldau profile`: clusters by name, kept in a file of the user."""
 
 from __future__ import annotations
 
@@ -9,44 +9,39 @@ import typer
 
 from moldau.admin.mistakes import misused
 from moldau.cli import profiles
-from moldau.cli.commands import Sure, complete_profiles, noun, verb
+from moldau.cli.commands import NO_CLUSTER, Sure, complete_profiles, noun
+from moldau.cli.options import flag, option
+from moldau.cli.output import pick
 from moldau.cli.session import Session, pairs
 
-cli = noun()
-NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
+cli, verb = noun(NO_CLUSTER)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile.", autocompletion=complete_profiles)]
 
 
 @verb(
-    cli,
     "set",
-    (
-        "moldau profile set local --bootstrap-servers 127.0.0.1:9092",
-        "moldau profile set staging -b kafka.example:9093 -X security.protocol=ssl --use",
-    ),
-    without=NEITHER,
+    "moldau profile set local --bootstrap-servers 127.0.0.1:9092",
+    "moldau profile set staging -b kafka.example:9093 -X security.protocol=ssl --use",
 )
 def set_profile(
     session: Session,
     name: Name,
-    bootstrap_servers: Annotated[str | None, typer.Option("--bootstrap-servers", "-b", help="The brokers.")] = None,
-    registry: Annotated[str | None, typer.Option("--registry", "-r", metavar="URL", help="The registry.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("-X", metavar="NAME=VALUE", help="A setting of clients; repeatable.")
-    ] = None,
-    unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="Forget a setting.")] = None,
-    use: Annotated[bool, typer.Option("--use", help="Make it the current one.")] = False,
+    bootstrap_servers: str | None = option("--bootstrap-servers -b", "The brokers to connect to."),
+    registry: str | None = option("--registry -r", "The registry to connect to.", metavar="URL"),
+    settings: list[str] | None = option("-X", "Set a setting of clients; repeatable.", metavar="NAME=VALUE"),
+    unset: list[str] | None = option("--unset", "Remove a setting.", metavar="NAME"),
+    use: bool = flag("--use", "Make it the current profile."),
 ) -> None:
-    """Make a profile, or change one."""
+    """Create or change a profile."""
     if not profiles.NAME.fullmatch(name):
-        raise misused(f"{name!r} is no name: use letters, digits, dots, - and _.")
+        raise misused(f"{name!r} is not a name: use letters, digits, dots, - and _.")
     known = profiles.load()
-    before = known.named.get(name, profiles.Profile())
-    kept = {key: value for key, value in before.settings.items() if key not in (unset or ())}
+    old = known.named.get(name, profiles.Profile())
+    kept = {key: value for key, value in old.settings.items() if key not in (unset or ())}
     changed = profiles.Profile(
-        bootstrap_servers or before.bootstrap_servers,
-        registry or before.registry,
+        bootstrap_servers or old.bootstrap_servers,
+        registry or old.registry,
         {**kept, **pairs(settings or (), "-X")},
     )
     current = name if use or not known.named else known.current
@@ -54,38 +49,33 @@ def set_profile(
     session.done(f"Profile {name} is in {file}{', and current' if current == name else ''}.", name=name, file=str(file))
 
 
-@verb(cli, "list", ("moldau profile list",), without=NEITHER)
+@verb("list", "moldau profile list")
 def list_profiles(session: Session) -> None:
     """List profiles."""
     known = profiles.load()
     rows = [
-        {
-            "name": name,
-            "current": name == known.current,
-            "bootstrap_servers": one.bootstrap_servers,
-            "registry": one.registry,
-        }
+        {"name": name, "current": name == known.current, **pick(one, "bootstrap_servers", "registry")}
         for name, one in sorted(known.named.items())
     ]
-    session.show(rows, empty="No profiles. `moldau profile set NAME -b HOST:PORT` makes one.")
+    session.show(rows, empty="There are no profiles. `moldau profile set NAME -b HOST:PORT` creates one.")
 
 
-@verb(cli, "show", ("moldau profile show local",), without=NEITHER)
+@verb("show", "moldau profile show local")
 def show(session: Session, name: Name) -> None:
     """Show a profile; secrets are hidden."""
-    session.show({"name": name, **profiles.load().find(name).shown()})
+    session.show({"name": name, **profiles.load().find(name).public()})
 
 
-@verb(cli, "use", ("moldau profile use local",), without=NEITHER)
+@verb("use", "moldau profile use local")
 def use(session: Session, name: Name) -> None:
-    """Make a profile the one that commands use."""
+    """Make a profile the current one, which commands use."""
     known = profiles.load()
     known.find(name)
     profiles.save(replace(known, current=name))
-    session.done(f"Commands use the profile {name}.", current=name)
+    session.done(f"Commands now use the profile {name}.", current=name)
 
 
-@verb(cli, "delete", ("moldau profile delete staging",), without=NEITHER)
+@verb("delete", "moldau profile delete staging")
 def delete(session: Session, name: Name, sure: Sure = False) -> None:
     """Delete a profile."""
     known = profiles.load()
@@ -96,7 +86,7 @@ def delete(session: Session, name: Name, sure: Sure = False) -> None:
     session.done(f"Deleted the profile {name}.", deleted=name)
 
 
-@verb(cli, "path", ("moldau profile path",), without=NEITHER)
+@verb("path", "moldau profile path")
 def path(session: Session) -> None:
-    """Print where the file is."""
+    """Print the path of the file with the profiles."""
     session.done(str(profiles.path()), path=str(profiles.path()))

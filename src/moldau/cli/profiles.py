@@ -1,4 +1,4 @@
-"""Profiles: which cluster and registry commands talk to, and how, by a name. A TOML file of the user's alone.
+"""Profiles: names for clusters and registries, and how to connect to them. A TOML file that only the user can read.
 
 current = "staging"
 
@@ -31,51 +31,51 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One cluster. `settings` are those of clients, and of the registry's with `schema.registry.` in front."""
+    """A cluster. `settings` are those of clients; names with `schema.registry.` in front are for the registry."""
 
     bootstrap_servers: str | None = None
     registry: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def shown(self) -> dict[str, Any]:
-        """Without what nobody should read over a shoulder."""
-        hidden = {name: "***" if SECRET.search(name) else value for name, value in self.settings.items()}
-        return {"bootstrap_servers": self.bootstrap_servers, "registry": self.registry, "settings": hidden}
+    def public(self) -> dict[str, Any]:
+        """Return the profile with its secrets hidden."""
+        settings = {name: "***" if SECRET.search(name) else value for name, value in self.settings.items()}
+        return {"bootstrap_servers": self.bootstrap_servers, "registry": self.registry, "settings": settings}
 
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The file."""
+    """The content of the file."""
 
     current: str | None = None
     named: Mapping[str, Profile] = field(default_factory=dict)
 
     def find(self, name: str) -> Profile:
         if name not in self.named:
-            have = f"There are: {', '.join(sorted(self.named))}." if self.named else "There are none yet."
-            raise Mistake(f"There is no profile {name!r}. {have} `moldau profile set {name} ...` makes it.")
+            have = f"The profiles are: {', '.join(sorted(self.named))}." if self.named else "There are no profiles yet."
+            raise Mistake(f"There is no profile {name!r}. {have} `moldau profile set {name} ...` creates it.")
         return self.named[name]
 
 
 def path() -> Path:
-    """The file, under the user's directory of settings."""
+    """Return the path of the file, in the user's configuration directory."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return Path(os.environ.get("MOLDAU_PROFILES") or os.path.join(home, "moldau", "profiles.toml"))
 
 
 def load() -> Profiles:
-    """What the file says; nothing if there is none."""
+    """Read the file; without one there are no profiles."""
     file = path()
     try:
         if file.stat().st_size > LARGEST:
-            raise Mistake(f"{file} is larger than {LARGEST} bytes: it is no file of profiles.")
+            raise Mistake(f"{file} is larger than {LARGEST} bytes: it is not a file of profiles.")
         return parse(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return Profiles()
     except OSError as error:
         raise Mistake(f"{file} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as error:
-        raise Mistake(f"{file} is no file of profiles: {error}. Mend it, or remove it and begin anew.") from None
+        raise Mistake(f"{file} is not a file of profiles: {error}. Correct it, or remove it and start again.") from None
 
 
 def parse(text: str) -> Profiles:
@@ -88,16 +88,16 @@ def parse(text: str) -> Profiles:
 def _profile(name: str, table: Any) -> Profile:
     unknown = set(table) - {"bootstrap-servers", "registry", "settings"}
     if unknown:
-        raise TypeError(f"the profile {name} has {', '.join(sorted(unknown))}, which means nothing")
+        raise TypeError(f"the profile {name} has {', '.join(sorted(unknown))}, which are unknown")
     settings = {key: _text(value) for key, value in _table(table, "settings").items()}
     return Profile(table.get("bootstrap-servers"), table.get("registry"), settings)
 
 
 def _table(table: Any, name: str) -> Mapping[str, Any]:
-    found = table.get(name, {}) if isinstance(table, dict) else None
-    if not isinstance(found, dict):
-        raise TypeError(f"{name} is no table")
-    return found
+    inner = table.get(name, {}) if isinstance(table, dict) else None
+    if not isinstance(inner, dict):
+        raise TypeError(f"{name} is not a table")
+    return inner
 
 
 def _text(value: Any) -> str:
@@ -105,21 +105,21 @@ def _text(value: Any) -> str:
 
 
 def save(profiles: Profiles) -> Path:
-    """Write the file at once or not at all, readable by nobody else: it may hold passwords."""
+    """Write the file atomically, readable by the user alone: it may hold passwords."""
     file = path()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, made = tempfile.mkstemp(dir=file.parent, prefix=".profiles-")  # has mode 0600
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".profiles-")  # has mode 0600
         with os.fdopen(handle, "w", encoding="utf-8") as out:
             out.write(text_of(profiles))
-        os.replace(made, file)
+        os.replace(temporary, file)
     except OSError as error:
         raise Mistake(f"{file} cannot be written: {error.strerror}.") from None
     return file
 
 
 def text_of(profiles: Profiles) -> str:
-    """The file's text; `parse` gives the same back."""
+    """Return the text of the file; `parse` reads it back."""
     return "".join(f"{line}\n" for line in _lines(profiles))
 
 
@@ -139,5 +139,5 @@ def _lines(profiles: Profiles) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML: JSON's, but that DEL is escaped too."""
+    """Quote a text for TOML, as JSON does, but escape DEL too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,46 +1,39 @@
-"""Options that `moldau produce` and `moldau consume` share: what keys and values are, and what stands between them."""
+"""Options that `moldau produce` and `moldau consume` share: the formats of keys and values, and delimiters."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from moldau.records.formats import FORMATS
+from moldau.cli.options import option
+from moldau.records.formats import FORMATS, Wanted
 
-FORMS = f"{', '.join(FORMATS)}; registry, to read, takes what the schema says."
+FORMS = f"Format of values: {', '.join(FORMATS)}; registry, for reading, takes the format of the schema."
 
-KeyFormat = Annotated[str, typer.Option("--key-format", help="As --value-format.")]
-KeySchema = Annotated[str | None, typer.Option("--key-schema", metavar="FILE|ID|latest", help="As --value-schema.")]
-ValueFormat = Annotated[str, typer.Option("--value-format", "-s", help=FORMS)]
-ValueSchema = Annotated[
-    str | None,
-    typer.Option("--value-schema", metavar="FILE|ID|latest", help="To write, or to read as if written with it."),
-]
-ValueMessage = Annotated[str | None, typer.Option("--value-message", help="Which Protobuf message of the schema.")]
-Strategy = Annotated[str | None, typer.Option("--subject-strategy", help="TOPIC, RECORD or TOPIC_RECORD.")]
 KeyDelimiter = Annotated[
-    str | None, typer.Option("--key-delimiter", "-K", help="What stands between key and value; no keys without.")
+    str | None, typer.Option("--key-delimiter", "-K", help="Text between key and value; without it there are no keys.")
 ]
-Delimiter = Annotated[str, typer.Option("--delimiter", "-D", help="What stands behind a record.")]
-Files = Annotated[
-    list[str] | None, typer.Option("--file", "-l", help="Read lines from here instead of stdin; repeatable.")
-]
-FixedHeaders = Annotated[
-    list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of all records; repeatable.")
-]
-TransactionalId = Annotated[
-    str | None, typer.Option("--transactional-id", help="All in one transaction; an error or Ctrl-C undoes it.")
-]
-Count = Annotated[int | None, typer.Option("--count", "-c", min=0, help="Stop after so many.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not tell how many there were.")]
-Start = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--offset",
-        "-o",
-        "--from",
-        metavar="POSITION",
-        help="beginning, end, an offset, -N (of the end), s@TIME, e@TIME (to end at); or json, as -J.",
-    ),
-]
+Delimiter = Annotated[str, typer.Option("--delimiter", "-D", help="Text after each record.")]
+Count = Annotated[int | None, typer.Option("--count", "-c", min=0, help="Stop after this many records.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the number of records at the end.")]
+
+
+@dataclass
+class Formats:
+    """The formats of keys and values."""
+
+    key_format: str = option("--key-format", "Format of keys, as --value-format.", "string")
+    key_schema: str | None = option("--key-schema", "Schema of keys, as --value-schema.", metavar="FILE|ID|latest")
+    value_format: str = option("--value-format -s", FORMS, "string")
+    value_schema: str | None = option(
+        "--value-schema", "Write with this schema, or read as if written with it.", metavar="FILE|ID|latest"
+    )
+    value_message: str | None = option("--value-message", "Name of the Protobuf message in the schema.")
+
+    def key(self, strategy: str | None = None) -> Wanted:
+        return Wanted(self.key_format, self.key_schema, None, strategy)
+
+    def value(self, strategy: str | None = None) -> Wanted:
+        return Wanted(self.value_format, self.value_schema, self.value_message, strategy)

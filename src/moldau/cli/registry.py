@@ -1,26 +1,23 @@
-"""`moldau registry`: run a Schema Registry until it is told to stop."""
+"""`moldau registry`: runs a Schema Registry until it is stopped."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from moldau.cli.options import option
 from moldau.cli.services import BootstrapServers, Overrides, StopWithStdin, run_service
 
 
 def cli(
     bootstrap_servers: BootstrapServers = None,
-    listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to listen: 127.0.0.1:8081. Port 0 takes any.")
-    ] = None,
+    listen: str | None = option(
+        "--listen", "Address to listen on; port 0 takes any free port. (127.0.0.1:8081)", metavar="HOST:PORT"
+    ),
     overrides: Overrides = None,
     stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Run a Schema Registry.
 
-    When it serves it prints one line, `ready http://HOST:PORT`. Logs go to stderr. `moldau settings --scope registry`
-    and `--scope http` list what --set knows.
+    When it accepts connections it prints one line, `ready http://HOST:PORT`. Logs go to stderr. `moldau settings
+    --scope registry` and `--scope http` list the settings for --set.
     """
     from moldau.registry.process import serve
 

@@ -1,29 +1,26 @@
-"""`moldau rest`: run a REST Proxy until it is told to stop."""
+"""`moldau rest`: runs a REST Proxy until it is stopped."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from moldau.cli.options import option
 from moldau.cli.services import BootstrapServers, Overrides, StopWithStdin, run_service
 
 
 def cli(
     bootstrap_servers: BootstrapServers = None,
-    listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to listen: 127.0.0.1:8082. Port 0 takes any.")
-    ] = None,
-    schema_registry_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="The Schema Registry, for Avro, JSON Schema and Protobuf.")
-    ] = None,
+    listen: str | None = option(
+        "--listen", "Address to listen on; port 0 takes any free port. (127.0.0.1:8082)", metavar="HOST:PORT"
+    ),
+    schema_registry_url: str | None = option(
+        "--schema-registry-url", "URL of the Schema Registry, for Avro, JSON Schema and Protobuf.", metavar="URL"
+    ),
     overrides: Overrides = None,
     stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Run a REST Proxy, versions 2 and 3.
 
-    When it serves it prints one line, `ready http://HOST:PORT`. Logs go to stderr. `moldau settings --scope rest` and
-    `--scope http` list what --set knows.
+    When it accepts connections it prints one line, `ready http://HOST:PORT`. Logs go to stderr. `moldau settings
+    --scope rest` and `--scope http` list the settings for --set.
     """
     from moldau.rest.process import serve
 

@@ -1,6 +1,6 @@
-"""Files of a partition as they lie on disk, read without a broker: batches, indexes, and whether they are sound.
+"""Files of a partition on disk, read without a broker: batches, indexes, and checks of both.
 
-Names and forms are Kafka's: NNN.log has batches, NNN.index pairs of offset and position, NNN.timeindex pairs of time
+Names and formats are Kafka's: NNN.log has batches, NNN.index pairs of offset and position, NNN.timeindex pairs of time
 and offset. All offsets in indexes are relative to the number in the name.
 """
 
@@ -22,7 +22,7 @@ OFFSET_ENTRY, TIME_ENTRY = struct.Struct(">ii"), struct.Struct(">qi")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong with a file."""
+    """An error in a file."""
 
     file: Path
     position: int
@@ -31,7 +31,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A batch and where it lies in its file."""
+    """A batch and its position in its file."""
 
     position: int
     batch: Batch
@@ -39,7 +39,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was looked at in a segment, and what is wrong with it."""
+    """The sizes of a segment, and the problems in it."""
 
     file: Path
     batches: int
@@ -49,14 +49,14 @@ class Checked:
 
 
 def base_offset(file: Path) -> int:
-    """The number in a file's name; Mistake where it has none."""
+    """Return the number in a file's name; Mistake if there is none."""
     if not file.stem.isdecimal():
-        raise Mistake(f"{file} is no file of a log: its name should be a number.")
+        raise Mistake(f"{file} is not a file of a log: its name must be a number.")
     return int(file.stem)
 
 
-def found_in(path: Path, *suffixes: str) -> list[Path]:
-    """A file, or all files of these kinds in a directory, a partition's or one of many."""
+def find_files(path: Path, *suffixes: str) -> list[Path]:
+    """Return a file itself, or all files of these kinds in a directory and those below it."""
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.suffix in suffixes and file.stem.isdecimal())
     if not path.exists():
@@ -65,7 +65,7 @@ def found_in(path: Path, *suffixes: str) -> list[Path]:
 
 
 def batches(file: Path) -> Iterator[Placed]:
-    """The batches of a segment; WireError where it is no batch, or torn."""
+    """Read the batches of a segment; WireError for bytes that are not a batch, or a torn one."""
     with file.open("rb") as source:
         size = source.seek(0, 2)
         if size == 0:
@@ -74,7 +74,7 @@ def batches(file: Path) -> Iterator[Placed]:
         position = 0
         while position < size:
             if not any(view[position : position + HEADER_SIZE]):
-                return  # the zeros of a file that was made larger in advance
+                return  # the zeros of a preallocated file
             batch = Batch(view, position)
             if not batch.is_whole:
                 raise WireError(f"a batch of {batch.size} bytes is torn: {size - position} are left")
@@ -83,17 +83,17 @@ def batches(file: Path) -> Iterator[Placed]:
 
 
 def offset_index(file: Path) -> Iterator[tuple[int, int]]:
-    """Offset and position of each entry."""
+    """Read offset and position of each entry."""
     base, data = base_offset(file), file.read_bytes()
     for at in range(0, len(data) - len(data) % OFFSET_ENTRY.size, OFFSET_ENTRY.size):
         relative, position = OFFSET_ENTRY.unpack_from(data, at)
         if at and not relative and not position:
-            return  # the zeros of an index that was made larger in advance
+            return  # the zeros of a preallocated index
         yield base + relative, position
 
 
 def time_index(file: Path) -> Iterator[tuple[int, int]]:
-    """Timestamp and offset of each entry."""
+    """Read timestamp and offset of each entry."""
     base, data = base_offset(file), file.read_bytes()
     for at in range(0, len(data) - len(data) % TIME_ENTRY.size, TIME_ENTRY.size):
         timestamp, relative = TIME_ENTRY.unpack_from(data, at)
@@ -103,7 +103,7 @@ def time_index(file: Path) -> Iterator[tuple[int, int]]:
 
 
 def check(file: Path, *, deep: bool = True) -> Checked:
-    """A segment with its indexes: CRCs, order of offsets, records that can be read, entries that point at batches."""
+    """Check a segment and its indexes: CRCs, the order of offsets, records, and entries that point at batches."""
     problems: list[Problem] = []
     positions: dict[int, Batch] = {}
     count, end, expected = 0, 0, base_offset(file)

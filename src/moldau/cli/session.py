@@ -1,6 +1,6 @@
-"""A command's way to cluster and registry: options, environment and profile become settings and a client.
+"""The connection of a command to cluster and registry, made from options, environment and profile.
 
-An option wins over the environment, that over the profile, and that over the usual ports of this machine.
+An option overrides the environment, the environment overrides the profile, and the profile the default ports.
 """
 
 from __future__ import annotations
@@ -23,37 +23,43 @@ NO_PROFILE = "-"
 
 @dataclass(slots=True)
 class Session:
-    """What a command was told about where to connect, and how to answer."""
+    """Where a command connects to, and how it writes its result."""
 
     connection: Connection = field(default_factory=Connection)
-    output: Output = Output.table
+    output: Output = "table"
     profile: str | None = None
+    registry_user: str | None = None
 
     @property
     def client(self) -> Client:
-        """The client of the command, made when it is first needed."""
+        """Return the client of the command, made when it is first needed."""
         return self.connection.client
 
+    @property
+    def for_people(self) -> bool:
+        """Return whether people read the result, not programs."""
+        return self.output == "table"
+
     def show(self, result: Any, columns: Columns = (), empty: str = "") -> None:
-        """Write rows or an object; `empty` is what a person is told where there are no rows."""
-        if not result and empty and self.output is Output.table:
+        """Write rows or an object; `empty` is what people read if there are no rows."""
+        if not result and empty and self.for_people:
             self.tell(empty)
         else:
             write(self.output, result, columns)
 
     def done(self, sentence: str, **facts: Any) -> None:
-        """A change was made: a sentence for people, the facts for programs."""
-        if self.output is Output.table:
+        """Report a change: a sentence for people, the facts for programs."""
+        if self.for_people:
             print(sentence)
         else:
             write(self.output, facts)
 
     def tell(self, sentence: str) -> None:
-        """A remark for people, which is no part of the result."""
+        """Print a remark for people, which is not part of the result."""
         print(sentence, file=sys.stderr)
 
     def confirm(self, question: str, sure: bool) -> None:
-        """Ask on a terminal before something is lost; a script is believed."""
+        """Ask on a terminal before something is lost; a script is not asked."""
         if sure or not (sys.stdin.isatty() and sys.stderr.isatty()):
             return
         self.tell(f"{question} [y/N] ")
@@ -61,18 +67,19 @@ class Session:
             raise misused("Nothing was changed.")
 
 
-def opened(
+def open_session(
     bootstrap_servers: str | None = None,
     registry: str | None = None,
     profile: str | None = None,
-    given: Iterable[str] = (),
-    output: Output = Output.table,
+    client_settings: Iterable[str] | None = (),
+    output: Output = "table",
+    registry_user: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Session:
-    """A session from what options, environment and profile say; NO_PROFILE does not even look for one."""
+    """Open a session by options, environment and profile; NO_PROFILE does not even look for one."""
     env = os.environ if environment is None else environment
     name, chosen = _profile(env.get("MOLDAU_PROFILE") if profile is None else profile)
-    settings = {**chosen.settings, **pairs(given, "-X")}
+    settings = {**chosen.settings, **pairs(client_settings or (), "-X")}
     named = settings.pop("bootstrap.servers", None)
     url = settings.pop(f"{REGISTRY_PREFIX}url", None)
     connection = Connection(
@@ -80,7 +87,7 @@ def opened(
         registry or url or env.get("SCHEMA_REGISTRY_URL") or chosen.registry or REGISTRY,
         settings,
     )
-    return Session(connection, output, name)
+    return Session(connection, output, name, registry_user)
 
 
 def _profile(name: str | None) -> tuple[str | None, profiles.Profile]:
@@ -92,12 +99,12 @@ def _profile(name: str | None) -> tuple[str | None, profiles.Profile]:
 
 
 def pairs(given: Iterable[str], option: str) -> dict[str, str]:
-    """Options of the form NAME=VALUE."""
-    found: dict[str, str] = {}
+    """Parse options of the form NAME=VALUE."""
+    parsed: dict[str, str] = {}
     for text in given:
         try:
             name, written = assignment(text)
         except SettingError:
             raise misused(f"{option} {text!r} is not NAME=VALUE.") from None
-        found[name] = written
-    return found
+        parsed[name] = written
+    return parsed

@@ -1,16 +1,16 @@
-"""`moldau settings`: the table of settings as a table, as JSON or as the page docs/settings.md."""
+"""`moldau settings`: prints the settings as a table, as JSON or as the page docs/settings.md."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
-from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import typer
 
+from moldau.cli.options import argument, flag, option
 from moldau.cli.output import Output, write
 from moldau.cli.settings_page import allowed, markdown
 from moldau.settings import Row, table
@@ -24,37 +24,23 @@ MODES = {
     "dynamic": "while running only",
     "unlisted": "at start only",
 }
-
-
-class Scope(StrEnum):
-    """Whose settings."""
-
-    broker = "broker"
-    topic = "topic"
-    group = "group"
-    client = "client"
-    client_metrics = "client-metrics"
-    quota = "quota"
-    ip = "ip"
-    http = "http"
-    registry = "registry"
-    rest = "rest"
+Scope = Literal["broker", "topic", "group", "client", "client-metrics", "quota", "ip", "http", "registry", "rest"]
 
 
 def cli(
-    name: Annotated[str | None, typer.Argument(help="A name, a part of one, or a pattern with *.")] = None,
-    scope: Annotated[Scope | None, typer.Option(help="Only settings of this kind.")] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How they are written.")] = Output.table,
-    as_page: Annotated[bool, typer.Option("--markdown", help="The whole table as the page docs/settings.md.")] = False,
+    name: str | None = argument("A name, a part of a name, or a pattern with *.", None),
+    scope: Scope | None = option("--scope", "Only settings with this scope."),
+    output: Output = option("--output -o", "Choose how the result is written.", "table"),
+    as_page: bool = flag("--markdown", "Print all settings as the page docs/settings.md."),
 ) -> None:
-    """Show settings: type, default, what is allowed, and whether they change while the broker runs."""
+    """Show settings: type, default, allowed values, and whether they can change while the broker runs."""
     if as_page:
         print(markdown(), end="")
         return
-    found = find(name, scope.value if scope else None)
+    found = find(name, scope)
     if not found:
-        _complain_of(name or "")
-    if output is not Output.table:
+        _reject(name or "")
+    if output != "table":
         write(output, [as_dict(row) for row in found])
     elif len({row.name for row in found}) == 1:
         _print_cards(found)
@@ -63,7 +49,7 @@ def cli(
 
 
 def find(name: str | None, scope: str | None) -> list[Row]:
-    """The rows that a word means: the name itself, else a pattern, else a part of the name."""
+    """Return the settings with this name, or else those that match it as a pattern or as a part of their name."""
     candidates = [row for kind, named in table().items() if scope in (None, kind) for row in named.values()]
     if name is None:
         return candidates
@@ -88,10 +74,10 @@ def as_dict(row: Row) -> dict[str, Any]:
     }
 
 
-def _complain_of(name: str) -> None:
+def _reject(name: str) -> None:
     near = get_close_matches(name, [row.name for row in find(None, None)], n=1)
     hint = f" Did you mean {near[0]}?" if near else " `moldau settings` lists them all."
-    print(f"moldau settings: there is no setting like {name!r}.{hint}", file=sys.stderr)
+    print(f"moldau settings: no setting matches {name!r}.{hint}", file=sys.stderr)
     raise typer.Exit(1)
 
 
@@ -110,7 +96,7 @@ def _print_table(found: Iterable[Row]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console() if sys.stdout.isatty() else Console(width=1000)  # a line each for grep
+    console = Console() if sys.stdout.isatty() else Console(width=1000)  # one line a setting, for grep
     listing = Table(
         "setting", "scope", "type", "default", "allowed", "changes", "documentation", box=None, pad_edge=False
     )

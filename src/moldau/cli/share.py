@@ -1,111 +1,78 @@
-"""`moldau share`: share groups, the queues of Kafka."""
+"""`moldau share`: share groups, Kafka's queues."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
-
 from moldau.admin import groups, resets, shares
-from moldau.admin.mistakes import Mistake, misused
-from moldau.cli.commands import Group, Sure, complete_groups, noun, verb
-from moldau.cli.group import OfTopics, places_of
+from moldau.admin.mistakes import Mistake
+from moldau.cli.commands import Group, Groups, Sure, noun
+from moldau.cli.group import Reset, places_of
+from moldau.cli.options import flag, option
+from moldau.cli.output import pick
 from moldau.cli.session import Session
-from moldau.cli.topic import moment
 
-cli = noun()
+cli, verb = noun()
 
 
-@verb(cli, "list", ("moldau share list",))
+@verb("list", "moldau share list")
 def list_groups(session: Session) -> None:
     """List share groups."""
-    found = groups.listed(session.client, types=["share"])
-    rows = [{"group": one.id, "state": one.state, "coordinator": one.coordinator} for one in found]
-    session.show(rows, empty="No share groups.")
+    listed = groups.listed(session.client, types=["share"])
+    session.show([pick(one, "group=id", "state", "coordinator") for one in listed], empty="There are no share groups.")
 
 
-@verb(cli, "describe", ("moldau share describe workers", "moldau share describe workers --members"))
+@verb("describe", "moldau share describe workers", "moldau share describe workers --members")
 def describe(
-    session: Session,
-    name: Group,
-    members: Annotated[bool, typer.Option("--members", help="The members instead of the partitions.")] = False,
+    session: Session, name: Group, members: bool = flag("--members", "Show the members instead of the partitions.")
 ) -> None:
-    """Show where a share group is in its partitions, and who works."""
-    found = groups.described(session.client, name, "share")
-    places = [_offset(row) for row in shares.offsets(session.client, name)]
+    """Show how far a share group is in its partitions, and its members."""
+    group = groups.described(session.client, name, "share")
+    places = [pick(row, "topic", "partition", "start", "lag") for row in shares.offsets(session.client, name)]
     who = [
         {
-            "member": one.id,
-            "client": one.client_id,
-            "host": one.host,
-            "epoch": one.epoch,
+            **pick(one, "member=id", "client=client_id", "host", "epoch"),
             "assigned": [f"{topic}-{part}" for topic, part in one.partitions],
         }
-        for one in found.members
+        for one in group.members
     ]
-    head: dict[str, Any] = {"group": name, "state": found.state, "coordinator": found.coordinator, "epoch": found.epoch}
-    if session.output.value != "table":
+    head = {"group": name, **pick(group, "state", "coordinator", "epoch")}
+    if not session.for_people:
         session.show({**head, "members": who, "partitions": places})
         return
     session.show({**head, "members": len(who)})
     print()
-    session.show(who if members else places, empty="No members." if members else "It has begun nowhere yet.")
-
-
-def _offset(row: shares.ShareOffset) -> dict[str, Any]:
-    return {"topic": row.topic, "partition": row.partition, "start": row.start, "lag": row.lag}
+    session.show(who if members else places, empty="It has no members." if members else "It has not started yet.")
 
 
 @verb(
-    cli,
     "reset",
-    (
-        "moldau share reset workers --to-earliest --topic orders",
-        "moldau share reset workers --to-time -1h --topic orders --execute",
-    ),
+    "moldau share reset workers --to-earliest --topic orders",
+    "moldau share reset workers --to-time -1h --topic orders --execute",
 )
-def reset(
-    session: Session,
-    name: Group,
-    topic: OfTopics = None,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first records there are.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the last records.")] = False,
-    to_time: Annotated[
-        str | None, typer.Option("--to-time", metavar="TIME", help="2026-11-15T10:00:00 (UTC), ms, or -1h.")
-    ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
-) -> None:
-    """Set where a share group without members begins. Without --execute only shows what would be."""
-    if [to_earliest, to_latest, to_time is not None].count(True) != 1:
-        raise misused("Say where to, by one of --to-earliest, --to-latest and --to-time.")
-    wanted: resets.Wanted = resets.Earliest() if to_earliest else resets.Latest()
-    if to_time is not None:
-        wanted = resets.At(moment(to_time))
+def reset(session: Session, name: Group, options: Reset) -> None:
+    """Set where a share group without members starts; without --execute only show it."""
+    target = options.target()
     known = {(row.topic, row.partition): row.start for row in shares.offsets(session.client, name)}
-    places = places_of(session, topic) if topic else sorted(known)
+    places = places_of(session, options.topic) if options.topic else sorted(known)
     if not places:
-        raise Mistake(f"Group {name} has begun nowhere: say with --topic where it shall.")
-    new = resets.plan(session.client, wanted, places, {})
-    if execute:
+        raise Mistake(f"Group {name} has not started anywhere: name the topics with --topic.")
+    new = resets.plan(session.client, target, places, {})
+    if options.execute:
         shares.alter(session.client, name, new)
-    session.show(
-        [
-            {"topic": place[0], "partition": place[1], "start": known.get(place), "new_start": offset}
-            for place, offset in new.items()
-        ]
-    )
-    if not execute:
-        session.tell("Nothing was changed. --execute does it.")
+    rows = [
+        {"topic": place[0], "partition": place[1], "start": known.get(place), "new_start": offset}
+        for place, offset in new.items()
+    ]
+    options.show(session, rows)
 
 
-@verb(cli, "delete", ("moldau share delete workers", "moldau share delete workers --topic orders"))
+@verb("delete", "moldau share delete workers", "moldau share delete workers --topic orders")
 def delete(
     session: Session,
-    names: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Groups.", autocompletion=complete_groups)],
-    topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="Only where they are in this one.")] = None,
+    names: Groups,
+    topic: list[str] | None = option("--topic -t", "Delete only the offsets of this topic; repeatable."),
     sure: Sure = False,
 ) -> None:
-    """Delete share groups without members; with --topic only where they are in it."""
+    """Delete share groups without members; with --topic delete only their offsets of these topics."""
     session.confirm(f"Delete {', '.join(names)}{' in ' + ', '.join(topic) if topic else ''}?", sure)
     if topic:
         for name in names:

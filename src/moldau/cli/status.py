@@ -1,4 +1,4 @@
-"""`moldau status`: platforms that run on this machine."""
+"""`moldau status`: the platforms that run on this machine."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import typer
 
 from moldau.admin.mistakes import NO
 from moldau.cli import running_platforms
-from moldau.cli.commands import command, epilog
+from moldau.cli.commands import NO_CLUSTER, command
+from moldau.cli.options import epilog
 from moldau.cli.output import Column, size
 from moldau.cli.session import Session
 from moldau.platform import NOWHERE
 
-EPILOG = epilog(("moldau status", "moldau status -o json"))
+EPILOG = epilog("moldau status", "moldau status -o json")
 TIMEOUT_S = 1.0
 COLUMNS = ("part", "address", "state", "process", Column("memory", "memory", size), "up", "data")
-NEITHER = ("bootstrap_servers", "registry", "profile", "client_settings")
 
 
 def status(session: Session) -> None:
-    """Show the parts of platforms that run on this machine; the exit code is 3 if none does."""
+    """Show the parts of the platforms on this machine; if none is running, exit with code 3."""
     rows = [_row(run, part) for run in running_platforms.listed() for part in run.parts]
-    session.show(rows, COLUMNS, "No platform runs. `moldau up` starts one.")
+    session.show(rows, COLUMNS, "No platform is running. `moldau up` starts one.")
     if not rows:
         raise typer.Exit(NO)
 
 
-cli = command(status, without=NEITHER)
+cli = command(status, NO_CLUSTER)
 
 
 def _row(run: running_platforms.Run, part: running_platforms.RunningPart) -> dict[str, Any]:
@@ -45,14 +45,14 @@ def _row(run: running_platforms.Run, part: running_platforms.RunningPart) -> dic
 
 
 def state(part: running_platforms.RunningPart) -> str:
-    """How it is. One without an address has nobody to answer to: it runs if its process does."""
+    """Return the state of a part; one without an address runs if its process does."""
     if part.address == NOWHERE:
         return "runs" if running_platforms.memory(part.pid) else "does not run"
     return "serves" if answers(part.address) else "does not answer"
 
 
 def answers(address: str) -> bool:
-    """Whether somebody accepts connections."""
+    """Return whether an address accepts connections."""
     host, _, port = address.removeprefix("http://").removeprefix("https://").rstrip("/").rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S).close()

@@ -1,4 +1,4 @@
-"""`moldau streams`: applications of the streams DSL, run from a Python file, shown, asked, and begun anew."""
+"""`moldau streams`: runs, lists, describes, queries and resets streams applications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moldau.admin.mistakes import Mistake
-from moldau.cli.commands import Sure, noun, verb
+from moldau.cli.commands import Sure, noun
+from moldau.cli.options import argument, flag, option
 from moldau.cli.output import Column, time_of
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
@@ -25,12 +26,12 @@ from moldau.records.stores import Kind, by_id, of_views, over_http, serde_of, sp
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder
 
-cli = noun()
+cli, verb = noun()
 
-OWN = ("-changelog", "-repartition")  # how the names of an application's own topics end
-File = Annotated[str, typer.Argument(help="A Python file that makes a StreamsBuilder.")]
+OWN = ("-changelog", "-repartition")  # suffixes of an application's internal topics
+File = Annotated[str, typer.Argument(help="A Python file that creates a StreamsBuilder.")]
 LIMIT = 1000
-BROKERS_DEFAULT = -1  # in place of a number of partitions
+BROKERS_DEFAULT = -1  # instead of a number of partitions
 COLUMNS = (
     "name",
     "state",
@@ -40,26 +41,23 @@ COLUMNS = (
     Column("lag", text=lambda lag: "-" if lag is None else str(lag)),
     Column("detail", text=lambda detail: detail or ""),
 )
-State = Annotated[str, typer.Option("--state-dir", metavar="DIR", help="Where its state is (the setting state.dir).")]
+State = Annotated[
+    str, typer.Option("--state-dir", metavar="DIR", help="Directory of its state (the setting state.dir).")
+]
 
 
 @verb(
-    cli,
     "run",
-    (
-        "moldau streams run app.py",
-        "moldau streams run app.py --create-topics",
-        "moldau streams run app.py -X commit.interval.ms=1000",
-    ),
+    "moldau streams run app.py",
+    "moldau streams run app.py --create-topics",
+    "moldau streams run app.py -X commit.interval.ms=1000",
 )
 def run(
     session: Session,
     file: File,
-    create: Annotated[
-        bool, typer.Option("--create-topics", help="Create the topics that it reads or writes and that are missing.")
-    ] = False,
+    create: bool = flag("--create-topics", "Create missing topics that the application reads or writes."),
 ) -> None:
-    """Run an application until Ctrl-C. Settings given here go before those of the file."""
+    """Run an application until Ctrl-C. Settings given here override those of the file."""
     from moldau.operators.context import TopologyError
     from moldau.spark.runner import QueryFailed
 
@@ -74,12 +72,13 @@ def run(
 
 
 def sentence(error: Exception) -> str:
+    """Return the text of an error with a full stop."""
     text = str(error)
     return text if text.endswith((".", "?")) else f"{text}."
 
 
 def create_missing(session: Session, builder: StreamsBuilder) -> None:
-    """With the broker's default number of partitions, so that all have the same."""
+    """Create missing topics, all with the broker's default number of partitions."""
     from moldau.plan.conveyor.topics import missing
     from moldau.spark.admin import create_topics, partition_counts_of
     from moldau.streams.settings import client_settings
@@ -92,82 +91,80 @@ def create_missing(session: Session, builder: StreamsBuilder) -> None:
         session.tell(f"Created the topic {topic}.")
 
 
-@verb(cli, "list", ("moldau streams list", "moldau streams list -o json"))
+@verb("list", "moldau streams list", "moldau streams list -o json")
 def list_(session: Session) -> None:
-    """List applications, Moldau's and Kafka Streams', with what they do, read and write, and how far they are behind.
+    """List applications of Moldau and Kafka Streams: their state, the topics they read and write, and their lag.
 
     An application on Spark is starting, running, waiting for input, restarting, failed or stopped. One of Kafka Streams
     has the state of its group.
     """
-    session.show(listed(session), COLUMNS, "No application has run here; `moldau streams run FILE` starts one.")
+    session.show(
+        listed(session), COLUMNS, "No application has run on this cluster; `moldau streams run FILE` starts one."
+    )
 
 
 def listed(session: Session) -> list[dict[str, Any]]:
-    """The applications of the cluster, with what they do now."""
+    """Return the applications of the cluster and their states."""
     from moldau.console import flows
     from moldau.console.model.lineage import applications
 
     return [asdict(one) for one in applications(flows.found(session.client), time.time_ns() // 1_000_000)]
 
 
-@verb(cli, "describe", ("moldau streams describe word-count", "moldau streams describe app.py"))
+@verb("describe", "moldau streams describe word-count", "moldau streams describe app.py")
 def describe(
     session: Session,
-    application: Annotated[str, typer.Argument(help="An application.id, or a Python file with a StreamsBuilder.")],
+    application: str = argument("An application.id, or a Python file with a StreamsBuilder."),
 ) -> None:
-    """Show what an application does, or the topology of a file in the form of Kafka Streams.
+    """Show the state of an application, or the topology of a file as Kafka Streams describes it.
 
-    Batches that an application processed record by record are counted from its start: they take several times as long.
+    Batches that an application has processed record by record since its start are counted: they are several times
+    slower.
     """
     if application.endswith(".py"):
         print(builder_of(application).describe(), end="")
         return
     found = next((one for one in listed(session) if one["name"] == application), None)
     if found is None:
-        raise Mistake(f"There is no application {application} here; `moldau streams list` shows those there are.")
+        raise Mistake(f"There is no application {application}; `moldau streams list` shows all applications.")
     session.show(found, (*COLUMNS, Column("fallbacks", "record by record", _fallbacks)))
 
 
 @verb(
-    cli,
     "query",
-    (
-        "moldau streams query app.py counts apple",
-        "moldau streams query http://localhost:7070 counts --prefix a",
-        "moldau streams query word-count counts apple --value-format long",
-        "moldau streams query app.py per-minute ann --start 1700000000000",
-        'moldau streams query app.py --sql "select key, value from counts order by value desc limit 3"',
-    ),
+    "moldau streams query app.py counts apple",
+    "moldau streams query http://localhost:7070 counts --prefix a",
+    "moldau streams query word-count counts apple --value-format long",
+    "moldau streams query app.py per-minute ann --start 1700000000000",
+    'moldau streams query app.py --sql "select key, value from counts order by value desc limit 3"',
 )
 def query(
     session: Session,
-    application: Annotated[
-        str, typer.Argument(help="A Python file that makes a StreamsBuilder, the URL of application.server, or an id.")
-    ],
-    store: Annotated[str, typer.Argument(help="The store.")] = "",
-    key: Annotated[str, typer.Argument(help="A key; none for all of them.")] = "",
-    sql: Annotated[str, typer.Option("--sql", help="A query over the stores, in DuckDB's words.")] = "",
-    low: Annotated[str, typer.Option("--from", metavar="KEY", help="The first key of a range.")] = "",
-    high: Annotated[str, typer.Option("--to", metavar="KEY", help="The last key of a range.")] = "",
-    prefix: Annotated[str, typer.Option("--prefix", help="What keys begin with.")] = "",
-    start: Annotated[str, typer.Option("--start", metavar="MS", help="The earliest time of windows.")] = "",
-    end: Annotated[str, typer.Option("--end", metavar="MS", help="The latest time of windows.")] = "",
-    as_of: Annotated[str, typer.Option("--as-of", metavar="MS", help="A time, for a versioned store.")] = "",
-    at: Annotated[str, typer.Option("--at", metavar="P:OFFSET,...", help="The store as it was at offsets.")] = "",
-    at_least: Annotated[
-        str, typer.Option("--at-least", metavar="P:OFFSET,...", help="Wait until the view is there, or 'latest'.")
-    ] = "",
-    limit: Annotated[int, typer.Option("--limit", help="The most entries.", min=1, max=10_000)] = LIMIT,
-    kind: Annotated[Kind, typer.Option("--kind", help="What the store is, of an application given by its id.")] = (
-        Kind.key_value
+    application: str = argument(
+        "A Python file that creates a StreamsBuilder, the URL of application.server, or an application.id."
     ),
-    window_size: Annotated[int, typer.Option("--window-size", metavar="MS", help="Of windows; as --kind.")] = 0,
-    key_format: Annotated[str, typer.Option("--key-format", help="How keys are written; as --kind.")] = "string",
-    value_format: Annotated[str, typer.Option("--value-format", help="How values are; as --kind.")] = "string",
+    store: str = argument("The name of the store.", ""),
+    key: str = argument("The key; without one, all keys.", ""),
+    sql: str = option("--sql", "Run this query over the stores, in DuckDB's SQL.", ""),
+    low: str = option("--from", "First key of a range.", "", metavar="KEY"),
+    high: str = option("--to", "Last key of a range.", "", metavar="KEY"),
+    prefix: str = option("--prefix", "Only keys that start with this.", ""),
+    start: str = option("--start", "Earliest start of windows.", "", metavar="MS"),
+    end: str = option("--end", "Latest start of windows.", "", metavar="MS"),
+    as_of: str = option("--as-of", "Read a versioned store as of this time.", "", metavar="MS"),
+    at: str = option("--at", "Read the store as it was at these offsets.", "", metavar="P:OFFSET,..."),
+    at_least: str = option(
+        "--at-least", "Wait until the view has reached these offsets, or 'latest'.", "", metavar="P:OFFSET,..."
+    ),
+    limit: int = option("--limit", "Print at most this many entries.", LIMIT, min=1, max=10_000),
+    kind: Kind = option("--kind", "Kind of the store; needed if the application is given by its id.", Kind.key_value),
+    window_size: int = option("--window-size", "Size of windows; needed as --kind is.", 0, metavar="MS"),
+    key_format: str = option("--key-format", "Format of keys; needed as --kind is.", "string"),
+    value_format: str = option("--value-format", "Format of values; needed as --kind is.", "string"),
 ) -> None:
-    """Look keys, ranges and windows up in the stores of an application.
+    """Look up keys, ranges and windows in the stores of an application.
 
-    It need not run here: a file or an id is answered from its changelogs, a URL by the application itself.
+    The application need not run: for a file or an id the changelogs answer, for a URL the application itself.
     """
     asked = {"from": low, "to": high, "prefix": prefix, "start": start, "end": end, "as_of": as_of, "at": at}
     asked = {name: text for name, text in {**asked, "at_least": at_least, "limit": str(limit)}.items() if text}
@@ -185,28 +182,25 @@ def query(
         served = by_id(application, spec_of(store, kind, window_size, *serdes), session.connection.kafka_settings)
         found = of_views(served, store, key, sql, asked)
     rows = found if isinstance(found, list) else [found]
-    session.show(rows, empty="There is nothing.")
+    session.show(rows, empty="There are no such entries.")
 
 
-@verb(cli, "reset", ("moldau streams reset word-count", "moldau streams reset word-count --state-dir /srv/state --yes"))
+@verb("reset", "moldau streams reset word-count", "moldau streams reset word-count --state-dir /srv/state --yes")
 def reset(
     session: Session,
-    application: Annotated[str, typer.Argument(help="The application.id.")],
+    application: str = argument("The application.id."),
     state_dir: State = STATE_DIR,
     markers_topic: Topic = MARKERS,
     sure: Sure = False,
 ) -> None:
-    """Let an application begin anew: its state, its own topics and its offsets go; what it has written stays."""
+    """Reset an application: delete its state, its internal topics and its offsets, but not its output."""
     from moldau.admin import groups, topics
     from moldau.spark.sink.marker_topic import Ledger, exists
 
-    session.confirm(f"Forget the state of {application}, and where it was in its topics?", sure)
-    session.tell(forget_state(state_dir, application))
-    own = [
-        topic.name
-        for topic in topics.listed(session.client)
-        if topic.name.startswith(f"{application}-") and topic.name.endswith(OWN)
-    ]
+    session.confirm(f"Delete the state of {application} and its offsets?", sure)
+    session.tell(remove_state(state_dir, application))
+    names = (topic.name for topic in topics.listed(session.client))
+    own = [name for name in names if name.startswith(f"{application}-") and name.endswith(OWN)]
     if own:
         topics.delete(session.client, own)
     groups.delete(session.client, [application])
@@ -215,7 +209,7 @@ def reset(
             ledger = Ledger(session.client, markers_topic, application)
             ledger.catch_up()
             ledger.forget()
-    session.done(f"{application} begins anew at its next start.", application=application, deleted=own)
+    session.done(f"{application} starts from the beginning next time.", application=application, deleted=own)
 
 
 def _fallbacks(found: list[dict[str, Any]]) -> str:
@@ -223,8 +217,8 @@ def _fallbacks(found: list[dict[str, Any]]) -> str:
     return "; ".join(lines) or "none"
 
 
-def forget_state(state_dir: str, application: str) -> str:
-    """Remove the folder of an application, if it is on this machine; what is to be said about it."""
+def remove_state(state_dir: str, application: str) -> str:
+    """Remove the directory of an application, if it is on this machine; return a sentence about it."""
     try:
         folder = local(home(state_dir, application))
     except ValueError as error:
@@ -232,11 +226,11 @@ def forget_state(state_dir: str, application: str) -> str:
     if not (folder / FROZEN).exists():
         return f"There is no state of {application} in {folder.parent.absolute()}."
     shutil.rmtree(folder)
-    return f"The state of {application} in {folder.parent.absolute()} is gone."
+    return f"The state of {application} in {folder.parent.absolute()} was deleted."
 
 
 def builder_of(file: str) -> StreamsBuilder:
-    """The builder that a file makes; its own call of run() does nothing meanwhile."""
+    """Return the builder that a file creates; while the file is read, its run() does nothing."""
     import runpy
 
     from moldau.streams import StreamsBuilder
@@ -246,10 +240,10 @@ def builder_of(file: str) -> StreamsBuilder:
         raise Mistake(f"There is no file {file}.")
     with looking():
         names = runpy.run_path(file, run_name="moldau.streams.application_file")
-    found = [value for value in names.values() if isinstance(value, StreamsBuilder)]
-    if len(found) != 1:
-        raise Mistake(f"{file} makes {len(found)} builders under names of their own; one is needed.")
-    return found[0]
+    builders = [value for value in names.values() if isinstance(value, StreamsBuilder)]
+    if len(builders) != 1:
+        raise Mistake(f"{file} creates {len(builders)} builders with names of their own; exactly one is needed.")
+    return builders[0]
 
 
 def _settings(session: Session) -> dict[str, str]:

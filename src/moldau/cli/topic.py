@@ -2,74 +2,65 @@
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from moldau.admin import TopicPartition, configs, offsets, resets, topics
 from moldau.admin.mistakes import Mistake, misused
-from moldau.cli.analysis import Analysis
-from moldau.cli.commands import Sure, Topic, Topics, noun, verb
-from moldau.cli.output import Column, Output, progress, size, time_of
+from moldau.cli.analysis import Analysis, ratio
+from moldau.cli.commands import DryRun, Partitions, Pattern, Sure, Topic, Topics, noun, parse
+from moldau.cli.kafka.java_text import base64_id
+from moldau.cli.options import flag, option
+from moldau.cli.output import Column, pick, progress, size, time_of
 from moldau.cli.session import Session, pairs
 from moldau.client import ClientError, Fetcher, records
 
-cli = noun()
-
-Config = Annotated[
-    list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A setting; repeatable.")
-]
-Partition = Annotated[list[int] | None, typer.Option("--partition", "-p", help="Only these; repeatable.")]
+cli, verb = noun()
 
 
 @verb(
-    cli,
     "create",
-    (
-        "moldau topic create orders --partitions 6",
-        "moldau topic create customers --config cleanup.policy=compact",
-    ),
+    "moldau topic create orders --partitions 6",
+    "moldau topic create customers --config cleanup.policy=compact",
 )
 def create(
     session: Session,
     names: Topics,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; as the cluster is set, if -1.")] = -1,
-    replicas: Annotated[int, typer.Option("--replicas", help="Copies of each; as the cluster is set, if -1.")] = -1,
-    config: Config = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="One that is there is no error.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask whether it could be; create nothing.")] = False,
+    partitions: int = option("--partitions -p", "Number of partitions; -1 takes the cluster's default.", -1),
+    replicas: int = option("--replicas", "Replicas of each partition; -1 takes the cluster's default.", -1),
+    config: list[str] | None = option("--config -c", "Set a setting of the topic; repeatable.", metavar="NAME=VALUE"),
+    if_not_exists: bool = flag("--if-not-exists", "Do not fail if the topic exists."),
+    dry_run: bool = flag("--dry-run", "Validate only; create nothing."),
 ) -> None:
     """Create topics."""
     given = pairs(config or (), "--config")
-    made = []
-    there = {topic.name for topic in topics.listed(session.client)} if if_not_exists else set()
+    created = []
+    existing = {topic.name for topic in topics.listed(session.client)} if if_not_exists else set()
     for name in names:
-        if name in there:
-            session.tell(f"Topic {name} is there already.")
+        if name in existing:
+            session.tell(f"Topic {name} exists already.")
             continue
-        wanted = topics.NewTopic(name, partitions, replicas, given)
-        made += topics.create(session.client, [wanted], validate_only=dry_run)
+        new = topics.NewTopic(name, partitions, replicas, given)
+        created += topics.create(session.client, [new], validate_only=dry_run)
     rows = [
-        {"name": one.name, "id": _id(one.id), "partitions": one.partitions, "replicas": one.replication_factor}
-        for one in made
+        {"name": one.name, "id": base64_id(one.id), **pick(one, "partitions", "replicas=replication_factor")}
+        for one in created
     ]
     what = "could be created" if dry_run else "created"
-    said = [f"Topic {row['name']} {what}: {row['partitions']} partitions, {row['replicas']} replicas." for row in rows]
-    session.done("\n".join(said), topics=rows)
+    lines = [f"Topic {row['name']} {what}: {row['partitions']} partitions, {row['replicas']} replicas." for row in rows]
+    session.done("\n".join(lines), topics=rows)
 
 
-@verb(cli, "list", ("moldau topic list", "moldau topic list 'ord*' --sizes", "moldau topic list -o json"))
+@verb("list", "moldau topic list", "moldau topic list 'ord*' --sizes", "moldau topic list -o json")
 def list_topics(
     session: Session,
-    pattern: Annotated[str, typer.Argument(help="Only names like this; * stands for anything.")] = "*",
-    internal: Annotated[bool, typer.Option("--internal", help="Those of the cluster itself too.")] = False,
-    sizes: Annotated[bool, typer.Option("--sizes", help="With bytes on disk and records, which takes longer.")] = False,
+    pattern: Pattern = "*",
+    internal: bool = flag("--internal", "Include the cluster's own topics."),
+    sizes: bool = flag("--sizes", "Show bytes on disk and records; this takes longer."),
 ) -> None:
     """List topics."""
-    found = [one for one in topics.listed(session.client, internal=internal) if fnmatchcase(one.name, pattern)]
+    listed = [one for one in topics.listed(session.client, internal=internal) if fnmatchcase(one.name, pattern)]
     rows: list[dict[str, Any]] = [
         {
             "name": one.name,
@@ -78,38 +69,41 @@ def list_topics(
             "under_replicated": sum(part.is_under_replicated for part in one.partitions),
             "internal": one.internal,
         }
-        for one in found
+        for one in listed
     ]
     if sizes:
-        _measure(session, found, rows)
+        _measure(session, listed, rows)
     columns = ["name", "partitions", "replicas", "under_replicated"]
     more = [Column("size", "size", size), "records"] if sizes else []
-    session.show(rows, [*columns, *more], "No topics. `moldau topic create NAME` makes one.")
+    session.show(rows, [*columns, *more], "There are no topics. `moldau topic create NAME` creates one.")
 
 
-def _measure(session: Session, found: list[topics.TopicState], rows: list[dict[str, Any]]) -> None:
-    on_disk = topics.sizes(session.client, (one.name for one in found))
-    bounds = offsets.ends(session.client, [(one.name, part.index) for one in found for part in one.partitions])
-    for one, row in zip(found, rows, strict=True):
+def _measure(session: Session, listed: list[topics.TopicState], rows: list[dict[str, Any]]) -> None:
+    on_disk = topics.sizes(session.client, (one.name for one in listed))
+    bounds = offsets.ends(session.client, [(one.name, part.index) for one in listed for part in one.partitions])
+    for one, row in zip(listed, rows, strict=True):
         places = [(one.name, part.index) for part in one.partitions]
         row["size"] = sum(max(on_disk.get(place, {-1: 0}).values()) for place in places)
         row["records"] = sum(bounds[place][1] - bounds[place][0] for place in places)
 
 
-@verb(cli, "describe", ("moldau topic describe orders", "moldau topic describe orders -o yaml"))
+@verb("describe", "moldau topic describe orders", "moldau topic describe orders -o yaml")
 def describe(
     session: Session,
     names: Topics,
-    all_configs: Annotated[bool, typer.Option("--all", help="Settings with defaults too.")] = False,
+    all_configs: bool = flag("--all", "Show settings with their default values too."),
 ) -> None:
     """Show partitions, offsets, sizes and settings of topics."""
-    found = [_described(session, one, all_configs) for one in topics.described(session.client, names)]
-    if session.output.value != "table":
-        session.show(found)
+    described = [_describe(session, one, all_configs) for one in topics.described(session.client, names)]
+    if not session.for_people:
+        session.show(described)
         return
-    for number, one in enumerate(found):
+    for number, one in enumerate(described):
         print("\n" if number else "", end="")
-        session.show({key: one[key] for key in ("name", "id", "internal", "replicas", "records")} | _total(one))
+        session.show(
+            {key: one[key] for key in ("name", "id", "internal", "replicas", "records")}
+            | {"size": size(sum(part["size"] or 0 for part in one["partitions"]))}
+        )
         print()
         session.show(one["partitions"], PARTITION_COLUMNS)
         if one["configs"]:
@@ -130,11 +124,7 @@ PARTITION_COLUMNS = (
 )
 
 
-def _total(topic: dict[str, Any]) -> dict[str, str]:
-    return {"size": size(sum(part["size"] or 0 for part in topic["partitions"]))}
-
-
-def _described(session: Session, topic: topics.TopicState, all_configs: bool) -> dict[str, Any]:
+def _describe(session: Session, topic: topics.TopicState, all_configs: bool) -> dict[str, Any]:
     places = [(topic.name, part.index) for part in topic.partitions]
     first = offsets.at(session.client, dict.fromkeys(places, offsets.EARLIEST))
     last = offsets.at(session.client, dict.fromkeys(places, offsets.LATEST))
@@ -144,19 +134,17 @@ def _described(session: Session, topic: topics.TopicState, all_configs: bool) ->
             "partition": part.index,
             "leader": None if part.leader < 0 else part.leader,
             "leader_epoch": part.leader_epoch,
-            "replicas": list(part.replicas),
-            "isr": list(part.isr),
-            "offline": list(part.offline),
-            "start": None if first[topic.name, part.index].error else first[topic.name, part.index].offset,
-            "end": None if last[topic.name, part.index].error else last[topic.name, part.index].offset,
-            "size": max(on_disk.get((topic.name, part.index), {-1: 0}).values()),
+            **{name: list(getattr(part, name)) for name in ("replicas", "isr", "offline")},
+            "start": None if first[place].error else first[place].offset,
+            "end": None if last[place].error else last[place].offset,
+            "size": max(on_disk.get(place, {-1: 0}).values()),
         }
-        for part in topic.partitions
+        for place, part in zip(places, topic.partitions, strict=True)
     ]
     entries = configs.described(session.client, configs.Resource(configs.Kind.TOPIC, topic.name))
     return {
         "name": topic.name,
-        "id": _id(topic.id),
+        "id": base64_id(topic.id),
         "internal": topic.internal,
         "replicas": topic.replication_factor,
         "records": sum((row["end"] or 0) - (row["start"] or 0) for row in rows),
@@ -170,23 +158,14 @@ def _described(session: Session, topic: topics.TopicState, all_configs: bool) ->
 
 
 @verb(
-    cli,
-    "alter",
-    (
-        "moldau topic alter orders --set retention.ms=86400000",
-        "moldau topic alter orders --unset retention.ms",
-    ),
+    "alter", "moldau topic alter orders --set retention.ms=86400000", "moldau topic alter orders --unset retention.ms"
 )
 def alter(
     session: Session,
     names: Topics,
-    given: Annotated[
-        list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="A setting; repeatable.")
-    ] = None,
-    unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default; repeatable.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask whether it could be; change nothing.")] = False,
+    given: list[str] | None = option("--set -s", "Set a setting; repeatable.", metavar="NAME=VALUE"),
+    unset: list[str] | None = option("--unset", "Reset a setting to its default; repeatable.", metavar="NAME"),
+    dry_run: DryRun = False,
 ) -> None:
     """Change settings of topics."""
     changes = configs.changes(pairs(given or (), "--set"), unset or ())
@@ -199,31 +178,31 @@ def alter(
     session.done(f"Settings of {', '.join(names)} {what}.", topics=names, dry_run=dry_run)
 
 
-@verb(cli, "delete", ("moldau topic delete customers",))
+@verb("delete", "moldau topic delete customers")
 def delete(
     session: Session,
     names: Topics,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that is not there is no error.")] = False,
+    if_exists: bool = flag("--if-exists", "Do not fail if the topic does not exist."),
     sure: Sure = False,
 ) -> None:
-    """Delete topics and all that is in them."""
+    """Delete topics and all their records."""
     if if_exists:
-        there = {topic.name for topic in topics.listed(session.client)}
-        names = [name for name in names if name in there]
+        existing = {topic.name for topic in topics.listed(session.client)}
+        names = [name for name in names if name in existing]
     session.confirm(f"Delete {', '.join(names)} and all records in them?", sure)
     if names:
         topics.delete(session.client, names)
     session.done(f"Deleted {', '.join(names)}." if names else "Nothing to delete.", deleted=names)
 
 
-@verb(cli, "add-partitions", ("moldau topic add-partitions orders --total 12",))
+@verb("add-partitions", "moldau topic add-partitions orders --total 12")
 def add_partitions(
     session: Session,
     name: Topic,
-    total: Annotated[int | None, typer.Option("--total", min=1, help="How many there shall be in all.")] = None,
-    more: Annotated[int | None, typer.Option("--more", min=1, help="How many more.")] = None,
+    total: int | None = option("--total", "Number of partitions afterwards.", min=1),
+    more: int | None = option("--more", "Number of partitions to add.", min=1),
 ) -> None:
-    """Give a topic more partitions. Records with keys then go elsewhere than those before them."""
+    """Add partitions to a topic. New records with a key may then go to other partitions than older ones."""
     if (total is None) == (more is None):
         raise misused("Give either --total or --more.")
     have = len(topics.described(session.client, [name])[0].partitions)
@@ -233,28 +212,25 @@ def add_partitions(
 
 
 @verb(
-    cli,
     "trim",
-    (
-        "moldau topic trim orders --before -7d --dry-run",
-        "moldau topic trim orders --offset 10 --partition 0",
-        "moldau topic trim orders --all",
-    ),
+    "moldau topic trim orders --before -7d --dry-run",
+    "moldau topic trim orders --offset 10 --partition 0",
+    "moldau topic trim orders --all",
 )
 def trim(
     session: Session,
     name: Topic,
-    offset: Annotated[int | None, typer.Option("--offset", min=0, help="All records before this offset.")] = None,
-    before: Annotated[
-        str | None, typer.Option("--before", metavar="TIME", help="All older ones: 2026-11-15T10:00:00, or -7d.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All records there are.")] = False,
-    partition: Partition = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go; delete nothing.")] = False,
+    offset: int | None = option("--offset", "Delete all records before this offset.", min=0),
+    before: str | None = option(
+        "--before", "Delete all records before a time: 2026-11-15T10:00:00, or -7d.", metavar="TIME"
+    ),
+    everything: bool = flag("--all", "Delete all records."),
+    partition: Partitions = None,
+    dry_run: bool = flag("--dry-run", "Show what would be deleted; delete nothing."),
     sure: Sure = False,
 ) -> None:
-    """Delete records from the beginning of partitions. This cannot be undone."""
-    places = chosen(session, name, partition)
+    """Delete records from the start of partitions. This cannot be undone."""
+    places = choose_partitions(session, name, partition)
     bounds = offsets.ends(session.client, places)
     new = _new_starts(session, bounds, offset, before, everything)
     rows = [
@@ -269,8 +245,7 @@ def trim(
     ]
     if not dry_run:
         session.confirm(f"Delete {sum(row['deleted'] for row in rows)} records of {name}?", sure)
-        done = topics.delete_records(session.client, new)
-        for result in done.values():
+        for result in topics.delete_records(session.client, new).values():
             if isinstance(result, ClientError):
                 raise result
     session.show(rows)
@@ -285,22 +260,14 @@ def _new_starts(
 ) -> dict[TopicPartition, int]:
     if [offset is not None, before is not None, everything].count(True) != 1:
         raise misused("Give one of --offset, --before and --all.")
-    wanted: resets.Wanted = resets.Latest() if everything else resets.To(offset or 0)
+    target: resets.Wanted = resets.Latest() if everything else resets.To(offset or 0)
     if before is not None:
-        wanted = resets.At(moment(before))
-    return resets.plan(session.client, wanted, bounds, {})
+        target = resets.At(parse(resets.moment_ms, before))
+    return resets.plan(session.client, target, bounds, {})
 
 
-def moment(text: str) -> int:
-    """A time that the user has written, in ms."""
-    try:
-        return resets.moment_ms(text)
-    except resets.ResetError as error:
-        raise misused(str(error)) from None
-
-
-def chosen(session: Session, name: str, partitions: list[int] | None) -> list[TopicPartition]:
-    """The partitions of a topic that were asked for; all if none were."""
+def choose_partitions(session: Session, name: str, partitions: list[int] | None) -> list[TopicPartition]:
+    """Return these partitions of a topic, or all if none are given."""
     have = topics.partitions(session.client, [name])
     for number in partitions or ():
         if (name, number) not in have:
@@ -308,36 +275,23 @@ def chosen(session: Session, name: str, partitions: list[int] | None) -> list[To
     return [place for place in have if not partitions or place[1] in partitions]
 
 
-def _id(raw: bytes) -> str:
-    """As Kafka writes it: URL-safe base64 without padding."""
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-@verb(
-    cli,
-    "analyze",
-    ("moldau topic analyze orders", "moldau topic analyze orders --last 100000 -o json"),
-)
+@verb("analyze", "moldau topic analyze orders", "moldau topic analyze orders --last 100000 -o json")
 def analyze(
     session: Session,
     name: Topic,
-    last: Annotated[
-        int | None, typer.Option("--last", "-n", min=1, help="Only so many records, from the end of each partition.")
-    ] = None,
-    partition: Partition = None,
+    last: int | None = option("--last -n", "Read only this many records, from the end of each partition.", min=1),
+    partition: Partitions = None,
 ) -> None:
-    """Read a topic and tell sizes, keys, rates, compression, and what compaction would leave."""
-    places = chosen(session, name, partition)
+    """Read a topic and report sizes, keys, rates, compression, and what compaction would keep."""
+    places = choose_partitions(session, name, partition)
     bounds = offsets.ends(session.client, places)
     begin = {place: first if last is None else max(first, end - last) for place, (first, end) in bounds.items()}
-    found, spread = _read_all(session, begin, {place: end for place, (_, end) in bounds.items()})
-    facts = found.facts()
+    analysis, spread = _read_all(session, begin, {place: end for place, (_, end) in bounds.items()})
+    facts = analysis.facts()
     facts["partitions"] = len(places)
-    facts["most_in_one_partition"] = (
-        round(max(spread.values(), default=0) / found.records, 3) if found.records else None
-    )
+    facts["most_in_one_partition"] = ratio(max(spread.values(), default=0), analysis.records)
     facts |= {"first": time_of(facts.pop("first_ms")), "last": time_of(facts.pop("last_ms"))}
-    session.show(facts, ANALYSIS if session.output is Output.table else ())
+    session.show(facts, ANALYSIS if session.for_people else ())
 
 
 ANALYSIS = (
@@ -367,11 +321,11 @@ ANALYSIS = (
 def _read_all(
     session: Session, begin: dict[TopicPartition, int], ends: dict[TopicPartition, int]
 ) -> tuple[Analysis, Counter[TopicPartition]]:
-    """All records from here to there, with progress."""
-    found, spread = Analysis(), Counter[TopicPartition]()
+    """Analyze all records of these ranges, and show the progress."""
+    analysis, spread = Analysis(), Counter[TopicPartition]()
     fetcher = Fetcher(session.client)
     left = {place: offset for place, offset in begin.items() if offset < ends[place]}
-    with progress("records", sum(ends[place] - offset for place, offset in left.items())) as shown:
+    with progress("records", sum(ends[place] - offset for place, offset in left.items())) as bar:
         while left:
             for place, fetched in fetcher.fetch(left).items():
                 if fetched.error and not fetched.error.retriable:
@@ -379,9 +333,9 @@ def _read_all(
                 for batch in fetched.batches():
                     if not batch.is_control and batch.last_offset >= left[place]:
                         kept = [record for record in records(batch) if record.offset >= begin[place]]
-                        found.add(batch, kept)
+                        analysis.add(batch, kept)
                         spread[place] += len(kept)
-                    shown.advance(max(0, batch.next_offset - left[place]))
+                    bar.advance(max(0, batch.next_offset - left[place]))
                     left[place] = max(left[place], batch.next_offset)
             left = {place: offset for place, offset in left.items() if offset < ends[place]}
-    return found, spread
+    return analysis, spread

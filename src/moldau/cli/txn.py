@@ -1,4 +1,4 @@
-"""`moldau txn`: transactions, and an end for those that hang."""
+"""`moldau txn`: transactions, and the way to abort those that hang."""
 
 from __future__ import annotations
 
@@ -9,40 +9,34 @@ import typer
 
 from moldau.admin import resets, topics, transactions
 from moldau.admin.mistakes import Mistake, misused
-from moldau.cli.commands import Sure, Topic, complete_topics, noun, verb
-from moldau.cli.output import progress, time_of
+from moldau.cli.commands import Partitions, Sure, Topic, complete_topics, noun, parse
+from moldau.cli.options import argument, option
+from moldau.cli.output import pick, progress, time_of
 from moldau.cli.session import Session
-from moldau.cli.topic import chosen
+from moldau.cli.topic import choose_partitions
 
-cli = noun()
+cli, verb = noun()
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The transactional id.")]
 MS = 1000
 
 
-@verb(cli, "list", ("moldau txn list", "moldau txn list --state ongoing --longer-than 15m"))
+@verb("list", "moldau txn list", "moldau txn list --state ongoing --longer-than 15m")
 def list_transactions(
     session: Session,
-    pattern: Annotated[
-        str | None, typer.Option("--pattern", help="Only ids that this regular expression fits.")
-    ] = None,
-    state: Annotated[
-        list[str] | None, typer.Option("--state", help="Ongoing, CompleteCommit, Empty ...; repeatable.")
-    ] = None,
-    longer_than: Annotated[
-        str | None, typer.Option("--longer-than", metavar="DURATION", help="Only open for longer: 15m, 2h.")
-    ] = None,
+    pattern: str | None = option("--pattern", "Only ids that match this regular expression."),
+    state: list[str] | None = option(
+        "--state", "Only ids in this state: Ongoing, CompleteCommit, Empty ...; repeatable."
+    ),
+    longer_than: str | None = option(
+        "--longer-than", "Only transactions open for longer: 15m, 2h.", metavar="DURATION"
+    ),
 ) -> None:
     """List transactional ids and their states."""
-    try:
-        longest = -1 if longer_than is None else int(resets.duration(longer_than).total_seconds() * MS)
-    except resets.ResetError as error:
-        raise misused(str(error)) from None
-    found = transactions.listed(session.client, _states(state or []), (), longest, pattern)
-    rows = [
-        {"id": one.id, "state": one.state, "producer": one.producer_id, "coordinator": one.coordinator} for one in found
-    ]
-    session.show(rows, empty="No transactional ids.")
+    longest = -1 if longer_than is None else int(parse(resets.duration, longer_than).total_seconds() * MS)
+    listed = transactions.listed(session.client, _states(state or []), (), longest, pattern)
+    rows = [pick(one, "id", "state", "producer=producer_id", "coordinator") for one in listed]
+    session.show(rows, empty="There are no transactional ids.")
 
 
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
@@ -56,36 +50,28 @@ def _states(given: list[str]) -> list[str]:
     return [known[text.lower()] for text in given]
 
 
-@verb(cli, "describe", ("moldau txn describe load-1", "moldau txn describe load-1 -o json"))
+@verb("describe", "moldau txn describe load-1", "moldau txn describe load-1 -o json")
 def describe(session: Session, name: Id) -> None:
-    """Show who writes under an id, since when, and where."""
-    found = transactions.described(session.client, name)
+    """Show the producer that writes under an id, since when, and to which partitions."""
+    one = transactions.described(session.client, name)
     session.show(
         {
-            "id": found.id,
-            "state": found.state,
-            "producer": found.producer_id,
-            "epoch": found.producer_epoch,
-            "timeout_ms": found.timeout_ms,
-            "since": time_of(found.start_ms),
-            "partitions": [f"{topic}-{part}" for topic, part in found.partitions],
+            **pick(one, "id", "state", "producer=producer_id", "epoch=producer_epoch", "timeout_ms"),
+            "since": time_of(one.start_ms),
+            "partitions": [f"{topic}-{part}" for topic, part in one.partitions],
         }
     )
 
 
-@verb(cli, "producers", ("moldau txn producers orders", "moldau txn producers orders --partition 0"))
-def producers(
-    session: Session,
-    name: Topic,
-    partition: Annotated[list[int] | None, typer.Option("--partition", "-p", help="Only these; repeatable.")] = None,
-) -> None:
-    """List producers that partitions know, and where their open transactions begin."""
+@verb("producers", "moldau txn producers orders", "moldau txn producers orders --partition 0")
+def producers(session: Session, name: Topic, partition: Partitions = None) -> None:
+    """List the producers that partitions know, and where their open transactions start."""
     rows = [
         _producer(place, one)
-        for place in chosen(session, name, partition)
+        for place in choose_partitions(session, name, partition)
         for one in transactions.producers(session.client, place)
     ]
-    session.show(rows, empty="No producers.")
+    session.show(rows, empty="There are no producers.")
 
 
 def _producer(place: tuple[str, int], one: transactions.Producer) -> dict[str, Any]:
@@ -100,25 +86,20 @@ def _producer(place: tuple[str, int], one: transactions.Producer) -> dict[str, A
     }
 
 
-@verb(cli, "hanging", ("moldau txn hanging --topic orders", "moldau txn hanging --longer-than 1h"))
+@verb("hanging", "moldau txn hanging --topic orders", "moldau txn hanging --longer-than 1h")
 def hanging(
     session: Session,
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", "-t", help="Only here.", autocompletion=complete_topics)
-    ] = None,
-    longer_than: Annotated[
-        str, typer.Option("--longer-than", metavar="DURATION", help="Open for at least so long.")
-    ] = "15m",
+    topic: list[str] | None = option("--topic -t", "Only this topic; repeatable.", autocompletion=complete_topics),
+    longer_than: str = option(
+        "--longer-than", "Only transactions open for at least this long.", "15m", metavar="DURATION"
+    ),
 ) -> None:
-    """Find transactions that are open in a partition, and that no coordinator will ever end."""
-    try:
-        before = resets.moment_ms(f"-{longer_than}")
-    except resets.ResetError as error:
-        raise misused(str(error)) from None
+    """Find transactions that are open in a partition and that no coordinator will ever end."""
+    before = parse(resets.moment_ms, f"-{longer_than}")
     names = topic or [one.name for one in topics.listed(session.client)]
     places = topics.partitions(session.client, names)
     rows = []
-    with progress("partitions", len(places)) as shown:
+    with progress("partitions", len(places)) as bar:
         for place in places:
             open_ones = [
                 one
@@ -126,57 +107,45 @@ def hanging(
                 if one.start_offset >= 0 and one.last_timestamp_ms <= before
             ]
             rows += [_producer(place, one) for one in open_ones if not _is_known(session, place, one)]
-            shown.advance()
+            bar.advance()
     session.show(rows, empty="No transaction hangs.")
 
 
 def _is_known(session: Session, place: tuple[str, int], one: transactions.Producer) -> bool:
-    """Whether a coordinator has the partition in an open transaction of the producer."""
-    for found in transactions.listed(session.client, (), [one.id]):
-        if place in transactions.described(session.client, found.id).partitions:
-            return True
-    return False
+    """Return whether a coordinator has the partition in an open transaction of the producer."""
+    listed = transactions.listed(session.client, (), [one.id])
+    return any(place in transactions.described(session.client, each.id).partitions for each in listed)
 
 
 @verb(
-    cli,
     "abort",
-    (
-        "moldau txn abort load-1  (whatever is open under this id; its producer is fenced)",
-        "moldau txn abort --topic orders --partition 0 --start-offset 42  (one that hangs)",
-    ),
+    "moldau txn abort load-1  (aborts what is open under this id, and fences its producer)",
+    "moldau txn abort --topic orders --partition 0 --start-offset 42  (aborts one that hangs)",
 )
 def abort(
     session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="[ID]", help="The transactional id.")] = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", "-t", help="Where one hangs.", autocompletion=complete_topics)
-    ] = None,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Where one hangs.")] = None,
-    start_offset: Annotated[int | None, typer.Option("--start-offset", min=0, help="Where it begins.")] = None,
+    name: str | None = argument("The transactional id.", None, metavar="[ID]"),
+    topic: str | None = option("--topic -t", "Topic in which the transaction hangs.", autocompletion=complete_topics),
+    partition: int | None = option("--partition -p", "Partition in which the transaction hangs.", min=0),
+    start_offset: int | None = option("--start-offset", "First offset of the transaction.", min=0),
     sure: Sure = False,
 ) -> None:
-    """Abort a transaction: by its id, or by where it hangs."""
+    """Abort a transaction by its id, or by the place where it hangs."""
     if name is not None:
         session.confirm(f"Abort what is open under {name}, and fence its producer?", sure)
         transactions.terminate(session.client, name)
         session.done(f"Aborted what was open under {name}; its producer is fenced.", id=name)
         return
     if topic is None or partition is None or start_offset is None:
-        raise misused("Give an id; or --topic, --partition and --start-offset of one that hangs.")
+        raise misused("Give an id, or --topic, --partition and --start-offset of a transaction that hangs.")
     place = (topic, partition)
-    found = [one for one in transactions.producers(session.client, place) if one.start_offset == start_offset]
-    if not found:
+    writers = [one for one in transactions.producers(session.client, place) if one.start_offset == start_offset]
+    if not writers:
         raise Mistake(
-            f"No transaction is open in {topic}-{partition} from {start_offset} on; see `moldau txn producers`."
+            f"No transaction is open in {topic}-{partition} from offset {start_offset}; see `moldau txn producers`."
         )
-    session.confirm(f"Abort the transaction of producer {found[0].id} in {topic}-{partition}?", sure)
-    transactions.abort(session.client, place, found[0])
+    what = f"the transaction of producer {writers[0].id} in {topic}-{partition}"
+    session.confirm(f"Abort {what}?", sure)
+    transactions.abort(session.client, place, writers[0])
     now = time_of(time.time_ns() // 1_000_000)
-    session.done(
-        f"Aborted the transaction of producer {found[0].id} in {topic}-{partition}.",
-        topic=topic,
-        partition=partition,
-        producer=found[0].id,
-        at=now,
-    )
+    session.done(f"Aborted {what}.", topic=topic, partition=partition, producer=writers[0].id, at=now)

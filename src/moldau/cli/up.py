@@ -1,4 +1,4 @@
-"""`moldau up`: run the platform until it is told to stop."""
+"""`moldau up`: runs the platform until it is stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,60 +17,50 @@ from rich.table import Table
 
 from moldau.admin.mistakes import FAILED, Mistake
 from moldau.cli import running_platforms, up_file
+from moldau.cli.options import epilog, flag, option
 from moldau.extras import NotInstalled, require_spark
 from moldau.platform import DEMO, EVERY, PARTS, Options, Platform, PlatformError
 
-EPILOG = """\
-Examples:
-
-$ moldau up  (broker, registry, REST Proxy and console; data in ./moldau-data)
-
-$ moldau up --ephemeral --port-offset 10000  (nothing is kept; 19092, 18081, 18082, 19021)
-
-$ moldau up --only broker,registry
-
-$ moldau up --config moldau.toml
-
-$ moldau up --demo  (with a made-up shop and two streams applications, see `moldau demo`)
-
-$ moldau up --bootstrap-servers kafka.example:9092  (registry, REST Proxy and console of another Kafka)
-"""
+EPILOG = epilog(
+    "moldau up  (broker, registry, REST Proxy and console; data in ./moldau-data)",
+    "moldau up --ephemeral --port-offset 10000  (keeps no data; ports 19092, 18081, 18082, 19021)",
+    "moldau up --only broker,registry",
+    "moldau up --config moldau.toml",
+    "moldau up --demo  (with a made-up shop and two streams applications, see `moldau demo`)",
+    "moldau up --bootstrap-servers kafka.example:9092  (registry, REST Proxy and console of another Kafka)",
+)
 
 
 def cli(
-    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="Where topics are kept: ./moldau-data.")] = None,
-    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep nothing.")] = False,
-    port_offset: Annotated[int | None, typer.Option(min=-8000, max=56000, help="Added to every port.")] = None,
-    only: Annotated[str, typer.Option(metavar="PART,...", help=f"Start these alone: {', '.join(PARTS)}.")] = "",
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Use this Kafka, and start no broker.")
-    ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the broker; repeatable.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="These options and settings of parts, in TOML.")
-    ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Let a made-up shop write records, and streams applications read them.")
-    ] = False,
+    data_dir: str | None = option("--data-dir", "Directory of the topics. (./moldau-data)", metavar="DIR"),
+    ephemeral: bool = flag("--ephemeral", "Keep no data after the end."),
+    port_offset: int | None = option("--port-offset", "Add this to every port.", min=-8000, max=56000),
+    only: str = option("--only", f"Start only these parts: {', '.join(PARTS)}.", "", metavar="PART,..."),
+    bootstrap_servers: str | None = option(
+        "--bootstrap-servers", "Use this Kafka instead of starting a broker.", metavar="HOST:PORT,..."
+    ),
+    overrides: list[str] | None = option("--set", "Set a setting of the broker; repeatable.", metavar="KEY=VALUE"),
+    config: Path | None = option(
+        "--config", "TOML file with these options and with settings of the parts.", metavar="FILE"
+    ),
+    demo: bool = flag("--demo", "Run a made-up shop that writes records, and streams applications that read them."),
 ) -> None:
     """Run the platform on the usual ports of this machine.
 
-    When everything serves it prints a table of addresses, and `ready`; the console follows a moment later. `moldau
-    logs` shows what the parts write, `moldau status` how they are. Ctrl-C, SIGTERM and `moldau down` stop all parts in
-    order; a part that crashes is started again.
+    When all parts accept connections it prints their addresses and `ready`; the console follows a moment later.
+    `moldau logs` shows the logs of the parts, `moldau status` their states. Ctrl-C, SIGTERM and `moldau down` stop all
+    parts in order; a part that crashes is restarted.
     """
     asked = tuple(name.strip() for name in only.split(",") if name.strip())
-    with mistakes_told("up"):
-        told = up_file.read(config) if config else Options()
+    with report_mistakes("up"):
+        given = up_file.read(config) if config else Options()
         options = replace(
-            told,
-            data_dir=data_dir or told.data_dir,
-            ephemeral=ephemeral or told.ephemeral or (demo and not (data_dir or told.data_dir)),
-            port_offset=told.port_offset if port_offset is None else port_offset,
-            only=asked or told.only,
-            bootstrap_servers=bootstrap_servers or told.bootstrap_servers,
+            given,
+            data_dir=data_dir or given.data_dir,
+            ephemeral=ephemeral or given.ephemeral or (demo and not (data_dir or given.data_dir)),
+            port_offset=given.port_offset if port_offset is None else port_offset,
+            only=asked or given.only,
+            bootstrap_servers=bootstrap_servers or given.bootstrap_servers,
             overrides=tuple(overrides or ()),
             demo=tuple(DEMO) if demo else (),
         )
@@ -79,8 +68,8 @@ def cli(
 
 
 @contextmanager
-def mistakes_told(command: str) -> Iterator[None]:
-    """A sentence and an exit code for a platform that cannot run."""
+def report_mistakes(command: str) -> Iterator[None]:
+    """Print a sentence and exit with a code if the platform cannot run."""
     try:
         yield
     except (PlatformError, Mistake) as error:
@@ -89,13 +78,13 @@ def mistakes_told(command: str) -> Iterator[None]:
 
 
 def run(options: Options) -> None:
-    """Until a signal; PlatformError where a part cannot run, or a platform runs there already."""
+    """Run until a signal; PlatformError if a part cannot run, or another platform uses the directory."""
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     refuse_second(options)
     options = without_what_lacks_java(options, errors.print)
-    told = threading.Event()
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
+        signal.signal(number, lambda *_: stopped.set())
     started = time.time()
 
     def note(now: Platform) -> None:
@@ -108,11 +97,11 @@ def run(options: Options) -> None:
         for line in advice(platform):
             console.print(line, soft_wrap=True, markup=False)
         console.print("ready")
-        platform.look_after(told.is_set)
+        platform.look_after(stopped.is_set)
 
 
 def without_what_lacks_java(options: Options, tell: Callable[[str], None]) -> Options:
-    """The demonstration goes on without its streams applications where Spark cannot run; the reason is told."""
+    """Leave the streams applications out of the demo if Spark cannot run, and say why."""
     if "pipeline" not in options.demo:
         return options
     from moldau.spark.session import java
@@ -122,12 +111,12 @@ def without_what_lacks_java(options: Options, tell: Callable[[str], None]) -> Op
         java.prepare()
         return options
     except (NotInstalled, java.NoJava) as error:
-        tell(f"The demo goes on without its streams applications. {error}")
+        tell(f"The demo runs without its streams applications. {error}")
     return replace(options, demo=tuple(name for name in options.demo if name != "pipeline"))
 
 
 def advice(platform: Platform) -> Iterator[str]:
-    """What to look at while the demonstration runs."""
+    """Yield lines that say how to watch the demo."""
     if not platform.options.demo:
         return
     addresses = {part.name: part.address for part in platform.parts}
@@ -136,25 +125,25 @@ def advice(platform: Platform) -> Iterator[str]:
     topic = "shop.orders-enriched" if "pipeline" in addresses else "shop.orders"
     where = "" if not platform.options.port_offset else f" -b {addresses['broker']} -r {addresses['registry']}"
     yield f"watch it in a terminal: moldau consume {topic} -s avro{where}"
-    yield "Ctrl-C ends it"
+    yield "stop it with Ctrl-C"
 
 
 def refuse_second(options: Options) -> None:
-    """PlatformError if a platform runs on the same directory."""
+    """Raise PlatformError if a platform uses the same directory."""
     if options.ephemeral:
         return
-    there = running_platforms.find(str(options.home))
-    if there is not None:
-        where = ", ".join(f"{part.name} {part.address}" for part in there.parts)
+    other = running_platforms.find(str(options.home))
+    if other is not None:
+        where = ", ".join(f"{part.name} {part.address}" for part in other.parts)
         raise PlatformError(
-            f"A platform runs on {options.home} already, as process {there.pid} ({where}). `moldau status` shows it, "
-            "`moldau down` stops it, --data-dir takes another directory."
+            f"A platform is using {options.home} already, process {other.pid} ({where}). `moldau status` shows it, "
+            "`moldau down` stops it, --data-dir names another directory."
         )
 
 
 def _table(platform: Platform) -> Table:
     table = Table("part", "address", "for")
     for part in platform.parts:
-        coming = "" if part.is_ready else " (coming up)"
+        coming = "" if part.is_ready else " (starting)"
         table.add_row(part.name, part.address, EVERY[part.name].what + coming)
     return table

@@ -10,46 +10,48 @@ import typer
 
 from moldau.admin import users
 from moldau.admin.mistakes import Mistake, misused
-from moldau.cli.commands import Sure, noun, verb
+from moldau.cli.commands import Sure, noun
+from moldau.cli.options import argument, flag, option
+from moldau.cli.output import pick
 from moldau.cli.session import Session
 
-cli = noun()
+cli, verb = noun()
 
 LONGEST = 4096
 
 
 class Mechanism(StrEnum):
-    """How a password is proved."""
+    """The mechanisms by which a password is proved."""
 
     sha256 = "SCRAM-SHA-256"
     sha512 = "SCRAM-SHA-512"
 
 
-Names = Annotated[list[str], typer.Argument(metavar="USER...", help="Users.")]
 Mechanisms = Annotated[
-    list[Mechanism] | None, typer.Option("--mechanism", "-m", case_sensitive=False, help="Repeatable.")
+    list[Mechanism] | None,
+    typer.Option("--mechanism", "-m", case_sensitive=False, help="Only this mechanism; repeatable."),
 ]
 
 
 @verb(
-    cli,
     "create",
-    (
-        "moldau user create ada  (asks for the password)",
-        "echo secret | moldau user create ada --password-stdin --mechanism SCRAM-SHA-256",
-    ),
+    "moldau user create ada  (asks for the password)",
+    "echo secret | moldau user create ada --password-stdin --mechanism SCRAM-SHA-256",
 )
 def create(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="USER", help="The user.")],
+    name: str = argument("The user.", metavar="USER"),
     mechanism: Mechanisms = None,
-    iterations: Annotated[
-        int,
-        typer.Option(min=users.LEAST_ITERATIONS, max=users.MOST_ITERATIONS, help="How often the password is hashed."),
-    ] = users.ITERATIONS,
-    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+    iterations: int = option(
+        "--iterations",
+        "Number of times the password is hashed.",
+        users.ITERATIONS,
+        min=users.LEAST_ITERATIONS,
+        max=users.MOST_ITERATIONS,
+    ),
+    password_stdin: bool = flag("--password-stdin", "Read the password from stdin."),
 ) -> None:
-    """Make a user, or give one a new password."""
+    """Create a user, or set a new password."""
     password = _password(password_stdin)
     chosen = [one.value for one in mechanism or [Mechanism.sha512]]
     users.alter(session.client, name, dict.fromkeys(chosen, (password, iterations)))
@@ -57,42 +59,47 @@ def create(
 
 
 def _password(from_stdin: bool) -> str:
-    """Never an argument: those stand in the shell's history and in the list of processes."""
+    """Ask for the password. It is never an argument: those can be read in the history and the list of processes."""
     if from_stdin:
-        found = sys.stdin.readline(LONGEST).rstrip("\n")
+        password = sys.stdin.readline(LONGEST).rstrip("\n")
     elif sys.stdin.isatty():
         import getpass
 
-        found = getpass.getpass("Password: ")
-        if found != getpass.getpass("Again: "):
-            raise Mistake("The two are not the same; nothing was changed.")
+        password = getpass.getpass("Password: ")
+        if password != getpass.getpass("Repeat the password: "):
+            raise Mistake("The two passwords differ; nothing was changed.")
     else:
         raise misused("Without a terminal the password comes from stdin: give --password-stdin.")
-    if not found:
+    if not password:
         raise misused("The password is empty.")
-    return found
+    return password
 
 
-@verb(cli, "list", ("moldau user list", "moldau user list -o json"))
+@verb("list", "moldau user list", "moldau user list -o json")
 def list_users(session: Session) -> None:
-    """List users that have credentials."""
+    """List users with credentials."""
     rows = [
-        {"user": one.user, "mechanism": credential.mechanism, "iterations": credential.iterations}
+        {"user": one.user, **pick(credential, "mechanism", "iterations")}
         for one in users.described(session.client)
         for credential in one.credentials
     ]
-    session.show(sorted(rows, key=lambda row: (row["user"], row["mechanism"])), empty="No users.")
+    session.show(sorted(rows, key=lambda row: (row["user"], row["mechanism"])), empty="There are no users.")
 
 
-@verb(cli, "delete", ("moldau user delete ada", "moldau user delete ada --mechanism SCRAM-SHA-256"))
-def delete(session: Session, names: Names, mechanism: Mechanisms = None, sure: Sure = False) -> None:
-    """Take away credentials: all that a user has, or those of a mechanism."""
+@verb("delete", "moldau user delete ada", "moldau user delete ada --mechanism SCRAM-SHA-256")
+def delete(
+    session: Session,
+    names: list[str] = argument("The users.", metavar="USER..."),
+    mechanism: Mechanisms = None,
+    sure: Sure = False,
+) -> None:
+    """Delete the credentials of users: all of them, or those of a mechanism."""
     session.confirm(f"Delete {', '.join(names)}?", sure)
     have = {
         one.user: [credential.mechanism for credential in one.credentials] for one in users.described(session.client)
     }
     for name in names:
         if name not in have:
-            raise Mistake(f"There is no user {name}. `moldau user list` shows who there is.")
+            raise Mistake(f"There is no user {name}. `moldau user list` shows all users.")
         users.alter(session.client, name, removed=[one.value for one in mechanism] if mechanism else have[name])
     session.done(f"Deleted {', '.join(names)}.", deleted=names)

@@ -9,10 +9,9 @@ from moldau.admin import clusters
 from moldau.admin.clusters import Quorum, Replica
 from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Flag, Options
+from moldau.cli.kafka.java_text import base64_id, table
 from moldau.cli.kafka.running import CONTROLLER, OK, Terse, connect
 from moldau.cli.kafka.subcommands import Command, ParsedTool
-from moldau.cli.kafka.tables import table
-from moldau.cli.kafka.topics import topic_id
 from moldau.client import Client, ClientError
 from moldau.client import messages as m
 
@@ -60,7 +59,7 @@ def replication(found: Quorum, human: bool) -> str:
     rows = [
         (
             one.id,
-            topic_id(one.directory_id),
+            base64_id(one.directory_id),
             one.log_end_offset,
             leader.log_end_offset - one.log_end_offset,
             moment(one.last_fetch_ms, human),
@@ -104,7 +103,7 @@ def replicas(found: Iterable[Replica], where: Mapping[int, Sequence[str]]) -> st
 def replica(one: Replica, listeners: Sequence[str]) -> str:
     parts = [f'"id": {one.id}']
     if one.directory_id != NO_DIRECTORY:
-        parts.append(f'"directoryId": "{topic_id(one.directory_id)}"')
+        parts.append(f'"directoryId": "{base64_id(one.directory_id)}"')
     if listeners:
         named = ", ".join(f'"{listener}"' for listener in listeners)
         parts.append(f'"endpoints": [{named}]')

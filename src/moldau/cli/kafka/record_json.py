@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from moldau.cli.kafka.java_text import double_text
+from moldau.cli.kafka.java_text import base64_id, double_text
 from moldau.wire.schema import Field, Message, Struct
 
 
@@ -57,7 +57,7 @@ def _value(field: Field, value: Any, version: int) -> Any:
 def _item(kind: str, value: Any, version: int) -> Any:
     match kind:
         case "uuid":
-            return base64.urlsafe_b64encode(bytes(value)).decode().rstrip("=")
+            return base64_id(bytes(value))
         case "bytes" | "records":
             return base64.b64encode(bytes(value)).decode()
         case _:

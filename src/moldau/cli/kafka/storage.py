@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import uuid
@@ -11,6 +10,7 @@ from pathlib import Path
 from moldau.cli.kafka.feature_facts import feature_dependencies, known_release, version_mapping
 from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.java_settings import read_file
+from moldau.cli.kafka.java_text import base64_id
 from moldau.cli.kafka.releases import LATEST
 from moldau.cli.kafka.running import FAILED, OK, Terse
 from moldau.cli.kafka.subcommands import Command, ParsedTool
@@ -101,7 +101,7 @@ def random_id() -> str:
     """A random id in base64; none that means something, and none that begins like a flag."""
     while True:
         raw = uuid.uuid4().bytes
-        text = base64.urlsafe_b64encode(raw).decode().rstrip("=")
+        text = base64_id(raw)
         if raw not in RESERVED and not text.startswith("-"):
             return text
 

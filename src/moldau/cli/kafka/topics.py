@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from moldau.admin.reassignments import Reassignment
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import class_name, words_of
 from moldau.cli.kafka.flags import Flag, Mistake, Options, Tool, Usage, forbid, require
-from moldau.cli.kafka.java_text import log
+from moldau.cli.kafka.java_text import base64_id, log
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, ZOOKEEPER, Terse, connect
 from moldau.cli.kafka.topic_filter import TopicFilter
 from moldau.client import Client, ClientError, Error
@@ -232,18 +231,13 @@ def describe(client: Client, options: Options) -> None:
 def named(client: Client, options: Options) -> list[str]:
     """The topics to describe, by id or by name."""
     wanted = options["topic-id"]
-    if wanted is None or wanted == topic_id(bytes(16)):
+    if wanted is None or wanted == base64_id(bytes(16)):
         return existing(client, options)
     internal = "exclude-internal" not in options
-    found = [topic.name for topic in topics.listed(client, internal=internal) if topic_id(topic.id) == wanted]
+    found = [topic.name for topic in topics.listed(client, internal=internal) if base64_id(topic.id) == wanted]
     if not found and "if-exists" not in options:
         raise Terse(f"TopicId '{wanted}' does not exist as expected")
     return found
-
-
-def topic_id(raw: bytes) -> str:
-    """A topic's id as Kafka writes it."""
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def lines(one: Described, options: Options, live: frozenset[int]) -> Iterable[str]:
@@ -262,7 +256,7 @@ def lines(one: Described, options: Options, live: frozenset[int]) -> Iterable[st
 
 def heading(one: Described, own: Sequence[str]) -> str:
     first = one.topic.partitions[0]
-    known = f"\tTopicId: {topic_id(one.topic.id)}" if any(one.topic.id) else ""
+    known = f"\tTopicId: {base64_id(one.topic.id)}" if any(one.topic.id) else ""
     overrides = ",".join(f"{name}={one.configs[name].value}" for name in own)
     factor = replication_factor(first, one.reassignments.get(first.index))
     count = len(one.topic.partitions)

@@ -9,9 +9,9 @@ from moldau.admin import TopicPartition, topics, transactions
 from moldau.admin.transactions import Producer
 from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Flag, Options
+from moldau.cli.kafka.java_text import table
 from moldau.cli.kafka.running import OK, Terse, connect
 from moldau.cli.kafka.subcommands import Command, ParsedTool
-from moldau.cli.kafka.tables import table
 from moldau.client import Client, ClientError, Error, transaction
 
 LISTED = ("TransactionalId", "Coordinator", "ProducerId", "TransactionState")
