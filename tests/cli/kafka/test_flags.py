@@ -104,7 +104,7 @@ def test_every_tool_is_there_under_both_names(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(kafka.ELSEWHERE))
 def test_a_tool_that_is_not_here_is_refused_by_name(name: str) -> None:
     done = run(f"{name}.sh", "--help")
-    assert done.code == 1 and done.err.startswith(f"{name} is not here: ")
+    assert done.code == 1 and done.err.startswith(f"{name} does not exist here: ")
 
 
 @pytest.mark.parametrize("name", sorted(kafka.TOOLS))

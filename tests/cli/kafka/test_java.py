@@ -112,10 +112,10 @@ def test_settings_of_java_clients_have_other_names_here() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("ssl.truststore.location", "trust.jks", "a store of type JKS is readable for Java alone"),
+        ("ssl.truststore.location", "trust.jks", "a store of type JKS is readable by Java alone"),
         ("sasl.jaas.config", "com.sun.security.auth.module.Krb5LoginModule required;", "Krb5LoginModule needs a JVM"),
         ("sasl.jaas.config", "nonsense", "it is written"),
-        ("sasl.login.callback.handler.class", "com.example.Mine", "classes of Java cannot be run here"),
+        ("sasl.login.callback.handler.class", "com.example.Mine", "Java classes cannot run here"),
     ],
 )
 def test_what_only_a_jvm_can_use_is_refused(name: str, value: str, said: str) -> None:

@@ -1,7 +1,7 @@
 """Kafka's own command lines, in Python: `moldau kafka-topics ...`, and `kafka-topics`, `kafka-topics.sh` as scripts.
 
-One module a tool, which has its flags as rows and what runs it. Flags, output and exit codes are those of Apache Kafka
-4.3. Nothing but the tool that was asked for is imported.
+Each tool is a module with its flags as rows and the function that runs it. Flags, output and exit codes are those of
+Apache Kafka 4.3. Only the tool that is used is imported.
 """
 
 from __future__ import annotations
@@ -11,46 +11,21 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Protocol
 
-# The name of a tool -> the module here that has it, as TOOL or under the name behind the colon.
-TOOLS = {
-    "kafka-acls": "acls",
-    "kafka-avro-console-consumer": "avro_console_consumer",
-    "kafka-avro-console-producer": "avro_console_producer",
-    "kafka-broker-api-versions": "broker_api_versions",
-    "kafka-configs": "configs",
-    "kafka-console-consumer": "console_consumer",
-    "kafka-console-producer": "console_producer",
-    "kafka-console-share-consumer": "console_share_consumer",
-    "kafka-consumer-groups": "consumer_groups",
-    "kafka-consumer-perf-test": "consumer_perf_test",
-    "kafka-delete-records": "delete_records",
-    "kafka-dump-log": "dump_log",
-    "kafka-features": "features",
-    "kafka-get-offsets": "get_offsets",
-    "kafka-groups": "groups",
-    "kafka-leader-election": "leader_election",
-    "kafka-log-dirs": "log_dirs",
-    "kafka-metadata-quorum": "metadata_quorum",
-    "kafka-producer-perf-test": "producer_perf_test",
-    "kafka-reassign-partitions": "reassign_partitions",
-    "kafka-run-class": "run_class",
-    "kafka-server-start": "server:START",
-    "kafka-server-stop": "server:STOP",
-    "kafka-share-groups": "share_groups",
-    "kafka-storage": "storage",
-    "kafka-streams-application-reset": "streams_application_reset",
-    "kafka-topics": "topics",
-    "kafka-transactions": "transactions",
-    "kafka-verifiable-consumer": "verifiable_consumer",
-    "kafka-verifiable-producer": "verifiable_producer",
-}
-# Tools of Kafka's that are not here -> what to do instead.
+# kafka-acls is TOOL in acls.py, and so on; kafka-server-start and kafka-server-stop are together in server.py.
+NAMES = """
+    acls avro-console-consumer avro-console-producer broker-api-versions configs console-consumer console-producer
+    console-share-consumer consumer-groups consumer-perf-test delete-records dump-log features get-offsets groups
+    leader-election log-dirs metadata-quorum producer-perf-test reassign-partitions run-class server-start server-stop
+    share-groups storage streams-application-reset topics transactions verifiable-consumer verifiable-producer
+"""
+TOOLS = tuple(f"kafka-{name}" for name in NAMES.split())
+# Kafka's tools that are missing here -> what to use instead.
 ELSEWHERE = {
     "kafka-client-metrics": "`moldau kafka-configs --client-metrics NAME` shows and changes subscriptions",
     "kafka-cluster": "`moldau cluster info` shows the cluster's id",
     "kafka-delegation-tokens": "there are no delegation tokens; `moldau user` makes users with passwords",
     "kafka-e2e-latency": "`moldau perf latency` measures it",
-    "kafka-jmx": "there is no JMX; the broker's metrics are a page of Prometheus (`metrics.listen`)",
+    "kafka-jmx": "there is no JMX; the broker serves its metrics to Prometheus (`metrics.listen`)",
     "kafka-share-consumer-perf-test": "`moldau kafka-console-share-consumer` reads as a share group",
     "kafka-streams-groups": "`moldau streams list` and `moldau group describe` show them",
 }
@@ -63,7 +38,7 @@ class Runnable(Protocol):
 
 
 def main() -> None:
-    """The entry point of all scripts: the script's own name says which tool is meant."""
+    """Run the tool that the script is named after: the entry point of all scripts."""
     sys.exit(run(PurePath(sys.argv[0]).name, sys.argv[1:]))
 
 
@@ -71,12 +46,18 @@ def run(name: str, arguments: list[str]) -> int:
     """Run a tool and return its exit code."""
     bare = name.removesuffix(".sh")
     if bare in ELSEWHERE:
-        print(f"{bare} is not here: {ELSEWHERE[bare]}.", file=sys.stderr)
+        print(f"{bare} does not exist here: {ELSEWHERE[bare]}.", file=sys.stderr)
         return 1
     return find(name).start(arguments)
 
 
 def find(name: str) -> Runnable:
-    """A tool by its name, with or without .sh; KeyError if there is none."""
-    module, _, attribute = TOOLS[name.removesuffix(".sh")].partition(":")
-    return getattr(import_module(f"moldau.cli.kafka.{module}"), attribute or "TOOL")
+    """Return a tool by its name, with or without .sh; KeyError if there is none."""
+    bare = name.removesuffix(".sh")
+    if bare not in TOOLS:
+        raise KeyError(name)
+    module = bare.removeprefix("kafka-").replace("-", "_")
+    kind, _, action = module.partition("_")
+    if kind == "server":
+        return getattr(import_module("moldau.cli.kafka.server"), action.upper())
+    return import_module(f"moldau.cli.kafka.{module}").TOOL

@@ -1,4 +1,4 @@
-"""kafka-acls: who may do what, added, removed and listed."""
+"""kafka-acls: adds, removes and lists rules about who may do what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESOURCES = {
     "user-principal": "USER",
 }
 NAMES = {name.replace("_", "").lower(): name for name in acls.OPERATIONS}
-# What may be allowed on what, besides ALL.
+# The operations that each resource supports, besides ALL.
 SUPPORTED = {
     "TOPIC": "READ WRITE CREATE DESCRIBE DELETE ALTER DESCRIBE_CONFIGS ALTER_CONFIGS",
     "GROUP": "READ DESCRIBE DELETE DESCRIBE_CONFIGS ALTER_CONFIGS",
@@ -37,7 +37,7 @@ OF_CONSUMER = {"TOPIC": ("READ", "DESCRIBE"), "GROUP": ("READ",)}
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a rule is about."""
+    """The resource that a rule is about."""
 
     resource: str
     name: str
@@ -49,7 +49,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Who may do what from where."""
+    """A rule: who may do what, from where."""
 
     principal: str
     host: str
@@ -81,7 +81,7 @@ def run(options: Options) -> int:
 
 
 def check(options: Options) -> None:
-    """The flags that go together, in the order in which Kafka's tool looks at them."""
+    """Check which flags go together, in the order in which Kafka's tool does."""
     if "bootstrap-server" not in options:
         raise Usage("One of --bootstrap-server or --bootstrap-controller must be specified")
     if len(options.given(*ACTIONS)) != 1:
@@ -111,7 +111,7 @@ def pattern_type(options: Options) -> str:
 
 
 def patterns(options: Options, *, needed: bool = True) -> list[Pattern]:
-    """The resources that were named."""
+    """Return the resources that were named."""
     kind = pattern_type(options)
     found = [
         Pattern(resource, name.strip(), kind) for flag, resource in RESOURCES.items() for name in options.all(flag)
@@ -127,7 +127,7 @@ def patterns(options: Options, *, needed: bool = True) -> list[Pattern]:
 
 
 def rules(options: Options) -> Rules:
-    """The entries for each resource that flags mean."""
+    """Return the rules for each resource that the flags ask for."""
     named = patterns(options)
     found: Rules = {}
     if not options.given("producer", "consumer"):
@@ -245,32 +245,36 @@ TOOL = Tool(
     (
         BOOTSTRAP,
         CONTROLLER,
-        Flag("command-config", "file", "Settings of the client, in a properties file.", optional=True),
-        Flag("topic", "topic", "Rules about this topic, * for all; may be repeated."),
-        Flag("cluster", help="Rules about the cluster."),
-        Flag("group", "group", "Rules about this group, * for all; may be repeated."),
-        Flag("transactional-id", "transactional-id", "Rules about this transactional id, * for all."),
+        Flag("command-config", "file", "Read settings of the client from this properties file.", optional=True),
+        Flag("topic", "topic", "Choose rules about this topic, * for all; may be repeated."),
+        Flag("cluster", help="Choose rules about the cluster."),
+        Flag("group", "group", "Choose rules about this group, * for all; may be repeated."),
+        Flag("transactional-id", "transactional-id", "Choose rules about this transactional id, * for all."),
         Flag("idempotent", help="With --producer: allow it to be idempotent."),
-        Flag("delegation-token", "delegation-token", "Rules about this delegation token, * for all."),
-        Flag("user-principal", "user-principal", "Rules about this user's tokens."),
+        Flag("delegation-token", "delegation-token", "Choose rules about this delegation token, * for all."),
+        Flag("user-principal", "user-principal", "Choose rules about the tokens of this user."),
         Flag(
             "resource-pattern-type",
             "type",
-            "literal or prefixed; to list and remove also any (this name in any pattern) and match (what affects it).",
+            "Choose literal or prefixed; to list and remove also any (any pattern) or match (all that apply).",
             default="LITERAL",
         ),
         Flag("add", help="Add rules."),
         Flag("remove", help="Remove rules."),
         Flag("list", help="List rules."),
-        Flag("operation", "operation", f"{', '.join(map(operation_name, list(acls.OPERATIONS)[1:]))}; All if none."),
-        Flag("allow-principal", "User:name", "Who is allowed; User:* is everybody."),
-        Flag("deny-principal", "User:name", "Who is denied, whatever else allows it."),
-        Flag("principal", "User:name", "With --list: rules for this principal.", optional=True),
-        Flag("allow-host", "host", "From where, * if nothing is said."),
-        Flag("deny-host", "host", "From where, * if nothing is said."),
-        Flag("producer", help="What a producer needs: Write, Describe, Create on the topic."),
-        Flag("consumer", help="What a consumer needs: Read, Describe on the topic and Read on the group."),
-        Flag("force", help="Do not ask."),
+        Flag(
+            "operation",
+            "operation",
+            f"Name an operation: {', '.join(map(operation_name, list(acls.OPERATIONS)[1:]))}. (All)",
+        ),
+        Flag("allow-principal", "User:name", "Allow this principal; User:* is everybody."),
+        Flag("deny-principal", "User:name", "Deny this principal, whatever other rules allow."),
+        Flag("principal", "User:name", "With --list: list rules for this principal.", optional=True),
+        Flag("allow-host", "host", "Allow connections from this host. (*)"),
+        Flag("deny-host", "host", "Deny connections from this host. (*)"),
+        Flag("producer", help="Add what a producer needs: Write, Describe, Create on the topic."),
+        Flag("consumer", help="Add what a consumer needs: Read, Describe on the topic and Read on the group."),
+        Flag("force", help="Skip confirmation."),
     ),
     run,
 )

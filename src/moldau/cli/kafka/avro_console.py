@@ -1,4 +1,4 @@
-"""What the Avro consoles share: schemas of keys and values, and Avro's JSON on both sides."""
+"""What the Avro consoles share: schemas of keys and values, and encoding from and to Avro's JSON."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from moldau.serdes.registry import Registry, Schema
 
 URL, DEFAULT_URL = "schema.registry.url", "http://localhost:8081"
 PASSED_ON = ("basic.auth.user.info", "schema.registry.ssl.ca.location", "bearer.auth.token")
-MOST_BYTES = 1 << 20  # of a file with a schema
+MOST_BYTES = 1 << 20  # the largest file with a schema
 Encode = Callable[[bytes | None], bytes | None]
 
 
 def connect(properties: Mapping[str, str]) -> Registry:
-    """The registry that the properties name."""
+    """Connect to the registry that the properties name."""
     passed = {name: properties[name] for name in PASSED_ON if name in properties}
     return Registry.connect({URL: properties.get(URL, DEFAULT_URL), **passed})
 
 
 def encoder(registry: Registry, properties: Mapping[str, str], topic: str, field: str) -> Encode:
-    """A function from Avro's JSON to the bytes of a record, under the schema of `value.schema` and its kind."""
+    """Return a function that encodes Avro's JSON by the schema of `value.schema` or a property like it."""
     subject = f"{topic}-{field}"
     schema, ref = _schema(registry, properties, subject, field)
     prefix = ref.prefix()
@@ -37,7 +37,7 @@ def encoder(registry: Registry, properties: Mapping[str, str], topic: str, field
         try:
             return prefix + to_bytes(schema, json.loads(text))
         except ValueError:
-            raise SerdeError(f"{text[:60]!r} is no JSON") from None
+            raise SerdeError(f"{text[:60]!r} is not JSON") from None
 
     return encode
 
@@ -60,7 +60,7 @@ def _schema(registry: Registry, properties: Mapping[str, str], subject: str, fie
 
 
 def decoder(registry: Registry, topic: str, field: Literal["key", "value"]) -> Callable[[bytes], bytes]:
-    """A function from the bytes of a record to Avro's JSON."""
+    """Return a function that decodes the bytes of a record to Avro's JSON."""
 
     def decode(data: bytes) -> bytes:
         ref, payload = unframe(data, Context(topic, field))

@@ -1,4 +1,4 @@
-"""kafka-avro-console-consumer: records with a schema, as Avro's JSON."""
+"""kafka-avro-console-consumer: prints records with a schema as Avro's JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(options: Options) -> int:
 
 
 def typed(properties: Mapping[str, str], topic: str) -> plain.Line:
-    """What prints a record: keys and values through their schemas, unless a deserializer was named."""
+    """Return the function that prints a record by the schemas of its key and value, unless a deserializer is given."""
     from moldau.cli.kafka.avro_console import connect, decoder
 
     base = message_formatter.formatter(properties)
@@ -46,7 +46,7 @@ def typed(properties: Mapping[str, str], topic: str) -> plain.Line:
 
 
 def _with_ids(line: plain.Line, properties: Mapping[str, str], null: bytes) -> plain.Line:
-    """With print.schema.ids=true the number of a value's schema stands behind it."""
+    """Print the id of a value's schema after it, if print.schema.ids is true."""
     if properties.get("print.schema.ids", "").strip().lower() != "true":
         return line
     separator = properties.get("schema.id.separator", "\t").encode()
@@ -65,7 +65,7 @@ TOOL = Tool(
     "This tool helps to read Avro data from Kafka topics and outputs it to standard output as JSON.",
     (
         *(flag for flag in plain.FLAGS if flag.name != "formatter"),
-        Flag("formatter", "class", "How records are printed: as Avro's JSON.", default=NAME),
+        Flag("formatter", "class", "Print records with this class: as Avro's JSON.", default=NAME),
     ),
     run,
     tell_usage,

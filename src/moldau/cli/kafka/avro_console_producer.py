@@ -1,4 +1,4 @@
-"""kafka-avro-console-producer: lines of Avro's JSON as records with a schema."""
+"""kafka-avro-console-producer: writes lines of Avro's JSON as records with a schema."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(options: Options) -> int:
 
 
 def encoders(registry: Registry, given: Mapping[str, str], topic: str, reader: LineReader) -> dict[str, Encode]:
-    """A function for keys and one for values; without --property parse.key there are no keys."""
+    """Return the encoders of keys and values; without --property parse.key there are no keys."""
     from moldau.cli.kafka.avro_console import encoder
 
     strings = given.get("key.serializer", "").endswith("StringSerializer")
@@ -55,8 +55,8 @@ TOOL = Tool(
     "This tool helps to read Avro data as JSON from standard input and publish it to Kafka.",
     (
         *(flag for flag in plain.FLAGS if flag.name not in ("line-reader", "bootstrap-server")),
-        Flag("bootstrap-server", "server to connect to", "The brokers to begin with, HOST:PORT,..."),
-        Flag("line-reader", "class", "How lines are read: as Avro's JSON.", default=READERS[0]),
+        Flag("bootstrap-server", "server to connect to", "Connect to these brokers, HOST:PORT,..."),
+        Flag("line-reader", "class", "Read lines with this class: as Avro's JSON.", default=READERS[0]),
     ),
     run,
     tell_usage,

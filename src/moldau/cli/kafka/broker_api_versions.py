@@ -1,32 +1,27 @@
-"""kafka-broker-api-versions: which requests each broker answers, and in which versions."""
+"""kafka-broker-api-versions: prints the requests that each broker answers, and their versions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from moldau.admin import clusters
-from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Options, Tool, require
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.client import ClientError
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, reach
 from moldau.wire import schema
 
 
 def run(options: Options) -> int:
     require(options, "bootstrap-server")
-    try:
-        with connect(options) as client:
-            for broker in clusters.described(client).brokers:
-                rack = f" rack: {broker.rack}" if broker.rack else " rack: null"
-                who = f"{broker.host}:{broker.port} (id: {broker.id}{rack} isFenced: {str(broker.is_fenced).lower()})"
-                print(f"{who} -> {text(clusters.versions(client, broker.id))}")
-    except ClientError as error:
-        raise Terse(words_of(error)) from None
+    with reach(options) as client:
+        for broker in clusters.described(client).brokers:
+            rack = f" rack: {broker.rack}" if broker.rack else " rack: null"
+            who = f"{broker.host}:{broker.port} (id: {broker.id}{rack} isFenced: {str(broker.is_fenced).lower()})"
+            print(f"{who} -> {text(clusters.versions(client, broker.id))}")
     return OK
 
 
 def text(answer: Any) -> str:
-    """The requests by number, each with its versions and the one that would be used."""
+    """List the requests by number, each with its versions and the one that would be used."""
     offered = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
     known = {
         head.key: head for head, _ in schema.heads().values() if head.kind == "request" and head.table == "clients"

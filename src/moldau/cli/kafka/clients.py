@@ -1,4 +1,4 @@
-"""Settings of the producers and consumers behind the consoles and perf tests, out of files and `key=value` flags."""
+"""What consoles, perf tests and verifiable clients share: settings of clients, and how they send records."""
 
 from __future__ import annotations
 
@@ -11,38 +11,71 @@ from moldau.cli.kafka.java_settings import read_file, translated
 from moldau.cli.kafka.java_text import log
 
 OURS_ALONE = {"default.api.timeout.ms", "topic.metadata.propagation.max.ms", "max.poll.records"}
-FAILURES_S = 5.0  # between two lines about a broker that is away
+FAILURES_S = 5.0  # between two lines about a broker that does not answer
 COMMAND_PROPERTY = Flag(
-    "command-property", "name=value", "A setting of the client, as Java clients name it; may be repeated.", since="4.2"
+    "command-property",
+    "name=value",
+    "Set a setting of the client, under its name in Java; may be repeated.",
+    since="4.2",
 )
 
 
 def old_property(name: str) -> Flag:
-    return Flag(name, "name=value", "A setting of the client.", deprecated="command-property")
+    return Flag(name, "name=value", "Set a setting of the client.", deprecated="command-property")
 
 
 def old_file(name: str) -> Flag:
-    return Flag(name, "file", "Settings of the client.", deprecated="command-config")
+    return Flag(name, "file", "Read settings of the client from this file.", deprecated="command-config")
+
+
+def file_settings(options: Options, old_file: str) -> dict[str, str]:
+    """Read the settings of --command-config, or of the flag that it replaces."""
+    file = options["command-config"] or options[old_file]
+    return read_file(file) if file else {}
+
+
+def group_id(options: Options, given: Mapping[str, str], old_file: str) -> str | None:
+    """Return the group that flags and settings name; they must agree."""
+    groups = {text for text in (options["group"], given.get("group.id")) if text is not None}
+    if len(groups) > 1:
+        listed = ", ".join(f"'{name}'" for name in sorted(groups))
+        raise Usage(
+            "The group ids provided in different places (directly using '--group', via '--consumer-property', or via "
+            f"'--{old_file}') do not match. Detected group ids: {listed}"
+        )
+    return next(iter(groups), None)
+
+
+def send(producer: Any, topic: str, value: Any, key: Any = None, poll_s: float = 0.1, **more: Any) -> None:
+    """Send a record; while the queue is full, wait for it to drain."""
+    while True:
+        try:
+            producer.produce(topic, value, key, **more)
+            break
+        except BufferError:
+            producer.poll(poll_s)
+    producer.poll(0)
 
 
 def properties(options: Options, old_file: str, old_property: str) -> dict[str, str]:
-    """Settings under Java's names: of the file, then of the flags."""
+    """Return settings under Java's names: those of the file, then those of the flags."""
     for old, new in ((old_property, "command-property"), (old_file, "command-config")):
         if old in options and new in options:
             raise Usage(f"Options --{old} and --{new} cannot be specified together.")
-    file = options["command-config"] or options[old_file]
-    given = read_file(file) if file else {}
-    return {**given, **key_values(options.all("command-property") + options.all(old_property))}
+    return {
+        **file_settings(options, old_file),
+        **key_values(options.all("command-property") + options.all(old_property)),
+    }
 
 
 def librdkafka(given: Mapping[str, str], kind: str) -> dict[str, Any]:
-    """Settings for a producer or consumer of confluent-kafka; what goes wrong is told on stderr."""
+    """Return settings for a producer or consumer of confluent-kafka, which reports its errors on stderr."""
     found = {name: value for name, value in translated(given).items() if name not in OURS_ALONE}
     return {**found, "log_level": "2", "error_cb": _Failures(kind, given.get("client.id", ""))}
 
 
 class _Failures:
-    """Tells that brokers are away, not too often."""
+    """A callback that reports brokers that do not answer, but not too often."""
 
     def __init__(self, kind: str, client_id: str) -> None:
         self._who = f"[{kind} clientId={client_id}]"

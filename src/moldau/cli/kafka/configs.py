@@ -1,4 +1,4 @@
-"""kafka-configs: settings of topics, brokers, groups, and quotas and credentials of users and clients."""
+"""kafka-configs: shows and changes settings, quotas and credentials."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def entity_types(options: Options) -> list[str]:
 
 
 def entity_names(options: Options) -> list[str]:
-    """The names in the order of the command line; the empty one stands for the default."""
+    """Return the names in the order of the command line; an empty name stands for the default."""
     given = iter(options.all("entity-name"))
     found = []
     for word in options.command:
@@ -87,7 +87,7 @@ def entity_names(options: Options) -> list[str]:
 
 
 def check(options: Options) -> None:
-    """The flags that go together, in the order in which Kafka's tool looks at them."""
+    """Check which flags go together, in the order in which Kafka's tool does."""
     if len(options.given("alter", "describe")) != 1:
         raise Usage("Command must include exactly one action: --describe, --alter")
     forbid(options, "describe", ("add-config", "delete-config"))
@@ -142,7 +142,7 @@ def check_alter(options: Options, kinds: Sequence[str], names: Sequence[str]) ->
 
 
 def added(options: Options) -> dict[str, str]:
-    """What --add-config and its file say: commas within brackets do not part."""
+    """Parse --add-config and its file; commas within brackets do not separate."""
     found = read_file(options["add-config-file"]) if "add-config-file" in options else {}
     if "add-config" in options:
         for part in re.split("," + _OUTSIDE, options["add-config"]):
@@ -192,7 +192,7 @@ def alter_resource(client: Client, kind: str, name: str, new: Mapping[str, str],
 def alter_user(
     client: Client, kinds: Sequence[str], names: Sequence[str], new: Mapping[str, str], removed: Sequence[str]
 ) -> None:
-    """Quotas or credentials, not both at once."""
+    """Change quotas or credentials, not both at once."""
     alone = kinds == ["users"]
     allowed = (*QUOTAS, *(users.MECHANISMS if alone else ()))
     what = "quota and SCRAM credential configs" if alone else "quota configs"
@@ -218,7 +218,7 @@ def alter_user(
 
 
 def credential(mechanism: str, text: str) -> tuple[str, int]:
-    """Password and iterations out of `iterations=8192,password=secret`."""
+    """Parse password and iterations from `iterations=8192,password=secret`."""
     match = _CREDENTIAL.fullmatch(text)
     if not match:
         raise Terse(f"Invalid credential property {mechanism.replace('-', '_')}={text}")
@@ -247,7 +247,7 @@ def number(name: str, text: str) -> float:
 
 
 def filters(kinds: Sequence[str], names: Sequence[str]) -> list[quotas.Filter]:
-    """The entities that types and names mean; a type without a name is any of it."""
+    """Return filters for types and names; a type without a name matches every name."""
     if len(names) > len(kinds):
         raise Terse("More entity names specified than entity types")
     padded = [*names, *[None] * (len(kinds) - len(names))]
@@ -273,7 +273,7 @@ def describe(client: Client, options: Options) -> None:
 
 
 def all_names(client: Client, kind: str) -> list[str]:
-    """All that have settings of a kind, in the order in which Kafka's tool tells them."""
+    """Return the names of all that have settings of a kind, in the order of Kafka's tool."""
     match kind:
         case "topics":
             return java_order.names(topic.name for topic in topics.listed(client))
@@ -287,7 +287,7 @@ def all_names(client: Client, kind: str) -> list[str]:
 
 
 def entries(client: Client, kind: str, name: str, *, everything: bool) -> list[configs.Entry]:
-    """Settings by name: all, or those that were set on it."""
+    """Return the settings of a resource: all, or those set on it."""
     resource, source = KINDS[kind]
     wanted = "DYNAMIC_DEFAULT_BROKER_CONFIG" if kind == "brokers" and not name else source
     found = configs.described(client, configs.Resource(resource, name))
@@ -326,7 +326,7 @@ def quota_name(kind: str, name: str | None) -> str:
 
 
 def entity_hash(entity: quotas.Entity) -> int:
-    """ClientQuotaEntity.hashCode, for the order in which entities are printed."""
+    """Compute ClientQuotaEntity.hashCode, which decides the order of printing."""
     pairs = (java_hash(kind) ^ java_hash(name or "") for kind, name in entity)
     return 31 + sum(pairs) & WORD
 
@@ -349,18 +349,22 @@ TOOL = Tool(
         COMMAND_CONFIG,
         Flag("alter", help="Change settings."),
         Flag("describe", help="Show settings."),
-        Flag("all", help="With --describe: also those that were not set on the thing itself."),
-        Flag("entity-type", "type", "topics, clients, users, brokers, broker-loggers, ips, client-metrics or groups."),
-        Flag("entity-name", "name", "Whose settings: topic, client id, user, broker id, address, group."),
-        Flag("entity-default", help="The default of clients, users, brokers or ips."),
-        Flag("add-config", "k1=v1,k2=[v1,v2]", "Settings to set; brackets around a value with commas."),
-        Flag("add-config-file", "file", "Settings to set, in a properties file."),
-        Flag("delete-config", "k1,k2", "Settings to take back.", separator=","),
-        Flag("force", help="Ask nothing; nothing is asked anyway."),
+        Flag("all", help="With --describe: show also settings that were not set there."),
+        Flag(
+            "entity-type",
+            "type",
+            "Choose topics, clients, users, brokers, broker-loggers, ips, client-metrics or groups.",
+        ),
+        Flag("entity-name", "name", "Name the topic, client id, user, broker id, address or group."),
+        Flag("entity-default", help="Choose the default of clients, users, brokers or ips."),
+        Flag("add-config", "k1=v1,k2=[v1,v2]", "Set these settings; put a value with commas in brackets."),
+        Flag("add-config-file", "file", "Set the settings of this properties file."),
+        Flag("delete-config", "k1,k2", "Remove these settings.", separator=","),
+        Flag("force", help="Skip confirmation; there is none anyway."),
         ZOOKEEPER,
-        Flag("zk-tls-config-file", "file", "How to connect to ZooKeeper.", refused=ZOOKEEPER.refused),
-        *(Flag(name, "name", f"Short for --entity-type {kind} --entity-name.") for name, kind in ENTITY_FLAGS.items()),
-        *(Flag(name, help=f"Short for --entity-type {kind} --entity-default.") for name, kind in DEFAULT_FLAGS.items()),
+        Flag("zk-tls-config-file", "file", "Connect to ZooKeeper by this file.", refused=ZOOKEEPER.refused),
+        *(Flag(name, "name", f"Same as --entity-type {kind} --entity-name.") for name, kind in ENTITY_FLAGS.items()),
+        *(Flag(name, help=f"Same as --entity-type {kind} --entity-default.") for name, kind in DEFAULT_FLAGS.items()),
     ),
     run,
 )

@@ -1,4 +1,4 @@
-"""kafka-console-consumer: the records of topics on standard output."""
+"""kafka-console-consumer: prints the records of topics."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__
 LOGGER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException"
 UNREADABLE = "org.apache.kafka.common.errors.SerializationException"
-STEP_S = 0.2  # for which the consumer waits at a time, so that signals are heard
+STEP_S = 0.2  # the longest wait of the consumer, so that signals are noticed
 MOST = 1000  # records taken at a time
-# As a Java consumer is set when nothing is said.
+# The defaults of a Java consumer.
 DEFAULTS = {
     "allow.auto.create.topics": "true",
     "client.id": "console-consumer",
@@ -39,7 +39,7 @@ Line = Callable[[Shown], bytes]
 
 
 class Stopped(BaseException):
-    """A signal came."""
+    """Raised by a signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -47,7 +47,7 @@ class Stopped(BaseException):
 
 
 class Failed(Exception):
-    """Reading cannot go on."""
+    """An error that ends the reading."""
 
 
 def run(options: Options) -> int:
@@ -71,23 +71,18 @@ def check(options: Options) -> None:
 
 
 def consumer_properties(options: Options) -> dict[str, str]:
-    """The consumer's settings, under Java's names."""
+    """Return the settings of the consumer, under Java's names."""
     given = clients.properties(options, "consumer.config", "consumer-property")
-    groups = {text for text in (options["group"], given.get("group.id")) if text is not None}
-    if len(groups) > 1:
-        found = ", ".join(f"'{name}'" for name in sorted(groups))
-        raise Usage(
-            "The group ids provided in different places (directly using '--group', via '--consumer-property', or via "
-            f"'--consumer.config') do not match. Detected group ids: {found}"
-        )
-    if groups and "partition" in options:
+    group = clients.group_id(options, given, "consumer.config")
+    if group is not None and "partition" in options:
         raise Usage("Options group and partition cannot be specified together.")
     own = {"auto.offset.reset": _reset(options, given), "bootstrap.servers": options["bootstrap-server"]}
     if "isolation-level" in options:
         own["isolation.level"] = options["isolation-level"]
-    # Offsets of a group that nobody will ask for again are not kept.
-    commits = {} if groups else {"enable.auto.commit": "false"}
-    group = next(iter(groups), f"console-consumer-{random.randrange(100000)}")
+    # Nobody will ask for the offsets of a group with a random name.
+    commits = {} if group is not None else {"enable.auto.commit": "false"}
+    if group is None:
+        group = f"console-consumer-{random.randrange(100000)}"
     return {**DEFAULTS, **commits, **given, **own, "group.id": group, "enable.auto.offset.store": "false"}
 
 
@@ -104,7 +99,7 @@ def _reset(options: Options, given: Mapping[str, str]) -> str:
 
 
 def start_offset(options: Options) -> int:
-    """Where a partition is read from, as librdkafka numbers it."""
+    """Return where reading starts, as librdkafka numbers it."""
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
     text = options["offset"] or ("earliest" if "from-beginning" in options else "latest")
@@ -119,7 +114,7 @@ def start_offset(options: Options) -> int:
 
 
 def formatter_properties(options: Options) -> dict[str, str]:
-    """The formatter's properties: of the file, then of the flags."""
+    """Return the properties of the formatter: those of the file, then those of the flags."""
     if "property" in options and "formatter-property" in options:
         raise Usage("Options --property and --formatter-property cannot be specified together.")
     given = read_file(options["formatter-config"]) if "formatter-config" in options else {}
@@ -130,7 +125,7 @@ def formatter_properties(options: Options) -> dict[str, str]:
 
 
 def formatter(options: Options) -> Line | None:
-    """What prints a record; None for what prints values as they are."""
+    """Return the function that prints a record; None if values are printed as they are."""
     given = formatter_properties(options)
     name = options["formatter"].rpartition(".")[2]
     if name not in FORMATTERS:
@@ -159,7 +154,7 @@ def _logging(given: Mapping[str, str]) -> Line:
 
 
 def _internal(topic: str, kinds: tuple[int, ...]) -> Line:
-    """Records of an internal topic as JSON; those of other kinds are left out."""
+    """Print records of an internal topic as JSON; omit those of other kinds."""
     from moldau.cli.kafka.internal_records import formatted
 
     return lambda record: formatted(topic, kinds, record.key, record.value)
@@ -185,7 +180,7 @@ def consume(options: Options, settings: Mapping[str, Any], line: Line | None) ->
     copy = Copy(consumer, line, options)
     code, failure = OK, ""
     try:
-        sys.stdout.flush()  # what stands in its buffer comes before the records
+        sys.stdout.flush()  # its buffer is printed before the records
         with stopped_by_signals():
             begin(consumer, options, start)
             copy.run()
@@ -228,7 +223,7 @@ def begin(consumer: Consumer, options: Options, start: int | None) -> None:
 
 
 class Copy:
-    """Records from a consumer to standard output."""
+    """A loop that copies records from a consumer to standard output."""
 
     def __init__(self, consumer: Consumer, line: Line | None, options: Options) -> None:
         self.count = 0
@@ -296,7 +291,8 @@ def shown(message: Any) -> Shown:
     return Shown(kind, timestamp, message.partition(), message.offset(), message.key(), message.value(), headers)
 
 
-def run_told(options: Options) -> int:
+def run_and_report(options: Options) -> int:
+    """Run the tool, and report an error that ends the reading."""
     try:
         return run(options)
     except Failed as error:
@@ -304,46 +300,41 @@ def run_told(options: Options) -> int:
 
 
 FLAGS = (
-    Flag("topic", "topic", "The topic to read."),
+    Flag("topic", "topic", "Read this topic."),
     Flag("include", "regular expression", "Read all topics whose names match."),
-    Flag("partition", "partition", "Read this partition alone, from its end if --offset says nothing else.", int),
-    Flag("offset", "offset", "Where to begin in the partition: a number, earliest or latest."),
+    Flag("partition", "partition", "Read only this partition, from its end unless --offset is given.", int),
+    Flag("offset", "offset", "Start at this offset of the partition: a number, earliest or latest."),
     clients.old_property("consumer-property"),
     clients.COMMAND_PROPERTY,
     clients.old_file("consumer.config"),
     COMMAND_CONFIG,
-    Flag(
-        "formatter",
-        "class",
-        "How records are printed, by the name of Kafka's class.",
-        default=message_formatter.NAME,
-    ),
-    Flag("property", "name=value", "As --formatter-property.", deprecated="formatter-property"),
+    Flag("formatter", "class", "Print records with this class of Kafka.", default=message_formatter.NAME),
+    Flag("property", "name=value", "Same as --formatter-property.", deprecated="formatter-property"),
     Flag(
         "formatter-property",
         "name=value",
-        "What is printed: print.timestamp, print.key, print.offset, print.epoch, print.partition, print.headers, "
+        "Print these parts: print.timestamp, print.key, print.offset, print.epoch, print.partition, print.headers, "
         "print.value, key.separator, line.separator, headers.separator, null.literal, key.deserializer, "
         "value.deserializer, headers.deserializer.",
         since="4.2",
     ),
-    Flag("formatter-config", "file", "The same in a properties file."),
-    Flag("from-beginning", help="Where the group has no offset yet, begin at the first record."),
-    Flag("max-messages", "number", "Stop after so many records.", int, -1),
-    Flag("timeout-ms", "ms", "Stop when no record came for so long.", int),
-    Flag("skip-message-on-error", help="Go on behind a record that cannot be printed."),
+    Flag("formatter-config", "file", "Read these properties from a file."),
+    Flag("from-beginning", help="Start at the first record if the group has no offset yet."),
+    Flag("max-messages", "number", "Stop after this many records.", int, -1),
+    Flag("timeout-ms", "ms", "Stop when no record has arrived for this long.", int),
+    Flag("skip-message-on-error", help="Skip a record that cannot be printed."),
     BOOTSTRAP,
     ZOOKEEPER,
-    Flag("key-deserializer", "class", "What keys are, by the name of Kafka's class."),
-    Flag("value-deserializer", "class", "What values are, by the name of Kafka's class."),
-    Flag("enable-systest-events", help="Print also when the consumer ends."),
-    Flag("isolation-level", "level", "read_committed leaves out what is not committed; else read_uncommitted."),
-    Flag("group", "group", "The group to be a member of."),
+    Flag("key-deserializer", "class", "Decode keys with this class of Kafka."),
+    Flag("value-deserializer", "class", "Decode values with this class of Kafka."),
+    Flag("enable-systest-events", help="Print an event when the consumer ends."),
+    Flag("isolation-level", "level", "Choose read_committed or read_uncommitted."),
+    Flag("group", "group", "Join this group."),
 )
 TOOL = Tool(
     "kafka-console-consumer",
     "This tool helps to read data from Kafka topics and outputs it to standard output.",
     FLAGS,
-    run_told,
+    run_and_report,
     tell_usage,
 )

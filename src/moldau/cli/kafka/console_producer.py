@@ -1,4 +1,4 @@
-"""kafka-console-producer: lines of standard input as records."""
+"""kafka-console-producer: writes lines of standard input as records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.cli.kafka import clients
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, key_values, require
@@ -15,13 +15,10 @@ from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.line_reader import BadLine, Line, LineReader, line_reader, lines
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, OLD_BROKERS, complain, tell_usage
 
-if TYPE_CHECKING:
-    from confluent_kafka import Producer
-
 LINE_READERS = ("org.apache.kafka.tools.LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 WARNING = "Warning: --{old} is deprecated and will be removed in a future version. Use --{new} instead."
 EXCEPTION = "org.apache.kafka.common.KafkaException"
-# Flag -> setting; a flag that was not given changes nothing.
+# The flags and the settings that they change.
 SETTINGS = {
     "timeout": "linger.ms",
     "request-required-acks": "acks",
@@ -35,7 +32,7 @@ SETTINGS = {
     "metadata-expiry-ms": "metadata.max.age.ms",
     "max-block-ms": "delivery.timeout.ms",
 }
-# As a Java producer is set when nothing is said: where a key goes, and that nothing is doubled.
+# The defaults of a Java producer: the partition of a key, and no duplicates.
 DEFAULTS = {"partitioner": "murmur2_random", "client.id": "console-producer", "delivery.timeout.ms": "60000"}
 
 
@@ -57,7 +54,7 @@ def check_address(text: str | None) -> None:
 
 
 def reader_properties(options: Options, readers: tuple[str, ...] = LINE_READERS) -> dict[str, str]:
-    """The reader's properties: of the file, then of the flags."""
+    """Return the properties of the reader: those of the file, then those of the flags."""
     if "property" in options and "reader-property" in options:
         raise Usage("Options --property and --reader-property cannot be specified together.")
     if options["line-reader"] not in readers:
@@ -77,14 +74,15 @@ def producer_settings(options: Options) -> dict[str, Any]:
 
 
 def send_all(options: Options, reader: LineReader, typed: Callable[[Line], Line] | None = None) -> int:
-    """Send the records of standard input, each first through `typed`."""
+    """Send the records of standard input, each after `typed` has encoded it."""
     from confluent_kafka import KafkaException, Producer
 
     topic, failed = options["topic"], Failed(options["topic"])
     producer = Producer({**producer_settings(options), "on_delivery": failed})
     try:
         for record in records(reader):
-            _send(producer, topic, typed(record) if typed else record)
+            key, value, headers = typed(record) if typed else record
+            clients.send(producer, topic, value, key, headers=headers or None)
             if "sync" in options and (producer.flush(), failed.count)[1]:
                 return FAILED
     except BadLine as error:
@@ -97,18 +95,8 @@ def send_all(options: Options, reader: LineReader, typed: Callable[[Line], Line]
     return OK
 
 
-def _send(producer: Producer, topic: str, record: Line) -> None:
-    while True:
-        try:
-            producer.produce(topic, record.value, record.key, headers=record.headers or None)  # type: ignore[arg-type]
-            break
-        except BufferError:
-            producer.poll(0.1)
-    producer.poll(0)
-
-
 def records(reader: LineReader) -> Iterator[Line]:
-    """The records of standard input; at a terminal each line is asked for."""
+    """Read records from standard input; on a terminal, prompt for each line."""
     prompts = sys.stdin.isatty() and sys.stdout.isatty()
     for number, line in enumerate(lines(_prompted() if prompts else sys.stdin.buffer), 1):
         yield Line(None, line, []) if reader.is_plain else reader.read(line.decode(), number)
@@ -124,7 +112,7 @@ def _prompted() -> Iterator[bytes]:
 
 
 class Failed:
-    """Tells of each record that could not be delivered, and counts them."""
+    """A callback that reports each record that could not be delivered, and counts them."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -141,32 +129,37 @@ class Failed:
 
 
 FLAGS = (
-    Flag("topic", "topic", "The topic to write to."),
+    Flag("topic", "topic", "Write to this topic."),
     BOOTSTRAP,
     OLD_BROKERS,
-    Flag("sync", help="Wait for each record until it is written."),
-    Flag("compression-codec", "codec", "none, gzip, snappy, lz4 or zstd; gzip if none is named.", optional=True),
-    Flag("batch-size", "size", "Bytes of a batch.", int),
-    Flag("message-send-max-retries", "times", "How often a batch is sent again.", int),
-    Flag("retry-backoff-ms", "ms", "Pause before a batch is sent again.", int),
-    Flag("timeout", "ms", "How long a record may wait for others to join its batch.", int),
-    Flag("request-required-acks", "acks", "0, 1, -1 or all: who must have a record before it counts as written."),
-    Flag("request-timeout-ms", "ms", "How long a broker may take to write a batch.", int),
-    Flag("metadata-expiry-ms", "ms", "How long what is known of the cluster holds.", int),
-    Flag("max-block-ms", "ms", "How long a record may wait for a broker.", int),
-    Flag("max-memory-bytes", "bytes", "Memory for records that wait.", int),
-    Flag("max-partition-memory-bytes", "bytes", "Bytes of a batch.", int, deprecated="batch-size"),
-    Flag("line-reader", "class", "How lines are read; LineMessageReader is the one there is.", default=LINE_READERS[0]),
-    Flag("socket-buffer-size", "bytes", "The socket's buffer.", int),
-    Flag("property", "name=value", "As --reader-property.", deprecated="reader-property"),
+    Flag("sync", help="Wait until each record is written."),
+    Flag(
+        "compression-codec",
+        "codec",
+        "Compress with none, gzip, snappy, lz4 or zstd; gzip without a name.",
+        optional=True,
+    ),
+    Flag("batch-size", "size", "Size of a batch in bytes.", int),
+    Flag("message-send-max-retries", "times", "Retry a batch this many times.", int),
+    Flag("retry-backoff-ms", "ms", "Wait this long before a retry.", int),
+    Flag("timeout", "ms", "Wait this long for more records of a batch.", int),
+    Flag("request-required-acks", "acks", "Acknowledgements to wait for: 0, 1, -1 or all."),
+    Flag("request-timeout-ms", "ms", "Wait this long for the answer of a broker.", int),
+    Flag("metadata-expiry-ms", "ms", "Refresh metadata after this time.", int),
+    Flag("max-block-ms", "ms", "Wait this long for a broker.", int),
+    Flag("max-memory-bytes", "bytes", "Memory for records that wait to be sent.", int),
+    Flag("max-partition-memory-bytes", "bytes", "Size of a batch in bytes.", int, deprecated="batch-size"),
+    Flag("line-reader", "class", "Read lines with this class; only LineMessageReader exists.", default=LINE_READERS[0]),
+    Flag("socket-buffer-size", "bytes", "Size of the socket's buffer.", int),
+    Flag("property", "name=value", "Same as --reader-property.", deprecated="reader-property"),
     Flag(
         "reader-property",
         "name=value",
-        "How lines are read: parse.key, parse.headers, ignore.error, key.separator, headers.delimiter, "
+        "Choose how lines are read: parse.key, parse.headers, ignore.error, key.separator, headers.delimiter, "
         "headers.separator, headers.key.separator, null.marker. A line is `headers<TAB>key<TAB>value`.",
         since="4.2",
     ),
-    Flag("reader-config", "file", "The same in a properties file."),
+    Flag("reader-config", "file", "Read these properties from a file."),
     clients.old_property("producer-property"),
     clients.COMMAND_PROPERTY,
     clients.old_file("producer.config"),

@@ -1,4 +1,4 @@
-"""kafka-console-share-consumer: the records that a share group is given, on standard output."""
+"""kafka-console-share-consumer: prints the records that a share group gets."""
 
 from __future__ import annotations
 
@@ -34,14 +34,8 @@ def run(options: Options) -> int:
 
 def settings(options: Options) -> dict[str, Any]:
     given = clients.properties(options, "consumer-config", "consumer-property")
-    groups = {text for text in (options["group"], given.get("group.id")) if text is not None}
-    if len(groups) > 1:
-        found = ", ".join(f"'{name}'" for name in sorted(groups))
-        raise Usage(
-            "The group ids provided in different places (directly using '--group', via '--consumer-property', or via "
-            f"'--consumer-config') do not match. Detected group ids: {found}"
-        )
-    own = {"bootstrap.servers": options["bootstrap-server"], "group.id": next(iter(groups), GROUP)}
+    group = clients.group_id(options, given, "consumer-config")
+    own = {"bootstrap.servers": options["bootstrap-server"], "group.id": GROUP if group is None else group}
     own["share.acknowledgement.mode"] = "explicit"
     return clients.librdkafka({"client.id": GROUP, **given, **own}, "ShareConsumer")
 
@@ -66,7 +60,7 @@ def consume(options: Options, given: dict[str, Any]) -> int:
 
 
 class Copy:
-    """Records from a share consumer to standard output."""
+    """A loop that copies records from a share consumer to standard output."""
 
     def __init__(self, consumer: ShareConsumer, line: plain.Line, options: Options) -> None:
         self.count = 0
@@ -96,7 +90,7 @@ class Copy:
 
 
 def write(line: plain.Line, message: Any, goes_on: bool) -> bool:
-    """Print a record, and whether that could be done."""
+    """Print a record; return whether that succeeded."""
     try:
         sys.stdout.buffer.write(line(plain.shown(message)))
         return True
@@ -121,9 +115,9 @@ TOOL = Tool(
         *FLAGS,
         BOOTSTRAP,
         clients.old_file("consumer-config"),
-        Flag("reject-message-on-error", help="Go on behind a record that cannot be printed."),
-        Flag("reject", help="Refuse each record after it is printed."),
-        Flag("release", help="Give each record back after it is printed."),
+        Flag("reject-message-on-error", help="Reject a record that cannot be printed, and continue."),
+        Flag("reject", help="Reject each record after it is printed."),
+        Flag("release", help="Release each record after it is printed."),
     ),
     run,
     tell_usage,

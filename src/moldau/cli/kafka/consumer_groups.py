@@ -1,4 +1,4 @@
-"""kafka-consumer-groups: groups listed and described with their lag, reset, and deleted."""
+"""kafka-consumer-groups: lists, describes, resets and deletes groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOW = ("to-offset", "to-earliest", "to-current", "to-latest", "by-duration", "to
 SELECTIONS = "[all-groups], [group]"
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 TYPES = ("Classic", "Consumer")
-KINDS = ("classic", "consumer")  # whose groups are consumer groups, as types are written in requests
+KINDS = ("classic", "consumer")  # the types of consumer groups, as requests name them
 NO_EXECUTE = (
     "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will require "
     "either --dry-run or --execute to be specified. You should add the --dry-run option explicitly if you are "
@@ -45,34 +45,30 @@ def run(options: Options) -> int:
         with connect(options, default_api_timeout_ms=str(max(options["timeout"], 5000))) as client:
             DOING[options.given(*ACTIONS)[0]](client, options)
     except resets.ResetError as error:
-        failed(f"java.text.ParseException: {error}", f"java.lang.RuntimeException: java.text.ParseException: {error}")
+        report_failure(
+            f"java.text.ParseException: {error}", f"java.lang.RuntimeException: java.text.ParseException: {error}"
+        )
     except ClientError as error:
         cause = spoken(error.error, words_of(error))
         if "describe" in options:
-            failed(cause, f"java.util.concurrent.ExecutionException: {cause}")
+            report_failure(cause, f"java.util.concurrent.ExecutionException: {cause}")
         else:
-            failed(words_of(error), cause)
+            report_failure(words_of(error), cause)
     return OK
 
 
-def failed(why: str, exception: str) -> None:
-    """Kafka's tool tells of a failure twice, and ends with 0."""
+def report_failure(why: str, exception: str) -> None:
+    """Report a failure twice, as Kafka's tool does; it exits with 0 nevertheless."""
     text.complain(f"Executing consumer group command failed due to {why}")
     print(exception, file=sys.stderr)
 
 
 def check(options: Options) -> None:
-    """The flags that go together, in the order in which Kafka's tool looks at them."""
+    """Check which flags go together, in the order in which Kafka's tool does."""
     if "validate-regex" not in options:
         require(options, "bootstrap-server")
     named = options.given("group", "all-groups")
-    if "describe" in options:
-        if not named:
-            raise Usage(f"Option [describe] takes one of these options: {SELECTIONS}")
-        if len(options.given("members", "offsets", "state")) > 1:
-            raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
-        if options["state"] is not None:
-            raise Usage("Option [describe] does not take a value for [state]")
+    check_describe(options)
     if "delete" in options:
         if not named:
             raise Usage(f"Option [delete] takes one of these options: {SELECTIONS}")
@@ -85,6 +81,17 @@ def check(options: Options) -> None:
     forbid(options, "group", ("all-groups",))
     forbid(options, "group", ("list",))
     forbid(options, "topic", ("list", "describe"))
+
+
+def check_describe(options: Options) -> None:
+    if "describe" not in options:
+        return
+    if not options.given("group", "all-groups"):
+        raise Usage(f"Option [describe] takes one of these options: {SELECTIONS}")
+    if len(options.given("members", "offsets", "state")) > 1:
+        raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+    if options["state"] is not None:
+        raise Usage("Option [describe] does not take a value for [state]")
 
 
 def check_reset(options: Options) -> None:
@@ -109,7 +116,7 @@ def list_groups(client: Client, options: Options) -> None:
 
 
 def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[groups.ListedGroup]:
-    """Groups of consumers: of their type, and of the classic ones those that no other program uses."""
+    """List groups of consumers; of the classic groups only those that consumers use."""
     found = groups.listed(client, states, [kind.lower() for kind in types] or KINDS)
     ours = [one for one in found if one.type.lower() in ("", *KINDS) and one.protocol in ("", groups.CONSUMER)]
     by_name = {one.id: one for one in ours}
@@ -117,7 +124,7 @@ def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()
 
 
 def chosen(options: Options, flag: str, known: tuple[str, ...]) -> list[str]:
-    """The states or types that were asked for."""
+    """Return the states or types that were given."""
     given = options[flag] or ""
     spelt = {name.lower(): name for name in known}
     parts = [part.strip().lower() for part in given.split(",")] if given else []
@@ -144,15 +151,15 @@ def describe(client: Client, options: Options) -> None:
             text.print_offsets(one, groups.lags(client, one), verbose)
 
 
-def described(client: Client, name: str) -> groups.DescribedGroup:
-    """A group; where there is none, what the coordinator says about it."""
+def described(client: Client, name: str, kind: str | None = None) -> groups.DescribedGroup:
+    """Describe a group; if it does not exist, fail with the coordinator's own words."""
     try:
-        return groups.described(client, name)
+        return groups.described(client, name, kind) if kind else groups.described(client, name)
     except ClientError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             raise
-        answer = client.send(m.ConsumerGroupDescribeRequest([name]), group(name))
-        raise ClientError(error.error, str(error), answer=answer) from None
+        request = m.ShareGroupDescribeRequest([name]) if kind else m.ConsumerGroupDescribeRequest([name])
+        raise ClientError(error.error, str(error), answer=client.send(request, group(name))) from None
 
 
 def reset(client: Client, options: Options) -> None:
@@ -175,7 +182,7 @@ def reset(client: Client, options: Options) -> None:
 
 
 def state_of(client: Client, name: str) -> str:
-    """The state of a group; one that is not there can be given offsets, and is there then."""
+    """Return the state of a group; one that does not exist counts as dead, and gets offsets too."""
     try:
         return groups.described(client, name).state
     except ClientError as error:
@@ -185,7 +192,7 @@ def state_of(client: Client, name: str) -> str:
 
 
 def new_offsets(client: Client, options: Options, name: str) -> dict[TopicPartition, int]:
-    """What --to-... means for each partition, in the order in which Kafka's tool prints them."""
+    """Return the new offset of each partition, in the order in which Kafka's tool prints them."""
     committed = {place: one.offset for place, one in groups.committed(client, name).items()}
     places = to_reset(client, options, committed)
     how = options.given(*HOW)
@@ -218,7 +225,7 @@ def to_reset(client: Client, options: Options, committed: Mapping[TopicPartition
 
 
 def partitions(client: Client, given: Iterable[str]) -> list[TopicPartition]:
-    """`topic` is all its partitions, `topic:0,2` these."""
+    """Return all partitions of `topic`, or those of `topic:0,2`."""
     named = [place for word in given if ":" in word for place in some_of(word)]
     return named + topics.partitions(client, [word for word in given if ":" not in word])
 
@@ -240,7 +247,7 @@ def warn_of_no_record(client: Client, places: Iterable[TopicPartition], time_ms:
 
 
 def moment(given: str) -> int:
-    """A time as Kafka's tool takes it, with milliseconds and perhaps a zone, as ms since 1970."""
+    """Parse a time as Kafka's tool does, with milliseconds and an optional zone, into ms since 1970."""
     match = _DATE.fullmatch(given)
     if not match:
         if "T" not in given:
@@ -318,47 +325,45 @@ DOING = {
     "delete-offsets": delete_offsets,
 }
 
+STATED = ("describe", "list")
+FLAGS = (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag("group", "group", "Name the group; may be repeated."),
+    Flag("topic", "topic", "Name the topic, or some of its partitions: topic:0,2. May be repeated."),
+    Flag("all-topics", help="With --reset-offsets: reset all topics for which the group has offsets."),
+    Flag("list", help="List groups."),
+    Flag("describe", help="Show groups, by default with their offsets and lag."),
+    Flag("all-groups", help="Take all groups."),
+    Flag("delete", help="Delete groups that have no members."),
+    Flag("timeout", "timeout (ms)", "Wait this long for the cluster.", int, 5000),
+    Flag("reset-offsets", help="Reset the offsets of groups without members; without --execute only show them."),
+    Flag("delete-offsets", help="Delete the offsets of a group for topics."),
+    Flag("dry-run", help="Only show the new offsets."),
+    Flag("execute", help="Set the new offsets."),
+    Flag("export", help="Print the new offsets as CSV."),
+    Flag("to-offset", "offset", "Go to this offset.", int),
+    Flag("from-file", "path to CSV file", "Read the new offsets from a file: topic,partition,offset."),
+    Flag("to-datetime", "datetime", "Go to the first record since this time, 2026-11-15T10:00:00.000."),
+    Flag("by-duration", "duration", "Go to the first record since this long ago, P1DT2H3M4S."),
+    Flag("to-earliest", help="Go to the first record."),
+    Flag("to-latest", help="Go to the end, after the last record."),
+    Flag("to-current", help="Stay at the committed offsets."),
+    Flag("shift-by", "number-of-offsets", "Skip this many records, or go back if negative.", int),
+    Flag("members", help="Describe members.", beside=("describe",)),
+    Flag("verbose", help="Describe in more detail.", beside=("describe",)),
+    Flag("offsets", help="Describe offsets and lag.", beside=("describe",)),
+    Flag(
+        "state", "states", "Describe the state; or list states, or only groups in these.", optional=True, beside=STATED
+    ),
+    Flag("type", "types", "List types, or only groups of these types.", optional=True, beside=("list",)),
+    Flag("validate-regex", "regex", "Check whether this is a regular expression."),
+)
 TOOL = Tool(
     "kafka-consumer-groups",
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, "
     "or reset consumer group offsets.",
-    (
-        BOOTSTRAP,
-        COMMAND_CONFIG,
-        Flag("group", "consumer group", "The group; may be repeated."),
-        Flag("topic", "topic", "The topic, or some of its partitions: topic:0,2. May be repeated."),
-        Flag("all-topics", help="With --reset-offsets: all topics of which the group has offsets."),
-        Flag("list", help="List groups."),
-        Flag("describe", help="Show groups, with their offsets and lag if nothing else is said."),
-        Flag("all-groups", help="All groups."),
-        Flag("delete", help="Delete groups that have no members."),
-        Flag("timeout", "timeout (ms)", "How long a cluster may take to answer.", int, 5000),
-        Flag("reset-offsets", help="Set the offsets of groups without members; --execute does it, else it is shown."),
-        Flag("delete-offsets", help="Forget a group's offsets of topics."),
-        Flag("dry-run", help="Only show what would be set."),
-        Flag("execute", help="Set it."),
-        Flag("export", help="Print new offsets as CSV."),
-        Flag("to-offset", "offset", "New offsets: this number.", int),
-        Flag("from-file", "path to CSV file", "New offsets: those of a file, topic,partition,offset."),
-        Flag("to-datetime", "datetime", "New offsets: the first record since then, 2026-11-15T10:00:00.000."),
-        Flag("by-duration", "duration", "New offsets: the first record since so long ago, P1DT2H3M4S."),
-        Flag("to-earliest", help="New offsets: the first record."),
-        Flag("to-latest", help="New offsets: behind the last record."),
-        Flag("to-current", help="New offsets: as they are."),
-        Flag("shift-by", "number-of-offsets", "New offsets: so many on, or back.", int),
-        Flag("members", help="Describe members.", beside=("describe",)),
-        Flag("verbose", help="Describe more.", beside=("describe",)),
-        Flag("offsets", help="Describe offsets and lag.", beside=("describe",)),
-        Flag(
-            "state",
-            "states",
-            "Describe the state; or list states, or only groups in these.",
-            optional=True,
-            beside=("describe", "list"),
-        ),
-        Flag("type", "types", "List types, or only groups of these.", optional=True, beside=("list",)),
-        Flag("validate-regex", "regex", "Say whether this is a regular expression."),
-    ),
+    FLAGS,
     run,
     tell_usage,
 )

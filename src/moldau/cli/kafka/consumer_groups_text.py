@@ -1,4 +1,4 @@
-"""What kafka-consumer-groups prints: tables with columns as wide as their widest value, and no narrower than usual."""
+"""What kafka-consumer-groups prints: tables whose columns are as wide as their widest value, or a minimum."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from moldau.client import Error
 MISSING = "-"
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 OF_GROUP = (Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND, Error.GROUP_AUTHORIZATION_FAILED, Error.NON_EMPTY_GROUP)
-OF_PARTITIONS = (
-    Error.GROUP_SUBSCRIBED_TO_TOPIC,
-    Error.TOPIC_AUTHORIZATION_FAILED,
-    Error.UNKNOWN_TOPIC_OR_PARTITION,
-)
+OF_PARTITIONS = (Error.GROUP_SUBSCRIBED_TO_TOPIC, Error.TOPIC_AUTHORIZATION_FAILED, Error.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def complain(sentence: str) -> None:
@@ -26,7 +22,7 @@ def complain(sentence: str) -> None:
 
 
 def regex(pattern: str) -> str:
-    """Whether it is a regular expression; groups are told apart by the broker's engine, which knows less."""
+    """Say whether this is a regular expression; the engine of the broker knows fewer of them."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -35,22 +31,28 @@ def regex(pattern: str) -> str:
 
 
 def row(values: Sequence[object], widths: Sequence[int]) -> str:
-    """Values in columns; a width of 0 is for a last one that is not padded."""
+    """Put values into columns; the last one has the width 0 if it is not padded."""
     return " ".join(f"{value!s:<{width}}" for value, width in zip(values, widths, strict=True))
+
+
+def print_rows(lines: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
+    """Print a table after an empty line."""
+    sys.stdout.writelines(f"\n{row(line, widths)}" for line in lines)
+    print()
 
 
 def widest(values: Iterable[str], least: int = 15) -> int:
     return max([least, *map(len, values)])
 
 
-def has_rows(group: DescribedGroup, count: int) -> bool:
-    """Say what state the group is in, and whether there is anything to print."""
+def has_rows(group: DescribedGroup, count: int, kind: str = "Consumer") -> bool:
+    """Report the state of the group; return whether there is anything to print."""
     if group.state == "Dead":
-        complain(f"Consumer group '{group.id}' does not exist.")
+        complain(f"{kind} group '{group.id}' does not exist.")
     elif group.state == "Empty":
         sys.stdout.flush()
-        print(f"\nConsumer group '{group.id}' has no active members.", file=sys.stderr)
-    elif group.state in REBALANCING:
+        print(f"\n{kind} group '{group.id}' has no active members.", file=sys.stderr)
+    elif group.state in REBALANCING and kind == "Consumer":
         sys.stdout.flush()
         print(f"\nWarning: Consumer group '{group.id}' is rebalancing.", file=sys.stderr)
     return group.state != "Dead" and count > 0
@@ -66,7 +68,7 @@ def print_listing(found: Sequence[ListedGroup], with_type: bool, with_state: boo
 
 
 def print_offsets(group: DescribedGroup, lags: Sequence[Lag], verbose: bool) -> None:
-    """Partitions by member, those with most partitions first, then what nobody reads."""
+    """Print partitions by member, the member with most partitions first, and then those without a member."""
     ordered = by_member(group, lags)
     if not has_rows(group, len(ordered)):
         return
@@ -76,8 +78,7 @@ def print_offsets(group: DescribedGroup, lags: Sequence[Lag], verbose: bool) -> 
     widths = [widest([group.id]), widest(lag.topic for lag in ordered), 10, *epoch, 15, 15, 15, ids, hosts, 0]
     heading = ["GROUP", "TOPIC", "PARTITION", *(["LEADER-EPOCH"] if verbose else []), "CURRENT-OFFSET"]
     heading += ["LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
-    sys.stdout.writelines(f"\n{row(line, widths)}" for line in [heading, *cells])
-    print()
+    print_rows([heading, *cells], widths)
 
 
 def by_member(group: DescribedGroup, lags: Sequence[Lag]) -> list[Lag]:
@@ -97,7 +98,7 @@ def offset_cells(group: str, lag: Lag, verbose: bool) -> list[object]:
 
 
 def print_members(group: DescribedGroup, verbose: bool) -> None:
-    """Members in the order of the answer. The heading is there also where nobody is."""
+    """Print members in the order of the answer; the heading is printed even without members."""
     there = has_rows(group, len(group.members))
     members = group.members if there else ()
     static = any(one.instance_id for one in members)
@@ -125,7 +126,7 @@ def member_cells(group: DescribedGroup, one: GroupMember, mixed: bool) -> list[o
 
 
 def assigned(places: Iterable[TopicPartition]) -> str:
-    """`topic:0,1;other:2`"""
+    """Write partitions as `topic:0,1;other:2`."""
     parts = (f"{topic}:{','.join(map(str, sorted(ids)))}" for topic, ids in by_topic(places).items())
     return ";".join(sorted(parts)) or MISSING
 
@@ -146,8 +147,7 @@ def print_new_offsets(found: Mapping[str, Mapping[TopicPartition, int]]) -> None
     widths = [widest(found), widest(topic for new in found.values() for topic, _ in new), 10, 0]
     lines: list[Sequence[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]] if found else []
     lines += [[group, *place, offset] for group, new in found.items() for place, offset in new.items()]
-    sys.stdout.writelines(f"\n{row(line, widths)}" for line in lines)
-    print()
+    print_rows(lines, widths)
 
 
 def print_deleted_offsets(group: str, whole: Error, done: Mapping[TopicPartition, Error]) -> None:
@@ -165,5 +165,4 @@ def print_deleted_offsets(group: str, whole: Error, done: Mapping[TopicPartition
         error = done[topic, partition]
         status = f"Error: {spoken(error)}" if error else "Successful"
         lines.append([topic, partition if partition >= 0 else MISSING, status])
-    sys.stdout.writelines(f"\n{row(line, widths)}" for line in lines)
-    print()
+    print_rows(lines, widths)

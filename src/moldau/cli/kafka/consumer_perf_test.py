@@ -1,4 +1,4 @@
-"""kafka-consumer-perf-test: how fast records are read."""
+"""kafka-consumer-perf-test: measures how fast records are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER += "fetch.MB.sec, fetch.nMsg.sec"
 
 @dataclass(slots=True)
 class Read:
-    """What has been read, and when."""
+    """The amount of data read so far, and the times of it."""
 
     start_ms: int
     records: int = 0
@@ -109,7 +109,7 @@ def consume(options: Options, wanted: int) -> Read:
 
 
 def report(read: Read, form: str) -> None:
-    """A line about what came since the last one."""
+    """Print a line about the data since the last line."""
     then, records, size, joined = read.reported
     time_ms = now_ms()
     elapsed, joining = time_ms - then, read.joining_ms - joined
@@ -136,7 +136,7 @@ def total(read: Read, end_ms: int, form: str) -> str:
 
 
 def date(time_ms: int, form: str) -> str:
-    """A time in a form of Java's SimpleDateFormat."""
+    """Write a time in a format of Java's SimpleDateFormat."""
     moment = datetime.fromtimestamp(time_ms / 1000)
 
     def written(match: re.Match[str]) -> str:
@@ -153,26 +153,26 @@ TOOL = Tool(
     "This tool is used to verify the consumer performance.",
     (
         BOOTSTRAP,
-        Flag("topic", "topic", "The topic to read."),
+        Flag("topic", "topic", "Read this topic."),
         Flag("include", "regular expression", "Read all topics whose names match.", since="4.2"),
-        Flag("group", "gid", "The group to be a member of."),
-        Flag("fetch-size", "size", "Bytes that a fetch brings of a partition.", int, MEGABYTE),
-        Flag("from-latest", help="Begin behind the last record, where the group has no offset."),
-        Flag("socket-buffer-size", "size", "The socket's buffer.", int, 2 * MEGABYTE),
+        Flag("group", "gid", "Join this group."),
+        Flag("fetch-size", "size", "Fetch this many bytes of a partition at once.", int, MEGABYTE),
+        Flag("from-latest", help="Start at the end if the group has no offset."),
+        Flag("socket-buffer-size", "size", "Size of the socket's buffer.", int, 2 * MEGABYTE),
         clients.old_file("consumer.config"),
         COMMAND_CONFIG,
         clients.COMMAND_PROPERTY,
         Flag(
             "print-metrics",
-            help="Print also what the consumer counts.",
-            refused="librdkafka counts other things than Java's consumer; see statistics.interval.ms.",
+            help="Print the metrics of the consumer.",
+            refused="librdkafka's metrics differ from those of Java; see statistics.interval.ms.",
         ),
         Flag("show-detailed-stats", help="Print a line at each interval instead of one at the end."),
-        Flag("timeout", "milliseconds", "Stop when no record came for so long.", int, 10_000, optional=True),
-        Flag("num-records", "count", "How many records to read.", int, since="4.2"),
-        Flag("messages", "count", "How many records to read.", int, deprecated="num-records"),
-        Flag("reporting-interval", "interval_ms", "Time between two lines.", int, 5000),
-        Flag("date-format", "date format", "How times are printed.", default="yyyy-MM-dd HH:mm:ss:SSS"),
+        Flag("timeout", "milliseconds", "Stop when no record has arrived for this long.", int, 10_000, optional=True),
+        Flag("num-records", "count", "Read this many records.", int, since="4.2"),
+        Flag("messages", "count", "Read this many records.", int, deprecated="num-records"),
+        Flag("reporting-interval", "interval_ms", "Time between two lines in ms.", int, 5000),
+        Flag("date-format", "date format", "Print times in this format.", default="yyyy-MM-dd HH:mm:ss:SSS"),
         Flag("hide-header", help="Print no header."),
     ),
     run,

@@ -1,4 +1,4 @@
-"""kafka-delete-records: records deleted up to offsets that a JSON file names."""
+"""kafka-delete-records: deletes records up to the offsets in a JSON file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(options: Options) -> int:
 
 
 def wanted(document: Any) -> dict[TopicPartition, int]:
-    """The offsets of a document, each partition once."""
+    """Read the offsets of a document, each partition once."""
     if not isinstance(document, dict):
         raise Terse("The input string is not a valid JSON")
     if document.get("version", 1) != 1:
@@ -58,7 +58,8 @@ TOOL = Tool(
         Flag(
             "offset-json-file",
             "file",
-            'Up to where: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}. '
+            'Delete up to the offsets of this file: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], '
+            '"version": 1}. '
             "Offset -1 is the end.",
         ),
     ),

@@ -1,4 +1,4 @@
-"""The deserializers of Kafka's Java clients by the names of their classes: functions from bytes to what is printed."""
+"""The deserializers of Kafka's Java clients by their class names: functions from bytes to printed text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Deserializer = Callable[[bytes], bytes]
 
 
 class Undecodable(ValueError):
-    """Bytes that are not of the type."""
+    """An error for bytes that are not of the type."""
 
 
 def deserializer(name: str) -> Deserializer | None:
-    """The function for a class, None for one that is not known."""
+    """Return the function for a class; None if the class is unknown."""
     return KNOWN.get(name.removeprefix(PACKAGE).removesuffix("Deserializer"))
 
 
@@ -58,6 +58,6 @@ KNOWN: dict[str, Deserializer] = {
     "Float": _number("Float", ">f", float_text),
     "Double": _number("Double", ">d", double_text),
     "Bytes": lambda data: bytes_text(data).encode(),
-    "ByteArray": bytes,  # Java prints the address of an array, which is of no use to anybody
+    "ByteArray": bytes,  # Java prints the address of an array, which is of no use
     "UUID": _uuid,
 }

@@ -1,4 +1,4 @@
-"""kafka-dump-log: what stands in the files of a log, also where the broker is down."""
+"""kafka-dump-log: prints the files of a log, without a broker."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ PRINTING = ("print-data-log", *INTERNAL, "value-decoder-class", "key-decoder-cla
 
 
 class Findings:
-    """What is wrong with files, told at the end."""
+    """The problems found in files, printed at the end."""
 
     def __init__(self) -> None:
-        self.told: dict[str, list[str]] = {}
+        self.problems: dict[str, list[str]] = {}
 
     def add(self, heading: str, line: str) -> None:
-        self.told.setdefault(heading, []).append(line)
+        self.problems.setdefault(heading, []).append(line)
 
-    def tell(self) -> None:
-        for heading, lines in self.told.items():
+    def print(self) -> None:
+        for heading, lines in self.problems.items():
             print(heading, *lines, sep="\n", file=sys.stderr)
 
 
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
             print(f"Ignoring unknown file {name}", file=sys.stderr)
         else:
             dump(path, options, findings)
-    findings.tell()
+    findings.print()
     return OK
 
 
@@ -101,7 +101,7 @@ def start_offset(path: Path) -> int:
 
 
 def batches(data: memoryview) -> Iterator[tuple[int, Batch]]:
-    """Batches with their positions, up to what is none."""
+    """Yield batches and their positions, up to the first bytes that are not a batch."""
     at = 0
     while len(data) - at >= HEADER_SIZE:
         try:
@@ -209,7 +209,7 @@ def dump_index(path: Path, options: Options, findings: Findings) -> None:
     log = memoryview(path.with_suffix(".log").read_bytes())
     for number, (relative, position) in enumerate(entries):
         if number and not relative:
-            return  # room that was never written
+            return  # the rest was never written
         found = next((batch.last_offset for _, batch in batches(log[position:])), -1)
         if found != base + relative:
             line = f"  Index offset: {base + relative}, log offset: {found}"
@@ -305,25 +305,29 @@ TOOL = Tool(
     "This tool helps to parse a log file and dump its contents to the console, useful for debugging a seemingly "
     "corrupt log segment.",
     (
-        Flag("files", "file1, file2, ...", "The files: .log, .index, .timeindex, .snapshot, .txnindex, .checkpoint."),
-        Flag("print-data-log", help="Show records with their keys and values; decoders do so too."),
-        Flag("verify-index-only", help="Look at indexes without printing them."),
-        Flag("index-sanity-check", help="Only say whether a broker would take the indexes as they are."),
-        Flag("max-message-size", "size", "The largest record there is.", int, 5 * 1024 * 1024),
-        Flag("max-bytes", "size", "How much of a .log is read.", int, MOST),
-        Flag("deep-iteration", help="Show records, not only batches."),
-        Flag("value-decoder-class", "class", "What values are.", default=STRING, optional=True),
-        Flag("key-decoder-class", "class", "What keys are.", default=STRING, optional=True),
-        Flag("offsets-decoder", help="The records are those of __consumer_offsets."),
-        Flag("transaction-log-decoder", help="The records are those of __transaction_state."),
-        Flag("cluster-metadata-decoder", help="The records are the cluster's metadata."),
+        Flag(
+            "files",
+            "file1, file2, ...",
+            "Print these files: .log, .index, .timeindex, .snapshot, .txnindex, .checkpoint.",
+        ),
+        Flag("print-data-log", help="Print records with their keys and values; decoders do so too."),
+        Flag("verify-index-only", help="Check indexes without printing them."),
+        Flag("index-sanity-check", help="Only check whether a broker would accept the indexes."),
+        Flag("max-message-size", "size", "Size of the largest record.", int, 5 * 1024 * 1024),
+        Flag("max-bytes", "size", "Read this many bytes of a .log.", int, MOST),
+        Flag("deep-iteration", help="Print records, not only batches."),
+        Flag("value-decoder-class", "class", "Decode values with this class.", default=STRING, optional=True),
+        Flag("key-decoder-class", "class", "Decode keys with this class.", default=STRING, optional=True),
+        Flag("offsets-decoder", help="Decode records of __consumer_offsets."),
+        Flag("transaction-log-decoder", help="Decode records of __transaction_state."),
+        Flag("cluster-metadata-decoder", help="Decode records of the cluster's metadata."),
         Flag(
             "remote-log-metadata-decoder",
-            help="The records are those of tiered storage.",
+            help="Decode records of tiered storage.",
             refused="there is no tiered storage here; --print-data-log shows the bytes.",
         ),
-        Flag("share-group-state-decoder", help="The records are those of __share_group_state."),
-        Flag("skip-record-metadata", help="Show of records nothing but keys and values."),
+        Flag("share-group-state-decoder", help="Decode records of __share_group_state."),
+        Flag("skip-record-metadata", help="Print only keys and values of records."),
     ),
     run,
 )

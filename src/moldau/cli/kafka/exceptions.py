@@ -1,4 +1,4 @@
-"""Errors as Kafka's Java client names and words them: tools print class names, and scripts look for them."""
+"""Errors with the class names and messages of Kafka's Java client, which scripts look for."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMES = {
     Error.PRINCIPAL_DESERIALIZATION_FAILURE: "PrincipalDeserializationException",
 }
 
-# What the Java client says where a broker gives no words of its own.
+# The messages of the Java client for errors that come without one.
 WORDS = {
     Error.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     Error.GROUP_ID_NOT_FOUND: "The group id does not exist.",
@@ -69,29 +69,29 @@ WORDS = {
 }
 
 
-# What the client finds itself, with a sentence that says more.
+# Errors of the client itself, whose own messages say more.
 OF_CLIENT = (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT, Error.UNSUPPORTED_VERSION)
 
 
 def class_name(error: Error) -> str:
-    """The Java class of an error, with its package."""
+    """Return the Java class of an error, with its package."""
     stem = "".join(word.capitalize() for word in error.name.split("_"))
     name = NAMES.get(error, f"{stem}Exception")
     return name if "." in name else PACKAGE + name
 
 
 def words(error: Error, message: str | None = None) -> str:
-    """What a tool prints of an error: the broker's own words, or those of the Java client."""
+    """Return the message of an error: the broker's own, or that of the Java client."""
     return message or WORDS.get(error, error.message)
 
 
 def spoken(error: Error, message: str | None = None) -> str:
-    """An error as Java prints an exception: the class and its words."""
+    """Write an error as Java prints an exception: the class and the message."""
     return f"{class_name(error)}: {words(error, message)}"
 
 
 def words_of(error: ClientError) -> str:
-    """What became of a call, for a tool to print: the broker's words, Kafka's, or the client's about the network."""
+    """Return the message of a failed call: the broker's, Kafka's, or the client's about the network."""
     for outcome in outcomes(error.answer) if error.answer is not None else ():
         if outcome.error:
             return words(outcome.error, outcome.message)

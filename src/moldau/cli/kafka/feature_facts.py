@@ -1,27 +1,18 @@
-"""What kafka-features and kafka-storage tell about releases and features without asking anybody."""
+"""Facts about releases and features that kafka-features and kafka-storage print without a cluster."""
 
 from __future__ import annotations
 
 import re
 
 from moldau.cli.kafka.flags import Options
-from moldau.cli.kafka.releases import (
-    DEPENDENCIES,
-    FEATURES,
-    LATEST,
-    METADATA,
-    RELEASES,
-    highest,
-    level_text,
-    levels_of,
-)
+from moldau.cli.kafka.releases import DEPENDENCIES, FEATURES, LATEST, METADATA, RELEASES, highest, level_text, levels_of
 from moldau.cli.kafka.running import OK, Terse
 
 LOWEST_LEVEL, MOST_LEVEL = -32768, 32767
 
 
 def known_release(text: str) -> str:
-    """A release by its name; `4.0` and `4.0.1` stand for the last of 4.0."""
+    """Find a release by its name; `4.0` and `4.0.1` mean the last of 4.0."""
     series = re.fullmatch(r"(\d+\.\d+)(\.\d+)*", text)
     if series:
         text = max((name for name in RELEASES if name.startswith(f"{series[1]}-")), default=text)
@@ -31,7 +22,7 @@ def known_release(text: str) -> str:
 
 
 def name_and_level(text: str) -> tuple[str, int]:
-    """`metadata.version=25`"""
+    """Parse `metadata.version=25`."""
     name, equals, level = text.partition("=")
     if not equals:
         raise Terse(f"Can't parse feature=level string {text}: equals sign not found.")

@@ -1,26 +1,22 @@
-"""kafka-features: levels of features, shown and changed."""
+"""kafka-features: shows and changes levels of features."""
 
 from __future__ import annotations
 
 from moldau.admin import clusters, features
 from moldau.admin.features import Direction
-from moldau.cli.kafka.exceptions import words, words_of
+from moldau.cli.kafka.exceptions import words
 from moldau.cli.kafka.feature_facts import feature_dependencies, known_release, name_and_level, version_mapping
 from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.releases import METADATA, RELEASES, level_text, levels_of
-from moldau.cli.kafka.running import CONTROLLER, OK, Terse, connect
-from moldau.cli.kafka.subcommands import Command, ParsedTool
-from moldau.client import Client, ClientError
+from moldau.cli.kafka.running import OK, Terse, reach
+from moldau.cli.kafka.subcommands import CONNECTION, Command, ParsedTool
 
 
 def describe(options: Options) -> int:
-    try:
-        with connect(options) as client:
-            brokers = clusters.described(client).brokers
-            found, epoch = clusters.features(client, brokers[0].id)
-    except ClientError as error:
-        raise Terse(words_of(error)) from None
-    for one in found:
+    with reach(options) as client:
+        brokers = clusters.described(client).brokers
+        listed, epoch = clusters.features(client, brokers[0].id)
+    for one in listed:
         levels = [level_text(one.name, level) for level in (one.lowest, one.highest, one.level)]
         print(
             f"Feature: {one.name:<42}SupportedMinVersion: {levels[0]:<17}SupportedMaxVersion: {levels[1]:<17}"
@@ -29,16 +25,16 @@ def describe(options: Options) -> int:
     return OK
 
 
+def downwards(options: Options) -> Direction:
+    return Direction.UNSAFE_DOWNGRADE if "unsafe" in options else Direction.SAFE_DOWNGRADE
+
+
 def upgrade(options: Options) -> int:
     return change("upgrade", options, Direction.UPGRADE)
 
 
 def downgrade(options: Options) -> int:
     return change("downgrade", options, downwards(options))
-
-
-def downwards(options: Options) -> Direction:
-    return Direction.UNSAFE_DOWNGRADE if "unsafe" in options else Direction.SAFE_DOWNGRADE
 
 
 def change(verb: str, options: Options, direction: Direction) -> int:
@@ -71,8 +67,8 @@ def update(verb: str, options: Options, wanted: dict[str, int], direction: Direc
     if not wanted:
         raise Terse(f"You must specify at least one feature to {verb}")
     dry = "dry-run" in options
-    with connect(options) as client:
-        done = guarded(client, wanted, direction, dry)
+    with reach(options) as client:
+        done = features.update(client, wanted, direction, validate_only=dry)
     failures = 0
     for name in sorted(done):
         error, message = done[name]
@@ -88,30 +84,21 @@ def update(verb: str, options: Options, wanted: dict[str, int], direction: Direc
     return OK
 
 
-def guarded(
-    client: Client, wanted: dict[str, int], direction: Direction, dry: bool
-) -> dict[str, tuple[features.Error, str | None]]:
-    try:
-        return features.update(client, wanted, direction, validate_only=dry)
-    except ClientError as error:
-        raise Terse(words_of(error)) from None
-
-
-FEATURE = Flag("feature", "FEATURE", "a feature and its level, metadata.version=25; may be repeated", separator="\0")
-DRY_RUN = Flag("dry-run", help="only say whether it could be done")
-UNSAFE = Flag("unsafe", help="even if what is stored becomes unreadable")
-RELEASE = Flag("release-version", "RELEASE_VERSION", "all features as of this release, 4.0-IV3")
-OLD = Flag("metadata", "METADATA", "the level of metadata.version, by its release")
+FEATURE = Flag(
+    "feature", "FEATURE", "name a feature and its level, as in metadata.version=25; may be repeated", separator="\0"
+)
+DRY_RUN = Flag("dry-run", help="validate only; change nothing")
+UNSAFE = Flag("unsafe", help="downgrade even if data is lost")
+RELEASE = Flag(
+    "release-version", "RELEASE_VERSION", "set all features to their levels in this release, such as 4.0-IV3"
+)
+OLD = Flag("metadata", "METADATA", "set metadata.version to its level in this release")
 
 TOOL = ParsedTool(
     "kafka-features",
     "kafka-features",
     "This tool manages feature flags in Kafka.",
-    (
-        Flag("bootstrap-server", "BOOTSTRAP_SERVER", "the brokers to begin with"),
-        CONTROLLER,
-        Flag("command-config", "COMMAND_CONFIG", "settings of the client in a properties file"),
-    ),
+    CONNECTION,
     (
         Command("describe", "Describes the current active feature flags.", (), describe),
         Command("upgrade", "Upgrade one or more feature flags.", (OLD, RELEASE, FEATURE, DRY_RUN), upgrade),

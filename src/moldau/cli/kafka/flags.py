@@ -1,8 +1,8 @@
-"""A tool of Kafka's as rows: its flags, and how a command line is read by them.
+"""The flags of Kafka's tools as rows, and the parser of their command lines.
 
-Most of Kafka's tools read their flags by the rules of joptsimple: `--flag value` and `--flag=value`, one dash for two,
-no abbreviations, flags in any order, and a value that is not of its type is told when it is asked for. What a flag
-means is not known here.
+Most of Kafka's tools follow the rules of joptsimple: `--flag value` and `--flag=value`, one dash or two, no
+abbreviations, flags in any order, and a value of the wrong type fails only when it is read. What flags mean is not
+known here.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ HAS_BEEN_DEPRECATED = "Option --{old} has been deprecated and will be removed in
 
 
 class Mistake(Exception):
-    """A command line that cannot be read."""
+    """An error in a command line that cannot be parsed."""
 
 
 class Usage(Exception):
-    """A command line that asks for something impossible: told together with the flags there are."""
+    """An error in a command line that asks for the impossible; it is reported together with all flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag. `argument` says what follows it, nothing for a switch; `refused` why Moldau does not take it."""
+    """A flag. `argument` describes its value and is empty for a switch; `refused` says why Moldau refuses it."""
 
     name: str
     argument: str = ""
     help: str = ""
     type: type[int] | type[str] | type[float] = str
     default: Any = None
-    optional: bool = False  # the argument may be left out
+    optional: bool = False  # the argument may be omitted
     required: bool = False
     separator: str = ""  # between several values in one argument
     beside: tuple[str, ...] = ()  # one of these must be given too
     many: bool = False  # several arguments follow it
     short: str = ""  # one letter for the same
     since: str = ""
-    deprecated: str = ""  # what to use instead
-    alias: bool = False  # an old name: its values are those of the flag to use instead, unless that was given too
+    deprecated: str = ""  # the flag to use instead
+    alias: bool = False  # an old name: its values count as those of the flag to use instead, unless that is given too
     refused: str = ""
 
     def parse(self, text: str) -> Any:
@@ -52,24 +52,24 @@ class Flag:
             raise Mistake(f"Cannot parse argument '{text}' of option {self.name}") from None
 
 
-COMMON = (Flag("help", help="Show the flags."), Flag("version", help="Show the version of Kafka that this is."))
+COMMON = (Flag("help", help="Show the flags."), Flag("version", help="Show the version of Kafka that this matches."))
 
 
-def tell_in_line(tool: Tool, sentence: str) -> int:
-    """How most tools tell of a command line that cannot be read; the exit code."""
+def report_mistake(tool: Tool, sentence: str) -> int:
+    """Report a command line that cannot be parsed, as most tools do; return the exit code."""
     print(sentence, file=sys.stderr)
     return 1
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: what it is for, its flags, and what runs it. `run` gets the options and returns the exit code."""
+    """A tool: its purpose, its flags, and the function that runs it and returns the exit code."""
 
     name: str
     about: str
     flags: tuple[Flag, ...]
     run: Callable[[Options], int]
-    mistaken: Callable[[Tool, str], int] = tell_in_line
+    mistaken: Callable[[Tool, str], int] = report_mistake
     warning: str = IS_DEPRECATED
 
     def start(self, arguments: list[str]) -> int:
@@ -82,7 +82,7 @@ class Tool:
 
 
 class Options:
-    """The flags that were given: `options["topic"]` is a value or the default, `name in options` says if it was."""
+    """The given flags: `options["topic"]` is the value or the default, `name in options` says whether it was given."""
 
     __slots__ = ("_found", "arguments", "command", "tool")
 
@@ -91,21 +91,21 @@ class Options:
     ) -> None:
         self.tool = tool
         self._found = found
-        self.arguments = tuple(arguments)  # what is no flag
-        self.command = tuple(command)  # the whole line, as it was given
+        self.arguments = tuple(arguments)  # words that are not flags
+        self.command = tuple(command)  # the whole command line
 
     def __contains__(self, name: str) -> bool:
         return name in self._found
 
     def __getitem__(self, name: str) -> Any:
-        """The one value of a flag."""
+        """Return the single value of a flag."""
         values = self.all(name)
         if len(values) > 1:
             raise Mistake(f"Found multiple arguments for option {name}, but you asked for only one")
         return values[0] if values else self._row(name).default
 
     def all(self, name: str) -> list[Any]:
-        """All values of a flag, in the order in which they were given."""
+        """Return all values of a flag, in the given order."""
         flag = self._row(name)
         texts = self._found.get(name, [])
         if flag.separator:
@@ -113,7 +113,7 @@ class Options:
         return [flag.parse(text) for text in texts]
 
     def given(self, *names: str) -> list[str]:
-        """Those of the flags that were given."""
+        """Return those of the flags that were given."""
         return [name for name in names if name in self._found]
 
     def _row(self, name: str) -> Flag:
@@ -123,7 +123,7 @@ class Options:
 
 
 def read(tool: Tool, arguments: Sequence[str]) -> Options:
-    """The options of a command line."""
+    """Parse a command line."""
     found: dict[str, list[str]] = {}
     others: list[str] = []
     rest = list(reversed(arguments))
@@ -188,12 +188,12 @@ def require(options: Options, *names: str) -> None:
 
 
 def forbid(options: Options, used: str, others: Iterable[str]) -> None:
-    """Refuse a command line that has both a flag and one of the others."""
+    """Refuse a command line with both a flag and one of the others."""
     if used in options:
         for name in options.given(*(other for other in others if other != used)):
             raise Usage(f'Option "[{used}]" can\'t be used with option "[{name}]"')
 
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:
-    """`key=value` arguments; a value may be left out."""
+    """Parse `key=value` arguments; the value may be missing."""
     return {key: value for key, _, value in (text.partition("=") for text in texts)}

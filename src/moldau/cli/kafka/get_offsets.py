@@ -1,4 +1,4 @@
-"""kafka-get-offsets: offsets of partitions, by place or time."""
+"""kafka-get-offsets: prints offsets of partitions, by position or time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from moldau.admin import TopicPartition, offsets, topics
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, OLD_BROKERS, Terse, complain, connect
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, OLD_BROKERS, Terse, complain, connect
 from moldau.cli.kafka.topic_filter import TopicFilter
 from moldau.client import Client, ClientError
 
@@ -40,7 +40,7 @@ def run(options: Options) -> int:
 
 
 def chosen(options: Options) -> Allows:
-    """Which partitions are meant."""
+    """Return the filter of partitions."""
     if "topic-partitions" in options:
         if options.given("topic", "partitions"):
             raise Terse("--topic-partitions cannot be used with --topic or --partitions")
@@ -59,7 +59,7 @@ def partition_numbers(text: str) -> set[int]:
 
 
 def rule(text: str) -> Allows:
-    """`topic:1`, `topic:0-3`, `topic:5-`, `topic`, `:2`: the topic is a regular expression."""
+    """Parse `topic:1`, `topic:0-3`, `topic:5-`, `topic` or `:2`; the topic is a regular expression."""
     match = _RULE.fullmatch(text)
     if not match:
         raise Terse(f"Invalid rule specification: {text}")
@@ -97,11 +97,6 @@ def print_offsets(client: Client, options: Options, wanted: Allows, time: int) -
             print(f"{topic}:{partition}:{offset.offset}")
 
 
-def mistaken(tool: Tool, sentence: str) -> int:
-    print(f"Error occurred: {sentence}", file=sys.stderr)
-    return FAILED
-
-
 TOOL = Tool(
     "kafka-get-offsets",
     "An interactive shell for getting topic-partition offsets.",
@@ -112,18 +107,18 @@ TOOL = Tool(
         Flag(
             "topic-partitions",
             "topic1:1,topic2:0-3,topic3",
-            "Which partitions: a regular expression of topics, and behind a colon a number or a range without its end.",
+            "Choose partitions: a regular expression of topics, and after a colon a number or an open range.",
         ),
-        Flag("topic", "topic", "Which topics, as a regular expression."),
-        Flag("partitions", "partition ids", "Which partitions of them, with commas."),
+        Flag("topic", "topic", "Choose topics by a regular expression."),
+        Flag("partitions", "partition ids", "Choose partitions of these topics, separated by commas."),
         Flag(
             "time",
             "timestamp",
-            "Milliseconds, latest, earliest, max-timestamp, earliest-local, latest-tiered or earliest-pending-upload.",
+            "A time in ms, latest, earliest, max-timestamp, earliest-local, latest-tiered or earliest-pending-upload.",
             default="latest",
         ),
-        Flag("exclude-internal-topics", help="Leave internal topics out."),
+        Flag("exclude-internal-topics", help="Omit internal topics."),
     ),
     run,
-    mistaken,
+    lambda tool, sentence: complain(f"Error occurred: {sentence}"),
 )

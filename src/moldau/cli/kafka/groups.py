@@ -1,4 +1,4 @@
-"""kafka-groups: groups of all types, listed."""
+"""kafka-groups: lists groups of all types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, Ters
 from moldau.client import ClientError
 
 TYPES = ("classic", "consumer", "share", "streams")
-KINDS = ("consumer", "share", "streams")  # flags of their own
+KINDS = ("consumer", "share", "streams")  # types that have a flag
 LEAST_WIDTH = 20
 
 
@@ -59,11 +59,11 @@ TOOL = Tool(
         Flag("bootstrap-server", BOOTSTRAP.argument, BOOTSTRAP.help, required=True),
         COMMAND_CONFIG,
         Flag("list", help="List groups."),
-        Flag("group-type", "type", "Only groups of this type: classic, consumer, share, streams."),
-        Flag("protocol", "protocol", "Only groups of this protocol."),
-        Flag("consumer", help="Only groups of consumers, old and new."),
-        Flag("share", help="Only share groups."),
-        Flag("streams", help="Only streams groups."),
+        Flag("group-type", "type", "List only groups of this type: classic, consumer, share, streams."),
+        Flag("protocol", "protocol", "List only groups of this protocol."),
+        Flag("consumer", help="List only groups of consumers, classic and new."),
+        Flag("share", help="List only share groups."),
+        Flag("streams", help="List only streams groups."),
     ),
     run,
     tell_usage,

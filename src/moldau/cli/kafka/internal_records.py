@@ -1,4 +1,4 @@
-"""Records of internal topics as text, in the forms of Kafka's dump tool and of its message formatters."""
+"""Records of internal topics as text, as Kafka's dump tool and its message formatters write them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 SHARES, METADATA = "__share_group_state", "__cluster_metadata"
 OLD_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
 EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
-DELETED = "<DELETE>"  # in the place of the value of a record that deletes
+DELETED = "<DELETE>"  # instead of the value of a record that deletes
 Text = tuple[str | None, str | None]
 
 
 class Unknown(Exception):
-    """A record of a type that nobody knows; `number` is what it calls itself."""
+    """An error for a record of an unknown type, which has this number."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -25,7 +25,7 @@ class Unknown(Exception):
 
 
 def key_of(topic: str, key: bytes) -> tuple[int, Any]:
-    """The type of a coordinator's record, and its key; a key says its type where others say their version."""
+    """Decode the key of a coordinator's record; it starts with the type, where other messages have a version."""
     number = int.from_bytes(key[:2], signed=True)
     known = schema.records(topic)
     kind = OFFSET_KEY if topic == OFFSETS and number == OLD_OFFSET_KEY else number
@@ -36,14 +36,14 @@ def key_of(topic: str, key: bytes) -> tuple[int, Any]:
 
 
 def value_of(topic: str, number: int, value: bytes) -> tuple[int, Any]:
-    """The version of a coordinator's record, and its value."""
+    """Decode the version and the value of a coordinator's record."""
     kind = OFFSET_KEY if topic == OFFSETS and number == OLD_OFFSET_KEY else number
     version = int.from_bytes(value[:2], signed=True)
     return version, codec.decode(messages.record_class(topic, "coordinator-value", kind), version, value, 2)
 
 
 def dump_coordinator(topic: str, offset: int, key: bytes | None, value: bytes | None) -> Text:
-    """Key and payload as the dump tool prints them."""
+    """Write key and payload as the dump tool prints them."""
     try:
         number, read = key_of(topic, key or b"")
         text = compact({"type": str(number), "data": to_json(read, 0)})
@@ -61,9 +61,7 @@ def dump_coordinator(topic: str, offset: int, key: bytes | None, value: bytes | 
 
 
 def formatted(topic: str, kinds: tuple[int, ...], key: bytes | None, value: bytes | None) -> bytes:
-    """A record as the console consumer's formatters print it, with no end of line, as Kafka's do; nothing for one of
-    another kind.
-    """
+    """Write a record as Kafka's formatters print it, without an end of line; nothing for other kinds."""
     try:
         number, read = key_of(topic, key or b"")
         if number not in kinds:
@@ -78,7 +76,7 @@ def formatted(topic: str, kinds: tuple[int, ...], key: bytes | None, value: byte
 
 
 def embed(document: dict[str, Any]) -> None:
-    """Put what members of a consumer group said in the place of its bytes."""
+    """Replace the bytes of members' subscriptions and assignments by their decoded form."""
     import base64
 
     if document.get("protocolType") != "consumer":
@@ -95,11 +93,11 @@ def embed(document: dict[str, Any]) -> None:
 
 
 def dump_metadata(offset: int, key: bytes | None, value: bytes | None) -> Text:
-    """A record of the cluster's metadata, which has no key."""
+    """Write a record of the cluster's metadata, which has no key."""
     try:
         data = value or b""
         if len(data) < 3 or data[0] != 1:
-            raise WireError("it is no metadata record")
+            raise WireError("it is not a metadata record")
         cls = messages.record_class(METADATA, "metadata", data[1])
         found = codec.decode(cls, data[2], data, 3)
     except (WireError, KeyError) as error:

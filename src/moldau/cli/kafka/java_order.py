@@ -1,4 +1,4 @@
-"""The order in which a Java HashMap gives its keys: some tools print in it."""
+"""The order of keys in a Java HashMap, in which some tools print."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Settings of Kafka's Java clients under the names that librdkafka and `moldau.client` have for them.
 
-Files for `--command-config` are written for Java. What has another name is translated, what only a JVM can use
-(keystores of its own formats, login modules, callback classes) is refused with a sentence, and what no client here
-has a use for is let pass, as the Java tools do with names that they do not know.
+Files for `--command-config` are written for Java. Settings with another name are translated. Those that only a JVM can
+use (its own keystore formats, login modules, callback classes) are refused with a sentence. Those that no client here
+uses are ignored, as the Java tools ignore unknown names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from moldau.settings import CLIENT, SettingError, client_inert_names, rows
 
-MOST_BYTES = 1 << 20  # of a file of settings
+MOST_BYTES = 1 << 20  # the largest file of settings
 
 # Java's name -> ours; the value stays.
 RENAMED = {
@@ -38,7 +38,7 @@ _JAAS_PAIR = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*
 
 
 def translated(given: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a Java client as those of a client here."""
+    """Translate settings of a Java client to those of a client here."""
     found: dict[str, str] = {}
     for name, value in given.items():
         if special := SPECIAL.get(name):
@@ -50,7 +50,7 @@ def translated(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_file(path: str) -> dict[str, str]:
-    """The pairs of a properties file."""
+    """Read a properties file."""
     from moldau.settings.properties import read_properties
 
     if Path(path).stat().st_size > MOST_BYTES:
@@ -59,7 +59,7 @@ def read_file(path: str) -> dict[str, str]:
 
 
 def _jaas(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
-    """User and password out of a line for Java's login modules."""
+    """Read user and password from a line for Java's login modules."""
     match = _JAAS.fullmatch(value)
     if not match:
         raise SettingError(name, None, 'it is written `Module required username="..." password="...";`')
@@ -84,11 +84,11 @@ def _unsecured(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pem(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
-    """A store that is a PEM file; Java's own formats are for Java."""
+    """Accept a store that is a PEM file; only Java reads its own formats."""
     kind = given.get(name.replace("location", "type"), "JKS").upper()
     if kind != "PEM":
         how = f"keytool -exportcert -rfc -keystore {value}" if "trust" in name else f"openssl pkcs12 -in {value} -nodes"
-        why = f"a store of type {kind} is readable for Java alone; write it as PEM ({how}) and set"
+        why = f"a store of type {kind} is readable by Java alone; convert it to PEM ({how}) and set"
         raise SettingError(name, value, f"{why} {name.replace('location', 'type')}=PEM")
     if name == "ssl.truststore.location":
         return {"ssl.ca.location": value}
@@ -109,7 +109,7 @@ def _memory(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _callback(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:
-    raise SettingError(name, value, "classes of Java cannot be run here; take the line out")
+    raise SettingError(name, value, "Java classes cannot run here; remove the line")
 
 
 def _unless_empty(name: str, value: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""JSON files that tools are given."""
+"""JSON files that tools read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_BYTES = 64 << 20
 
 
 def read_json(path: str) -> Any:
-    """What a file says; None where it is no JSON."""
+    """Read a file; None if it is not JSON."""
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)

@@ -1,4 +1,4 @@
-"""kafka-leader-election: partitions get the leader that they should have."""
+"""kafka-leader-election: elects the leaders of partitions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from moldau.admin import TopicPartition, elections
 from moldau.admin.elections import ElectionType
 from moldau.cli.kafka import java_order
-from moldau.cli.kafka.exceptions import spoken, words_of
+from moldau.cli.kafka.exceptions import spoken
 from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Options, Tool
 from moldau.cli.kafka.json_files import read_json
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.client import ClientError, Error
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, reach
+from moldau.client import Error
 
 SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
 
@@ -20,12 +20,9 @@ def run(options: Options) -> int:
     check(options)
     kind = election_type(options["election-type"])
     wanted = partitions(options)
-    try:
-        with connect(options, default_api_timeout_ms="30000") as client:
-            done = elections.elect(client, kind, wanted)
-    except ClientError as error:
-        raise Terse(words_of(error)) from None
-    tell(kind, done)
+    with reach(options, default_api_timeout_ms="30000") as client:
+        done = elections.elect(client, kind, wanted)
+    report(kind, done)
     return OK
 
 
@@ -51,7 +48,7 @@ def election_type(text: str) -> ElectionType:
 
 
 def partitions(options: Options) -> list[TopicPartition] | None:
-    """The partitions that were named; None for all."""
+    """Return the partitions that were named; None for all."""
     if "topic" in options:
         return [(options["topic"], options["partition"])]
     return of_document(read_json(options["path-to-json-file"])) if "path-to-json-file" in options else None
@@ -72,7 +69,7 @@ def of_document(document: Any) -> list[TopicPartition]:
     return found
 
 
-def tell(kind: ElectionType, done: dict[TopicPartition, tuple[Error, str | None]]) -> None:
+def report(kind: ElectionType, done: dict[TopicPartition, tuple[Error, str | None]]) -> None:
     good = [place for place, (error, _) in done.items() if not error]
     idle = [place for place, (error, _) in done.items() if error is Error.ELECTION_NOT_NEEDED]
     bad = [place for place in done if place not in (*good, *idle)]
@@ -98,12 +95,16 @@ TOOL = Tool(
     (
         BOOTSTRAP,
         COMMAND_CONFIG,
-        Flag("admin.config", "file", "Settings of the client.", deprecated="command-config"),
-        Flag("path-to-json-file", "file", 'Which partitions: {"partitions": [{"topic": "foo", "partition": 1}]}.'),
-        Flag("topic", "topic", "The topic of the partition."),
-        Flag("partition", "partition id", "The partition.", int),
-        Flag("all-topic-partitions", help="All partitions."),
-        Flag("election-type", "type", "preferred, or unclean: a replica that lags may lead."),
+        Flag("admin.config", "file", "Read settings of the client from this file.", deprecated="command-config"),
+        Flag(
+            "path-to-json-file",
+            "file",
+            'Elect leaders of these partitions: {"partitions": [{"topic": "foo", "partition": 1}]}.',
+        ),
+        Flag("topic", "topic", "Name the topic of the partition."),
+        Flag("partition", "partition id", "Name the partition.", int),
+        Flag("all-topic-partitions", help="Elect leaders of all partitions."),
+        Flag("election-type", "type", "Choose preferred, or unclean: a replica that lags may become leader."),
     ),
     run,
     warning=HAS_BEEN_DEPRECATED,

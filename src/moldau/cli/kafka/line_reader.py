@@ -1,4 +1,4 @@
-"""How the console producers read a line: the properties of Kafka's LineMessageReader."""
+"""The reader of lines of the console producers, with the properties of Kafka's LineMessageReader."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MOST_LINE = 64 << 20  # bytes of a line
 
 
 class BadLine(Exception):
-    """A line without what it should have."""
+    """An error in a line."""
 
 
 class Line(NamedTuple):
-    """A record out of a line."""
+    """A record read from a line."""
 
     key: bytes | None
     value: bytes | None
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LineReader:
-    """`headers<TAB>key<TAB>value`, of which headers and key are there if they are asked for."""
+    """A reader of `headers<TAB>key<TAB>value`; headers and key are optional."""
 
     parse_key: bool = False
     parse_headers: bool = False
@@ -37,7 +37,7 @@ class LineReader:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a line is a value and nothing else."""
+        """Return whether a line is only a value."""
         return not (self.parse_key or self.parse_headers or self.null_marker is not None)
 
     def read(self, line: str, number: int) -> Line:
@@ -62,7 +62,7 @@ class LineReader:
 
     def _headers(self, text: str, number: int) -> list[tuple[str, bytes | None]]:
         pairs = re.split(self.headers_separator, text)
-        while pairs and not pairs[-1]:  # Java's split gives no empty strings at the end
+        while pairs and not pairs[-1]:  # Java's split drops empty strings at the end
             pairs.pop()
         return [self._header(pair, number) for pair in pairs or [""]]
 
@@ -85,7 +85,7 @@ SIGNS = {
     "headers_key_separator": "headers.key.separator",
     "null_marker": "null.marker",
 }
-# Of two that must differ, the one that is named first.
+# Pairs of separators that must differ.
 PAIRS = (
     ("headers_delimiter", "headers_separator"),
     ("headers_delimiter", "headers_key_separator"),
@@ -98,7 +98,7 @@ PAIRS = (
 
 
 def line_reader(properties: Mapping[str, str]) -> LineReader:
-    """The reader that properties describe."""
+    """Make the reader that properties describe."""
     given: dict[str, Any] = {
         name: properties.get(name.replace("_", "."), "").strip().lower() == "true"
         for name in ("parse_key", "parse_headers", "ignore_error")
@@ -112,7 +112,7 @@ def line_reader(properties: Mapping[str, str]) -> LineReader:
 
 
 def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines without their ends, which are LF, CR or both; of bytes that are no UTF-8 Java makes U+FFFD."""
+    """Yield lines without their ends (LF, CR or both); bytes that are not UTF-8 become U+FFFD, as in Java."""
     for chunk in chunks:
         if len(chunk) > MOST_LINE:
             raise BadLine(f"A line has at most {MOST_LINE} bytes")

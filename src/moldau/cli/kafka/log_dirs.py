@@ -1,4 +1,4 @@
-"""kafka-log-dirs: what brokers keep where, and how large it is, as JSON."""
+"""kafka-log-dirs: prints the directories of brokers and the sizes of their partitions as JSON."""
 
 from __future__ import annotations
 
@@ -8,31 +8,27 @@ from typing import Any
 
 from moldau.admin import log_dirs
 from moldau.cli.kafka import java_order
-from moldau.cli.kafka.exceptions import class_name, words_of
+from moldau.cli.kafka.exceptions import class_name
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
-from moldau.client import ClientError
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, reach
 
 
 def run(options: Options) -> int:
     require(options, "bootstrap-server", "describe")
     names = {name for name in options["topic-list"].split(",") if name}
-    asked = [broker_id(text) for text in options["broker-list"].split(",") if text]
-    try:
-        with connect(options, client_id="log-dirs-tool") as client:
-            there = sorted(client.refresh().brokers)
-            if missing := [broker for broker in asked if broker not in there]:
-                raise Terse(
-                    f"ERROR: The given brokers do not exist from --broker-list: {ids(missing)}. "
-                    f"Current existent brokers: {ids(there)}"
-                )
-            print("Querying brokers for log directories information")
-            wanted = sorted(set(asked)) or there
-            found = log_dirs.described(client, wanted)
-            print(f"Received log directory information from brokers {ids(wanted)}")
-            print(json.dumps(document(found, names), separators=(",", ":"), ensure_ascii=False))
-    except ClientError as error:
-        raise Terse(words_of(error)) from None
+    given = [broker_id(text) for text in options["broker-list"].split(",") if text]
+    with reach(options, client_id="log-dirs-tool") as client:
+        existing = sorted(client.refresh().brokers)
+        if missing := [broker for broker in given if broker not in existing]:
+            raise Terse(
+                f"ERROR: The given brokers do not exist from --broker-list: {ids(missing)}. "
+                f"Current existent brokers: {ids(existing)}"
+            )
+        print("Querying brokers for log directories information")
+        brokers = sorted(set(given)) or existing
+        found = log_dirs.described(client, brokers)
+        print(f"Received log directory information from brokers {ids(brokers)}")
+        print(json.dumps(document(found, names), separators=(",", ":"), ensure_ascii=False))
     return OK
 
 
@@ -47,7 +43,7 @@ def ids(brokers: Sequence[int]) -> str:
 
 
 def document(found: Mapping[int, Sequence[log_dirs.LogDir]], names: set[str]) -> dict[str, Any]:
-    """The JSON, its names in the order in which Java has them."""
+    """Return the JSON, its names in Java's order."""
     rows = [{"broker": broker, "logDirs": [_directory(one, names) for one in dirs]} for broker, dirs in found.items()]
     return _ordered({"version": 1, "brokers": [_ordered(row) for row in rows]})
 
@@ -60,15 +56,9 @@ def _directory(one: log_dirs.LogDir, names: set[str]) -> dict[str, Any]:
 
 
 def _replica(replica: log_dirs.Replica) -> dict[str, Any]:
-    topic, partition = replica.place
-    return _ordered(
-        {
-            "partition": f"{topic}-{partition}",
-            "size": replica.size,
-            "offsetLag": replica.offset_lag,
-            "isFuture": replica.future,
-        }
-    )
+    name = "{}-{}".format(*replica.place)
+    pairs = {"partition": name, "size": replica.size, "offsetLag": replica.offset_lag, "isFuture": replica.future}
+    return _ordered(pairs)
 
 
 def _ordered(pairs: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,9 +71,9 @@ TOOL = Tool(
     (
         BOOTSTRAP,
         COMMAND_CONFIG,
-        Flag("describe", help="Show directories."),
-        Flag("topic-list", "topic1,topic2", "Only these topics.", default=""),
-        Flag("broker-list", "0,1,2", "Only these brokers.", default=""),
+        Flag("describe", help="Show the directories."),
+        Flag("topic-list", "topic1,topic2", "Show only these topics.", default=""),
+        Flag("broker-list", "0,1,2", "Show only these brokers.", default=""),
     ),
     run,
 )

@@ -1,4 +1,4 @@
-"""How the console consumers print a record: the properties of Kafka's DefaultMessageFormatter."""
+"""The printer of records of the console consumers, with the properties of Kafka's DefaultMessageFormatter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Formatter:
-    """What is printed, with what between."""
+    """The parts of a record that are printed, and the separators."""
 
     printed: frozenset[str] = frozenset({"value"})
     separators: Mapping[str, bytes] = field(default_factory=lambda: SEPARATORS)
@@ -39,16 +39,16 @@ class Formatter:
 
     @property
     def is_plain(self) -> bool:
-        """Whether values are printed as they are, a line each."""
+        """Return whether values are printed as they are, one a line."""
         return self.printed == {"value"} and not self.deserializers
 
     def line(self, record: Shown) -> bytes:
-        """A record's line, with its end."""
+        """Return the line of a record, with its end."""
         parts = [PARTS[name](self, record) for name in PRINTED if name in self.printed]
         return self.separators["key.separator"].join(parts) + (self.separators["line.separator"] if parts else b"")
 
     def text(self, what: str, data: bytes | None) -> bytes:
-        """Bytes through the deserializer, if there is one; a null has a word for it."""
+        """Decode bytes by the deserializer, if there is one; null becomes a word."""
         given = self.separators["null.literal"] if data is None else data
         decode = self.deserializers.get(what)
         return decode(given) if decode else given
@@ -81,7 +81,7 @@ PARTS = {
 
 
 def formatter(properties: Mapping[str, str]) -> Formatter:
-    """The formatter that properties describe."""
+    """Make the formatter that properties describe."""
     printed = {name for name in PRINTED if _is_true(properties.get(f"print.{name}", str(name == "value")))}
     separators = {name: properties[name].encode() if name in properties else SEPARATORS[name] for name in SEPARATORS}
     found = {}

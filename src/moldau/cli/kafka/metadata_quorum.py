@@ -1,4 +1,4 @@
-"""kafka-metadata-quorum: who keeps the cluster's metadata, and how far behind each is."""
+"""kafka-metadata-quorum: prints the replicas of the cluster's metadata and their lag."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.admin import clusters
 from moldau.admin.clusters import Quorum, Replica
-from moldau.cli.kafka.exceptions import words_of
 from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.java_text import base64_id, table
-from moldau.cli.kafka.running import CONTROLLER, OK, Terse, connect
-from moldau.cli.kafka.subcommands import Command, ParsedTool
-from moldau.client import Client, ClientError
+from moldau.cli.kafka.running import OK, Terse, reach
+from moldau.cli.kafka.subcommands import CONNECTION, Command, ParsedTool
+from moldau.client import Client
 from moldau.client import messages as m
 
 HEADERS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
@@ -26,20 +25,17 @@ def describe(options: Options) -> int:
         raise Terse("One of --status or --replication must be specified with describe sub-command")
     if "status" in options and "human-readable" in options:
         raise Terse("The option --human-readable is only supported along with --replication")
-    try:
-        with connect(options) as client:
-            found = clusters.quorum(client)
-            where = endpoints(client)
-            cluster = clusters.described(client).id
-    except ClientError as error:
-        raise Terse(words_of(error)) from None
+    with reach(options) as client:
+        found = clusters.quorum(client)
+        where = endpoints(client)
+        cluster = clusters.described(client).id
     human = "human-readable" in options
     print(replication(found, human) if "replication" in options else status(cluster, found, where))
     return OK
 
 
 def endpoints(client: Client) -> dict[int, list[str]]:
-    """Where the controllers listen, by node; old brokers do not tell."""
+    """Return the listeners of each controller; old brokers do not name them."""
     row = m.DescribeQuorumRequest_TopicData(clusters.METADATA_TOPIC, [m.DescribeQuorumRequest_PartitionData(0)])
     answer = client.send(m.DescribeQuorumRequest([row]))
     return {
@@ -114,39 +110,32 @@ def refused(options: Options) -> int:
     raise Terse("The quorum of Moldau has one voter, and it stays; see process.roles in the settings of brokers.")
 
 
-def _flags(*more: Flag) -> Sequence[Flag]:
-    return (*more, Flag("dry-run", help="only say what would be done"))
-
+DRY_RUN = Flag("dry-run", help="only say what would be done")
 
 TOOL = ParsedTool(
     "kafka-metadata-quorum",
     "kafka-metadata-quorum",
     "This tool describes kraft metadata quorum status.",
-    (
-        Flag("bootstrap-server", "BOOTSTRAP_SERVER", "the brokers to begin with"),
-        CONTROLLER,
-        Flag("command-config", "COMMAND_CONFIG", "settings of the client in a properties file"),
-    ),
+    CONNECTION,
     (
         Command(
             "describe",
             "Describe the metadata quorum info",
             (
-                Flag("status", help="a short summary"),
-                Flag("replication", help="each replica"),
-                Flag("human-readable", help="times as how long ago"),
+                Flag("status", help="show a short summary"),
+                Flag("replication", help="show each replica"),
+                Flag("human-readable", help="show how long ago instead of timestamps"),
             ),
             describe,
         ),
-        Command("add-controller", "Add a controller (refused: the quorum has one voter)", tuple(_flags()), refused),
+        Command("add-controller", "Add a controller (refused: the quorum has one voter)", (DRY_RUN,), refused),
         Command(
             "remove-controller",
             "Remove a controller (refused: the quorum has one voter)",
-            tuple(
-                _flags(
-                    Flag("controller-id", "CONTROLLER_ID", "the controller", int, required=True),
-                    Flag("controller-directory-id", "DIRECTORY_ID", "its directory", required=True),
-                )
+            (
+                Flag("controller-id", "CONTROLLER_ID", "the id of the controller", int, required=True),
+                Flag("controller-directory-id", "DIRECTORY_ID", "the id of its directory", required=True),
+                DRY_RUN,
             ),
             refused,
         ),

@@ -1,4 +1,4 @@
-"""kafka-producer-perf-test: how fast records are written, and how long each takes."""
+"""kafka-producer-perf-test: measures how fast records are written, and the latency of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLES = 500_000
 TRANSACTION_MS = 3000
 MOST_BYTES = 1 << 30  # of a file of payloads
 LETTERS = bytes(range(65, 91))
-VARIANTS = 1000  # payloads of random letters that are made in advance: to make each would be measured
+VARIANTS = 1000  # random payloads made in advance, so that making them is not measured
 
 
 def run(options: Options) -> int:
@@ -49,15 +49,16 @@ def check(options: Options) -> None:
 
 
 def producer_settings(options: Options) -> tuple[dict[str, Any], bool]:
-    """The producer's settings, and whether it writes in transactions."""
-    from moldau.cli.kafka.java_settings import read_file
-
-    file = options["command-config"] or options["producer.config"]
+    """Return the settings of the producer, and whether it writes in transactions."""
     pairs = options.all("command-property") + options.all("producer-props")
     for pair in pairs:
         if pair.count("=") != 1 or not pair.partition("=")[2]:
             raise Mistake(f"Invalid property: {pair}")
-    given = {"client.id": "perf-producer-client", **(read_file(file) if file else {}), **key_values(pairs)}
+    given = {
+        "client.id": "perf-producer-client",
+        **clients.file_settings(options, "producer.config"),
+        **key_values(pairs),
+    }
     if "bootstrap-server" in options:
         given["bootstrap.servers"] = options["bootstrap-server"]
     if "bootstrap.servers" not in given:
@@ -75,7 +76,7 @@ def producer_settings(options: Options) -> tuple[dict[str, Any], bool]:
 
 
 def payloads(options: Options) -> Callable[[int], bytes]:
-    """The payload of each record."""
+    """Return the function that gives the payload of each record."""
     if "payload-file" in options:
         kept = read_payloads(options["payload-file"], options["payload-delimiter"])
         return lambda number: random.choice(kept)
@@ -98,7 +99,7 @@ def read_payloads(name: str, delimiter: str) -> list[bytes]:
 
 
 class Stats:
-    """Latencies and rates, of a window and of all; the first records may only warm up."""
+    """The latencies and rates of a window and of the whole run."""
 
     def __init__(self, count: int, window_ms: int = WINDOW_MS) -> None:
         self.window_ms = window_ms
@@ -194,14 +195,7 @@ def send(producer: Any, options: Options, transactional: bool) -> None:
         if transactional and not began:
             producer.begin_transaction()
             began = now_ms()
-        value = payload(number)
-        while True:
-            try:
-                producer.produce(topic, value)
-                break
-            except BufferError:
-                producer.poll(0.05)
-        producer.poll(0)
+        clients.send(producer, topic, payload(number), poll_s=0.05)
         if transactional and now_ms() - began >= duration_ms:
             producer.commit_transaction()
             began = 0
@@ -210,7 +204,7 @@ def send(producer: Any, options: Options, transactional: bool) -> None:
 
 
 def paced(count: int, rate: float) -> Iterator[int]:
-    """The numbers of records, not faster than so many a second; a rate below 0 is none."""
+    """Yield the numbers of records, at most so many a second; a negative rate is no limit."""
     start = time.monotonic()
     for number in range(count):
         yield number
@@ -227,26 +221,32 @@ TOOL = ParsedTool(
     "duration of transactions.",
     (
         Flag("topic", "TOPIC", "write to this topic", required=True),
-        Flag("num-records", "NUM-RECORDS", "how many records", int, required=True),
-        Flag("record-size", "RECORD-SIZE", "bytes of a record", int),
-        Flag("payload-file", "PAYLOAD-FILE", "records out of a file, in any order"),
-        Flag("payload-monotonic", help="records are numbers that grow"),
-        Flag("payload-delimiter", "PAYLOAD-DELIMITER", "what parts records in the file", default="\\n"),
-        Flag("throughput", "THROUGHPUT", "records a second, -1 as many as possible", float, required=True),
-        Flag("bootstrap-server", "BOOTSTRAP-SERVERS", "the brokers to begin with", since="4.2"),
-        Flag("producer-props", "PROP-NAME=PROP-VALUE", "settings", many=True, deprecated="command-property"),
-        Flag("command-property", "PROP-NAME=PROP-VALUE", "settings of the producer", many=True, since="4.2"),
-        Flag("producer.config", "CONFIG-FILE", "settings in a file", deprecated="command-config"),
+        Flag("num-records", "NUM-RECORDS", "write this many records", int, required=True),
+        Flag("record-size", "RECORD-SIZE", "size of a record in bytes", int),
+        Flag("payload-file", "PAYLOAD-FILE", "take records from a file at random"),
+        Flag("payload-monotonic", help="write increasing numbers"),
+        Flag("payload-delimiter", "PAYLOAD-DELIMITER", "text between records in the file", default="\\n"),
+        Flag("throughput", "THROUGHPUT", "limit of records a second; -1 is no limit", float, required=True),
+        Flag("bootstrap-server", "BOOTSTRAP-SERVERS", "connect to these brokers", since="4.2"),
+        Flag(
+            "producer-props",
+            "PROP-NAME=PROP-VALUE",
+            "set settings of the producer",
+            many=True,
+            deprecated="command-property",
+        ),
+        Flag("command-property", "PROP-NAME=PROP-VALUE", "set settings of the producer", many=True, since="4.2"),
+        Flag("producer.config", "CONFIG-FILE", "read settings from a file", deprecated="command-config"),
         COMMAND_CONFIG,
         Flag(
             "print-metrics",
-            help="print also what the producer counts",
-            refused="librdkafka counts other things than Java's producer; see statistics.interval.ms.",
+            help="print the metrics of the producer",
+            refused="librdkafka's metrics differ from those of Java; see statistics.interval.ms.",
         ),
         Flag("transactional-id", "TRANSACTIONAL-ID", "write in transactions under this id"),
-        Flag("transaction-duration-ms", "TRANSACTION-DURATION", "how long a transaction lasts", int),
-        Flag("warmup-records", "WARMUP-RECORDS", "records that are not counted as steady", int, 0, since="4.2"),
-        Flag("reporting-interval", "INTERVAL-MS", "time between two lines", int, WINDOW_MS, since="4.2"),
+        Flag("transaction-duration-ms", "TRANSACTION-DURATION", "duration of a transaction in ms", int),
+        Flag("warmup-records", "WARMUP-RECORDS", "number of first records that are not counted", int, 0, since="4.2"),
+        Flag("reporting-interval", "INTERVAL-MS", "time between two reports in ms", int, WINDOW_MS, since="4.2"),
     ),
     run=run,
     helps=True,

@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions: partitions moved from broker to broker: proposed, begun, looked after, called off."""
+"""kafka-reassign-partitions: proposes, starts, verifies and cancels moves of partitions between brokers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EXISTING = (
 VERIFY = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
 )
-Moves = dict[TopicPartition, tuple[set[int], set[int]]]  # where partitions come from, and where they go
+Moves = dict[TopicPartition, tuple[set[int], set[int]]]  # sources and destinations of partitions
 
 
 def run(options: Options) -> int:
@@ -69,7 +69,7 @@ def run(options: Options) -> int:
 
 
 def check(options: Options) -> str:
-    """The action, if the flags go with it."""
+    """Return the action, if the other flags go with it."""
     given = options.given(*ACTIONS)
     if len(given) != 1:
         named = ", ".join(f"--{name}" for name in ACTIONS)
@@ -123,7 +123,7 @@ def verify(client: Client, options: Options) -> None:
 
 
 def move_line(place: TopicPartition, target: Sequence[int], current: Sequence[int] | None) -> str:
-    """Where a partition stands; None is on its way."""
+    """Describe the state of a move; `current` is None while it is under way."""
     if current is None:
         return f"Reassignment of partition {name(place)} is still in progress."
     if tuple(current) == tuple(target):
@@ -135,7 +135,7 @@ def move_line(place: TopicPartition, target: Sequence[int], current: Sequence[in
 
 
 def replicas_of(client: Client, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The brokers of partitions; those that are not there are left out."""
+    """Return the brokers of partitions, without partitions that do not exist."""
     wanted = set(places)
     there = {topic.name: topic for topic in topics.listed(client)}
     return {
@@ -148,7 +148,7 @@ def replicas_of(client: Client, places: Iterable[TopicPartition]) -> dict[TopicP
 
 
 def print_directories(client: Client, targets: Mapping[Replica, str]) -> bool:
-    """Say where replicas are that go to other directories, and whether one is still on its way."""
+    """Print the state of moves between directories; return whether one is under way."""
     print(*(["Status of directory moves:"] if targets else []), sep="\n")
     found = log_dirs.described(client, sorted({broker for _, _, broker in targets}))
     busy = False
@@ -194,7 +194,7 @@ def clear_throttles(client: Client, plan: Plan) -> None:
 
 
 def generate(client: Client, options: Options) -> None:
-    """A proposal: replicas of each topic in turn on the brokers, each partition beginning with the next."""
+    """Propose a plan: the replicas of each topic in turn on the brokers, each partition starting at the next."""
     brokers = broker_ids(options["broker-list"])
     names = read_topics(read_json(options["topics-to-move-json-file"]))
     racks = {one.id: one.rack for one in client.refresh().brokers.values()}
@@ -219,7 +219,7 @@ def generate(client: Client, options: Options) -> None:
 
 
 def places_of(client: Client, assignment: Mapping[TopicPartition, Sequence[int]]) -> dict[Replica, str]:
-    """The directory of each replica."""
+    """Return the directory of each replica."""
     brokers = sorted(
         {broker for replicas in assignment.values() for broker in replicas} & client.cluster.brokers.keys()
     )
@@ -243,7 +243,7 @@ def broker_ids(text: str) -> list[int]:
 
 
 def alternate(brokers: Sequence[int], racks: Mapping[int, str | None]) -> list[int]:
-    """Brokers so that neighbours are in different racks, as far as there are several."""
+    """Order brokers so that neighbours are in different racks, if possible."""
     by_rack: dict[str | None, list[int]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(racks.get(broker), []).append(broker)
@@ -252,7 +252,7 @@ def alternate(brokers: Sequence[int], racks: Mapping[int, str | None]) -> list[i
 
 
 def assign(brokers: Sequence[int], partitions: int, factor: int) -> list[list[int]]:
-    """The brokers of each partition: leaders in turn from a random one on, followers shifted round by round."""
+    """Assign brokers to partitions: leaders in turn from a random start, followers shifted round by round."""
     count = len(brokers)
     start, shift = random.randrange(count), random.randrange(count)
     found = []
@@ -331,7 +331,7 @@ def throttle(client: Client, options: Options, plan: Plan, found: Moves) -> None
 
 
 def throttled(found: Moves, topic: str, side: int) -> str:
-    """`partition:broker` of all sources (side 0) or destinations (1) of a topic."""
+    """Return `partition:broker` for all sources (side 0) or destinations (side 1) of a topic."""
     pairs = {f"{part}:{broker}" for (one, part), sides in found.items() if one == topic for broker in sides[side]}
     return ",".join(sorted(pairs))
 
@@ -385,29 +385,33 @@ TOOL = Tool(
     "kafka-reassign-partitions",
     "This tool helps to move topic partitions between replicas.",
     (
-        Flag("bootstrap-server", "servers", "The brokers to begin with.", optional=True),
+        Flag("bootstrap-server", "servers", "Connect to these brokers.", optional=True),
         CONTROLLER,
         COMMAND_CONFIG,
-        Flag("verify", help="Say how far a plan is; when it is done, take throttles away."),
+        Flag("verify", help="Print the progress of a plan; when it is done, remove the throttles."),
         Flag("generate", help="Propose a plan."),
-        Flag("execute", help="Begin a plan."),
-        Flag("cancel", help="Call a plan off."),
+        Flag("execute", help="Start a plan."),
+        Flag("cancel", help="Cancel a plan."),
         ZOOKEEPER,
         Flag("list", help="List moves under way."),
         Flag(
             "reassignment-json-file",
             "file",
-            'The plan: {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", '
+            'Read this plan: {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", '
             '"/d1"]}], "version": 1}. Directories may be left out.',
         ),
-        Flag("topics-to-move-json-file", "file", 'What to move: {"topics": [{"topic": "foo"}], "version": 1}.'),
-        Flag("broker-list", "0,1,2", "Where to move it."),
-        Flag("disable-rack-aware", help="Pay no heed to racks."),
-        Flag("throttle", "bytes/s", "How fast partitions may move between brokers.", int, -1),
-        Flag("replica-alter-log-dirs-throttle", "bytes/s", "How fast replicas may move within brokers.", int, -1),
-        Flag("timeout", "ms", "How long to wait until replicas can be moved to their directories.", int, 10_000),
-        Flag("additional", help="Begin also while other moves are under way."),
-        Flag("preserve-throttles", help="Leave throttles as they are."),
+        Flag(
+            "topics-to-move-json-file",
+            "file",
+            'Move the topics of this file: {"topics": [{"topic": "foo"}], "version": 1}.',
+        ),
+        Flag("broker-list", "0,1,2", "Move to these brokers."),
+        Flag("disable-rack-aware", help="Ignore racks."),
+        Flag("throttle", "bytes/s", "Limit the speed of moves between brokers.", int, -1),
+        Flag("replica-alter-log-dirs-throttle", "bytes/s", "Limit the speed of moves within brokers.", int, -1),
+        Flag("timeout", "ms", "Wait this long until replicas can be moved to their directories.", int, 10_000),
+        Flag("additional", help="Start even if other moves are under way."),
+        Flag("preserve-throttles", help="Keep the throttles."),
         Flag("disallow-replication-factor-change", help="Refuse a plan with another number of replicas.", since="4.2"),
     ),
     run,

@@ -1,4 +1,4 @@
-"""The JSON of kafka-reassign-partitions: assignments read and written."""
+"""The JSON files of kafka-reassign-partitions: reads and writes assignments."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ ANY_DIRECTORY = "any"
 
 
 class BadPlan(Exception):
-    """A file that does not say what to do."""
+    """An error in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The brokers of partitions, in the order of the file, and the directories of replicas where they are named."""
+    """The brokers of partitions, in the order of the file, and the directories of replicas that have one."""
 
     partitions: Mapping[TopicPartition, tuple[int, ...]]
     directories: Mapping[Replica, str]
 
 
 def read_plan(document: Any) -> Plan:
-    """What `--reassignment-json-file` says."""
+    """Read `--reassignment-json-file`."""
     rows = _rows(document, "partitions")
     found: dict[TopicPartition, tuple[int, ...]] = {}
     twice: list[str] = []
@@ -45,7 +45,7 @@ def read_plan(document: Any) -> Plan:
 
 
 def checked(plan: Plan) -> Plan:
-    """A plan that can be carried out: not empty, and each partition on different brokers."""
+    """Check that a plan can be carried out: it is not empty, and each partition is on different brokers."""
     if not plan.partitions:
         raise BadPlan("Partition reassignment list cannot be empty")
     empty = [_name(place) for place, replicas in plan.partitions.items() if not replicas]
@@ -72,7 +72,7 @@ def _partition(row: Any) -> tuple[TopicPartition, tuple[int, ...], tuple[str, ..
 
 
 def read_topics(document: Any) -> list[str]:
-    """What `--topics-to-move-json-file` says."""
+    """Read `--topics-to-move-json-file`."""
     try:
         names = [str(row["topic"]) for row in _rows(document, "topics")]
     except (TypeError, KeyError):
@@ -100,7 +100,7 @@ def _name(place: TopicPartition) -> str:
 def written(
     assignment: Mapping[TopicPartition, Sequence[int]], directories: Mapping[Replica, str] | None = None
 ) -> str:
-    """An assignment as the tool prints it, for use in a file; replicas are anywhere where no directory is given."""
+    """Write an assignment as the tool prints it; replicas without a directory are marked `any`."""
     known = directories or {}
     rows = [
         {

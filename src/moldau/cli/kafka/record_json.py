@@ -1,4 +1,4 @@
-"""Messages of the protocol's table as JSON, in the form that Kafka's own converters give them."""
+"""Messages of the protocol as JSON, as Kafka's own converters write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.wire.schema import Field, Message, Struct
 
 
 def to_json(message: Any, version: int) -> dict[str, Any]:
-    """The fields that a version has; tagged ones only where they differ from their default."""
+    """Return the fields of a version; tagged ones only if they differ from their default."""
     spec: Message | Struct = message.SCHEMA
     found: dict[str, Any] = {}
     for field in spec.fields:
@@ -22,13 +22,13 @@ def to_json(message: Any, version: int) -> dict[str, Any]:
 
 
 def json_name(name: str) -> str:
-    """`topic_id` is topicId in Kafka's JSON."""
+    """Return the name of a field in Kafka's JSON: topicId for `topic_id`."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def compact(value: Any) -> str:
-    """JSON without blanks, its numbers of floating point as Java writes them."""
+    """Write JSON without blanks, with floating-point numbers as Java writes them."""
     match value:
         case dict():
             return "{" + ",".join(f"{json.dumps(name)}:{compact(one)}" for name, one in value.items()) + "}"

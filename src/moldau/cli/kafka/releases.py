@@ -1,4 +1,4 @@
-"""Releases of Kafka by the level of metadata.version that they brought, and the levels of other features with them."""
+"""Releases of Kafka, their levels of metadata.version, and the levels of other features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMES = """
 RELEASES = {name: level for level, name in enumerate(NAMES.split(), 7)}
 LATEST = "4.3-IV0"
 
-# Feature -> the release from which on a new cluster has a level of it.
+# Feature -> the release since which a new cluster has this level.
 FEATURES: dict[str, dict[str, int]] = {
     "kraft.version": {"3.9-IV0": 1},
     "transaction.version": {"4.0-IV2": 2},
@@ -19,12 +19,12 @@ FEATURES: dict[str, dict[str, int]] = {
     "share.version": {"4.2-IV0": 1},
     "streams.version": {"4.2-IV1": 1},
 }
-# What a level of a feature needs of metadata.version.
+# The level of metadata.version that a level of a feature needs.
 DEPENDENCIES = {("eligible.leader.replicas.version", 1): RELEASES["4.0-IV1"]}
 
 
 def levels_of(release: str) -> dict[str, int]:
-    """The levels of all features in a new cluster of a release."""
+    """Return the levels of all features in a new cluster of a release."""
     at = RELEASES[release]
     others = {
         name: max((level for since, level in steps.items() if RELEASES[since] <= at), default=0)
@@ -38,7 +38,7 @@ def highest(feature: str) -> int:
 
 
 def level_text(feature: str, level: int) -> str:
-    """A level of metadata.version by its release, of another feature by its number."""
+    """Write a level: of metadata.version as its release, of other features as a number."""
     if feature != METADATA:
         return str(level)
     return next((release for release, number in RELEASES.items() if number == level), f"UNKNOWN [{level}]")

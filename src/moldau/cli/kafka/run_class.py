@@ -1,8 +1,8 @@
-"""kafka-run-class: a tool by the name of its class in Kafka, `kafka.tools.DumpLogSegments` say."""
+"""kafka-run-class: runs a tool by the name of its class in Kafka, for example `kafka.tools.DumpLogSegments`."""
 
 from __future__ import annotations
 
-from moldau.cli.kafka.running import complain, run_guarded
+from moldau.cli.kafka.running import Script, complain
 
 CLASSES = {
     "kafka.Kafka": "kafka-server-start",
@@ -40,25 +40,19 @@ CLASSES = {
 }
 
 
-class RunClass:
-    """`kafka-run-class CLASS ...`; switches for the JVM before the class mean nothing here."""
+def run(arguments: list[str]) -> int:
+    from moldau.cli import kafka
 
-    name = "kafka-run-class"
-
-    def start(self, arguments: list[str]) -> int:
-        return run_guarded(lambda: self._run(arguments))
-
-    def _run(self, arguments: list[str]) -> int:
-        from moldau.cli import kafka
-
-        rest = list(arguments)
-        while rest and rest[0] in ("-daemon", "-loggc"):
-            rest = rest[1:]
-        if not rest:
-            return complain("USAGE: kafka-run-class classname [opts]")
-        if rest[0] not in CLASSES:
-            return complain(f"There is no tool for the class {rest[0]} here; there are {', '.join(sorted(CLASSES))}.")
-        return kafka.run(CLASSES[rest[0]], rest[1:])
+    rest = list(arguments)
+    while rest and rest[0] in ("-daemon", "-loggc"):
+        rest = rest[1:]
+    if not rest:
+        return complain("USAGE: kafka-run-class classname [opts]")
+    if rest[0] not in CLASSES:
+        return complain(f"There is no tool for the class {rest[0]} here; there are {', '.join(sorted(CLASSES))}.")
+    return kafka.run(CLASSES[rest[0]], rest[1:])
 
 
-TOOL = RunClass()
+TOOL = Script(
+    "kafka-run-class", "`kafka-run-class CLASS ...`; switches for the JVM before the class have no effect here.", run
+)

@@ -1,10 +1,12 @@
-"""Running a tool: help and version, the client that it talks through, and what becomes of its errors."""
+"""How tools run: help and version, the connection to a cluster, and the handling of errors."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.cli.kafka import usage
@@ -15,35 +17,37 @@ from moldau.settings import SettingError
 if TYPE_CHECKING:
     from moldau.client import Client
 
-VERSION = "4.3.1"  # of Kafka, whose tools these are
+VERSION = "4.3.1"  # of the Kafka whose tools these are
 OK, FAILED, INTERRUPTED = 0, 1, 130
-PATIENCE_S = 3.0  # with a broker that does not answer, before anything is said
+PATIENCE_S = 3.0  # how long a broker may take to answer before a warning
 
-BOOTSTRAP = Flag("bootstrap-server", "server to connect to", "The brokers to begin with, HOST:PORT,...")
+BOOTSTRAP = Flag("bootstrap-server", "server to connect to", "Connect to these brokers, HOST:PORT,...")
 CONTROLLER = Flag(
     "bootstrap-controller",
     "controller to connect to",
-    "The controllers to begin with, HOST:PORT,...",
+    "Connect to these controllers, HOST:PORT,...",
     refused="these tools talk to brokers: use --bootstrap-server.",
 )
 ZOOKEEPER = Flag(
     "zookeeper",
     "urls",
-    "The ZooKeeper of old clusters.",
+    "Connect to the ZooKeeper of an old cluster.",
     refused="Kafka has no ZooKeeper since 4.0; use --bootstrap-server HOST:PORT to name a broker.",
 )
 OLD_BROKERS = Flag(
-    "broker-list", "HOST:PORT,...", "The brokers to begin with.", deprecated="bootstrap-server", alias=True
+    "broker-list", "HOST:PORT,...", "Connect to these brokers.", deprecated="bootstrap-server", alias=True
 )
-COMMAND_CONFIG = Flag("command-config", "file", "Settings of the client, in a properties file as Java clients have it.")
+COMMAND_CONFIG = Flag(
+    "command-config", "file", "Read settings of the client from this properties file, as Java clients do."
+)
 
 
 class Terse(Exception):
-    """A failure that is told in one line."""
+    """A failure that is reported in one line."""
 
 
 def run_tool(tool: Tool, arguments: list[str]) -> int:
-    """Run it and return the exit code; what a tool does not tell in a way of its own is told here."""
+    """Run a tool and return its exit code; report the errors that the tool does not report itself."""
 
     def start() -> int:
         try:
@@ -64,7 +68,7 @@ def run_tool(tool: Tool, arguments: list[str]) -> int:
 
 
 def run_guarded(start: Callable[[], int]) -> int:
-    """Run something that prints; files, settings and readers that are gone end it with a sentence."""
+    """Run something that prints; report failures of files and settings in a sentence, and bear a closed pipe."""
     try:
         return start()
     except (Terse, SettingError) as error:
@@ -77,18 +81,32 @@ def run_guarded(start: Callable[[], int]) -> int:
         _flush()
 
 
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A tool that reads its command line itself."""
+
+    name: str
+    about: str
+    run: Callable[[list[str]], int]
+
+    def start(self, arguments: list[str]) -> int:
+        return run_guarded(lambda: self.run(arguments))
+
+
 def tell_usage(tool: Tool, sentence: str) -> int:
+    """Print a sentence and the flags of a tool on stderr; return the exit code."""
     print(sentence, usage.text(tool), sep="\n", file=sys.stderr)
     return FAILED
 
 
 def complain(sentence: str) -> int:
+    """Print a sentence on stderr; return the exit code."""
     print(sentence, file=sys.stderr)
     return FAILED
 
 
 def connect(options: Options, **more: str) -> Client:
-    """A client for the brokers and settings that were given. It waits for a broker that is away, and says so."""
+    """Connect to the given brokers with the given settings; warn if none answers soon, and go on trying."""
     from moldau.client import Client, ClientError, Error
 
     client = Client(settings(options, **more))
@@ -102,8 +120,21 @@ def connect(options: Options, **more: str) -> Client:
     return client
 
 
+@contextmanager
+def reach(options: Options, **more: str) -> Iterator[Client]:
+    """Connect, and report an error of the cluster in one line."""
+    from moldau.cli.kafka.exceptions import words_of
+    from moldau.client import ClientError
+
+    try:
+        with connect(options, **more) as client:
+            yield client
+    except ClientError as error:
+        raise Terse(words_of(error)) from None
+
+
 def settings(options: Options, **more: str) -> dict[str, str]:
-    """The client's settings: the tool's own, those of the file, and the address."""
+    """Return the settings of the client: those of the tool, those of the file, and the address."""
     from moldau.cli.kafka.java_settings import read_file, translated
 
     file = next((options[name] for name in options.given("command-config", *_old_names(options))), None)
@@ -117,7 +148,7 @@ def _old_names(options: Options) -> list[str]:
 
 
 def warn_of_deprecated(options: Options) -> None:
-    """Say what to use instead of old names, as Kafka 4.2 and later do (KIP-1147); of aliases on standard error."""
+    """Say what to use instead of deprecated flags, as Kafka does since 4.2 (KIP-1147); for aliases on stderr."""
     for flag in options.tool.flags:
         if flag.deprecated and flag.name in options:
             sentence = options.tool.warning.format(old=flag.name, new=flag.deprecated)
@@ -126,7 +157,7 @@ def warn_of_deprecated(options: Options) -> None:
 
 def _broken(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on; the last flush must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads any more; the last flush must not fail again
         return FAILED
     return complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 

@@ -1,4 +1,4 @@
-"""kafka-server-start and kafka-server-stop: a broker of Moldau by Kafka's own commands."""
+"""kafka-server-start and kafka-server-stop: start and stop a broker of Moldau."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from moldau.cli.kafka.running import FAILED, OK, complain, run_guarded
+from moldau.cli.kafka.running import FAILED, OK, Script, complain
 
 USAGE = "USAGE: kafka-server-start [-daemon] server.properties [--override property=value]*"
 SERVER = re.compile(
@@ -16,27 +16,19 @@ SERVER = re.compile(
 )
 
 
-class Start:
-    """`kafka-server-start [-daemon] server.properties [--override name=value]...`"""
-
-    name = "kafka-server-start"
-
-    def start(self, arguments: list[str]) -> int:
-        return run_guarded(lambda: self._run(arguments))
-
-    def _run(self, arguments: list[str]) -> int:
-        rest = list(arguments)
-        daemon = rest[:1] == ["-daemon"]
-        rest = rest[1:] if daemon else rest
-        if not rest or rest[0] in ("--help", "-h"):
-            return complain(USAGE)
-        config, overrides, rest = rest[0], [], rest[1:]
-        while rest:
-            if rest[0] != "--override" or len(rest) < 2:
-                return complain(f"Found non argument parameters: {','.join(rest)}")
-            overrides.append(rest[1])
-            rest = rest[2:]
-        return _detach(arguments[1:]) if daemon else _serve(config, overrides)
+def start(arguments: list[str]) -> int:
+    rest = list(arguments)
+    daemon = rest[:1] == ["-daemon"]
+    rest = rest[1:] if daemon else rest
+    if not rest or rest[0] in ("--help", "-h"):
+        return complain(USAGE)
+    config, overrides, rest = rest[0], [], rest[1:]
+    while rest:
+        if rest[0] != "--override" or len(rest) < 2:
+            return complain(f"Found non argument parameters: {','.join(rest)}")
+        overrides.append(rest[1])
+        rest = rest[2:]
+    return _detach(arguments[1:]) if daemon else _serve(config, overrides)
 
 
 def _serve(config: str, overrides: list[str]) -> int:
@@ -46,7 +38,7 @@ def _serve(config: str, overrides: list[str]) -> int:
 
 
 def _detach(arguments: list[str]) -> int:
-    """The same in the background, its log in kafkaServer.out, as Kafka's script does."""
+    """Start the broker in the background, with its log in kafkaServer.out, as Kafka's script does."""
     folder = os.environ.get("LOG_DIR", "logs")
     os.makedirs(folder, exist_ok=True)
     command = [sys.executable, "-m", "moldau", "kafka-server-start", *arguments]
@@ -55,30 +47,22 @@ def _detach(arguments: list[str]) -> int:
     return OK
 
 
-class Stop:
-    """`kafka-server-stop [--process-role=...] [--node-id=...]`: ask the brokers of this user to end."""
-
-    name = "kafka-server-stop"
-
-    def start(self, arguments: list[str]) -> int:
-        return run_guarded(lambda: self._run(arguments))
-
-    def _run(self, arguments: list[str]) -> int:
-        pairs = (word.removeprefix("--").partition("=") for word in arguments)
-        wanted = {name: value for name, _, value in pairs}
-        if unknown := wanted.keys() - {"node-id", "process-role"}:
-            return complain(f"Unknown option --{sorted(unknown)[0]}; there are --node-id and --process-role")
-        found = servers(_processes(), wanted.get("node-id"))
-        if not found:
-            print("No kafka server to stop")
-            return FAILED
-        for pid in found:
-            os.kill(pid, signal.SIGTERM)
-        return OK
+def stop(arguments: list[str]) -> int:
+    pairs = (word.removeprefix("--").partition("=") for word in arguments)
+    given = {name: value for name, _, value in pairs}
+    if unknown := given.keys() - {"node-id", "process-role"}:
+        return complain(f"Unknown option --{sorted(unknown)[0]}; there are --node-id and --process-role")
+    running = servers(_processes(), given.get("node-id"))
+    if not running:
+        print("No kafka server to stop")
+        return FAILED
+    for pid in running:
+        os.kill(pid, signal.SIGTERM)
+    return OK
 
 
 def _processes() -> list[str]:
-    """A line for each process of this user: its number and its command."""
+    """Return a line for each process of this user: its id and its command."""
     listed = subprocess.run(
         ["ps", "-u", str(os.getuid()), "-o", "pid=,args="], capture_output=True, text=True, check=True
     )
@@ -86,7 +70,7 @@ def _processes() -> list[str]:
 
 
 def servers(lines: list[str], node_id: str | None = None) -> list[int]:
-    """The numbers of the processes that are brokers, or the broker of this node.id."""
+    """Return the ids of the processes that are brokers, or of the broker with this node.id."""
     found = []
     for line in lines:
         pid, _, command = line.strip().partition(" ")
@@ -96,4 +80,11 @@ def servers(lines: list[str], node_id: str | None = None) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-START, STOP = Start(), Stop()
+START = Script(
+    "kafka-server-start", "`kafka-server-start [-daemon] server.properties [--override name=value]...`", start
+)
+STOP = Script(
+    "kafka-server-stop",
+    "`kafka-server-stop [--process-role=...] [--node-id=...]`: stops the brokers of this user.",
+    stop,
+)

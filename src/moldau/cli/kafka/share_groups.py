@@ -1,21 +1,21 @@
-"""kafka-share-groups: share groups listed and described, reset, and deleted."""
+"""kafka-share-groups: lists, describes, resets and deletes share groups."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from moldau.admin import TopicPartition, groups, resets, shares
 from moldau.admin.groups import DescribedGroup
 from moldau.cli.kafka import consumer_groups as consumer
 from moldau.cli.kafka import consumer_groups_text as text
 from moldau.cli.kafka import java_order
-from moldau.cli.kafka.consumer_groups_text import MISSING, assigned, complain, row, widest
+from moldau.cli.kafka.consumer_groups_text import MISSING, assigned, complain, print_rows, row, widest
 from moldau.cli.kafka.exceptions import spoken, words, words_of
-from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid, require
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect, tell_usage
-from moldau.client import Client, ClientError, Error, group, outcomes
-from moldau.client import messages as m
+from moldau.cli.kafka.flags import Options, Tool, Usage, forbid, require
+from moldau.cli.kafka.running import OK, Terse, connect, tell_usage
+from moldau.client import Client, ClientError, Error, outcomes
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 HOW = ("to-datetime", "to-earliest", "to-latest")
@@ -40,15 +40,9 @@ def run(options: Options) -> int:
 
 
 def check(options: Options) -> None:
-    """The flags that go together, in the order in which Kafka's tool looks at them."""
+    """Check which flags go together, in the order in which Kafka's tool does."""
     require(options, "bootstrap-server")
-    if "describe" in options:
-        if not options.given("group", "all-groups"):
-            raise Usage("Option [describe] takes one of these options: [all-groups], [group]")
-        if len(options.given("members", "offsets", "state")) > 1:
-            raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
-        if options["state"] is not None:
-            raise Usage("Option [describe] does not take a value for [state]")
+    consumer.check_describe(options)
     if "delete" in options:
         if not options.given("group", "all-groups"):
             raise Usage("Option [delete] takes the options [group] or [all-groups]")
@@ -98,7 +92,7 @@ def selected(client: Client, options: Options) -> list[str]:
 def describe(client: Client, options: Options) -> None:
     verbose = "verbose" in options
     for name in sorted(selected(client, options)):
-        one = described(client, name)
+        one = consumer.described(client, name, "share")
         if "members" in options:
             print_members(one, verbose)
         elif "state" in options:
@@ -107,43 +101,22 @@ def describe(client: Client, options: Options) -> None:
             print_offsets(name, shares.offsets(client, name), verbose)
 
 
-def described(client: Client, name: str) -> DescribedGroup:
-    """A share group; where there is none, what the coordinator says about it."""
-    try:
-        return groups.described(client, name, "share")
-    except ClientError as error:
-        if error.error is not Error.GROUP_ID_NOT_FOUND:
-            raise
-        answer = client.send(m.ShareGroupDescribeRequest([name]), group(name))
-        raise ClientError(error.error, str(error), answer=answer) from None
-
-
-def has_rows(one: DescribedGroup, count: int) -> bool:
-    if one.state == "Dead":
-        complain(f"Share group '{one.id}' does not exist.")
-    elif one.state == "Empty":
-        sys.stdout.flush()
-        print(f"\nShare group '{one.id}' has no active members.", file=sys.stderr)
-    return one.state != "Dead" and count > 0
-
-
 def print_offsets(name: str, found: Sequence[shares.ShareOffset], verbose: bool) -> None:
     if not found:
         print(f"\nShare group '{name}' has no offset information.")
         return
     widths = [widest([name]), widest(one.topic for one in found), 10, *([13] if verbose else []), 13, 0]
     heading = ["GROUP", "TOPIC", "PARTITION", *(["LEADER-EPOCH"] if verbose else []), "START-OFFSET", "LAG"]
-    lines: list[list[object]] = [list(heading)]
+    lines: list[Sequence[object]] = [heading]
     for one in sorted(found, key=lambda each: (each.topic, each.partition)):
         epoch = [MISSING if one.start is None else one.leader_epoch] if verbose else []
         numbers = [MISSING if number is None else number for number in (one.start, one.lag)]
         lines.append([name, one.topic, one.partition, *epoch, *numbers])
-    sys.stdout.writelines(f"\n{row(line, widths)}" for line in lines)
-    print()
+    print_rows(lines, widths)
 
 
 def print_state(one: DescribedGroup, verbose: bool) -> None:
-    has_rows(one, 1)
+    text.has_rows(one, 1, "Share")
     coordinator = f"{one.coordinator_address}  ({one.coordinator})"
     widths = [widest([one.id]), widest([coordinator], 25), 15, *([12, 17] if verbose else []), 0]
     heading = ["GROUP", "COORDINATOR (ID)", "STATE", *(["GROUP-EPOCH", "ASSIGNMENT-EPOCH"] if verbose else [])]
@@ -153,19 +126,18 @@ def print_state(one: DescribedGroup, verbose: bool) -> None:
 
 
 def print_members(one: DescribedGroup, verbose: bool) -> None:
-    if not has_rows(one, len(one.members)):
+    if not text.has_rows(one, len(one.members), "Share"):
         return
     members = sorted(one.members, key=lambda member: member.id)
     widths = [widest([one.id]), *(widest(getattr(each, name) for each in members) for name in ("id", "host"))]
     widths += [widest(each.client_id for each in members), 12, *([13] if verbose else []), 0]
     heading = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", *(["MEMBER-EPOCH"] if verbose else [])]
-    lines: list[list[object]] = [[*heading, "ASSIGNMENT"]]
+    lines: list[Sequence[object]] = [[*heading, "ASSIGNMENT"]]
     for each in members:
         places = assigned(each.partitions) if each.partitions else ""
         epoch = [each.epoch] if verbose else []
         lines.append([one.id, each.id, each.host, each.client_id, len(each.partitions), *epoch, places])
-    sys.stdout.writelines(f"\n{row(line, widths)}" for line in lines)
-    print()
+    print_rows(lines, widths)
 
 
 def reset(client: Client, options: Options) -> None:
@@ -210,7 +182,7 @@ def delete(client: Client, options: Options) -> None:
 
 
 def refusal(name: str, one: groups.ListedGroup | None) -> str | None:
-    """Why a group is not deleted, before anybody is asked."""
+    """Return why a group cannot be deleted, before the broker is asked."""
     if one is None:
         return f"java.lang.IllegalArgumentException: Group '{name}' is not a share group."
     if one.state == "Dead":
@@ -235,8 +207,7 @@ def delete_offsets(client: Client, options: Options) -> None:
             bad = {one.item: one for one in outcomes(error.answer) if one.error}
             done |= {item: f"Error: {words(one.error, one.message)}" for item, one in bad.items()}
     widths = [widest(done), 0]
-    sys.stdout.writelines(f"\n{row(line, widths)}" for line in [("TOPIC", "STATUS"), *done.items()])
-    print()
+    print_rows([("TOPIC", "STATUS"), *done.items()], widths)
 
 
 DOING = {
@@ -247,37 +218,14 @@ DOING = {
     "delete-offsets": delete_offsets,
 }
 
+OTHERS = ("export", "to-offset", "from-file", "by-duration", "to-current", "shift-by", "type", "validate-regex")
 TOOL = Tool(
     "kafka-share-groups",
     "This tool helps to list, describe, reset and delete share groups.",
-    (
-        BOOTSTRAP,
-        COMMAND_CONFIG,
-        Flag("group", "share group", "The group; may be repeated."),
-        Flag("topic", "topic", "The topic; to reset also some of its partitions: topic:0,2."),
-        Flag("all-topics", help="With --reset-offsets: all topics of the group."),
-        Flag("list", help="List share groups."),
-        Flag("describe", help="Show groups, with their offsets if nothing else is said."),
-        Flag("all-groups", help="All share groups."),
-        Flag("delete", help="Delete groups that have no members."),
-        Flag("timeout", "timeout (ms)", "How long a cluster may take to answer.", int, 30_000),
-        Flag("reset-offsets", help="Set where a group without members begins."),
-        Flag("delete-offsets", help="Forget where a group is in topics."),
-        Flag("dry-run", help="Only show what would be set."),
-        Flag("execute", help="Set it."),
-        Flag("to-datetime", "datetime", "The first record since then, 2026-11-15T10:00:00.000."),
-        Flag("to-earliest", help="The first record."),
-        Flag("to-latest", help="Behind the last record."),
-        Flag("members", help="Describe members.", beside=("describe",)),
-        Flag("offsets", help="Describe offsets.", beside=("describe",)),
-        Flag(
-            "state",
-            "states",
-            "Describe the state; or list states, or only groups in these.",
-            optional=True,
-            beside=("describe", "list"),
-        ),
-        Flag("verbose", help="Describe more.", beside=("describe",)),
+    tuple(
+        replace(flag, default=30_000) if flag.name == "timeout" else flag
+        for flag in consumer.FLAGS
+        if flag.name not in OTHERS
     ),
     run,
     tell_usage,

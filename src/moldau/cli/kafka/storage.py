@@ -1,4 +1,4 @@
-"""kafka-storage: directories of a broker looked at and made ready, random ids, and levels of features."""
+"""kafka-storage: inspects and formats the directories of a broker, makes random ids, shows levels of features."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from moldau.cli.kafka.subcommands import Command, ParsedTool
 from moldau.settings.properties import read_properties
 
 META = "meta.properties"
-DEFAULT_DIR = "/tmp/kafka-logs"  # log.dirs of Kafka, where the file does not say
+DEFAULT_DIR = "/tmp/kafka-logs"  # Kafka's default of log.dirs
 RESERVED = (bytes(16), bytes(15) + b"\x01")
 _ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def directories(config: dict[str, str]) -> list[str]:
-    """The directories that a file of settings names, sorted."""
+    """Return the directories that a file of settings names, sorted."""
     named = config.get("log.dirs") or config.get("log.dir") or DEFAULT_DIR
     found = {part.strip() for part in named.split(",") if part.strip()}
     if config.get("metadata.log.dir"):
@@ -32,7 +32,7 @@ def directories(config: dict[str, str]) -> list[str]:
 
 
 def info(options: Options) -> int:
-    """Say what directories there are, whose they are, and what is wrong with them."""
+    """Print the directories, their metadata and their problems."""
     found, problems, metas = [], [], []
     for name in directories(read_file(options["config"])):
         path = Path(name)
@@ -50,22 +50,22 @@ def info(options: Options) -> int:
         if len({meta.get(field) for meta in metas}) > 1:
             problems.append(f"Mismatched {what} between storage directories.")
             break
-    tell("Found log director{}:", found, "y", "ies")
+    print_list("Found log director{}:", found, "y", "ies")
     if metas:
         pairs = ", ".join(f"{name}={metas[0][name]}" for name in sorted(metas[0]))
         print(f"Found metadata: {{{pairs}}}\n")
-    tell("Found problem{}:", problems, "", "s")
+    print_list("Found problem{}:", problems, "", "s")
     return FAILED if problems else OK
 
 
-def tell(heading: str, lines: list[str], one: str, many: str) -> None:
+def print_list(heading: str, lines: list[str], one: str, many: str) -> None:
     if lines:
         print(heading.format(one if len(lines) == 1 else many))
         print(*(f"  {line}" for line in lines), "", sep="\n")
 
 
 def format_directories(options: Options) -> int:
-    """Write whose the directories are; a broker of Moldau makes the rest when it first starts."""
+    """Write meta.properties to the directories; a broker of Moldau creates the rest when it starts."""
     config = read_file(options["config"])
     cluster = options["cluster-id"]
     if not _ID.fullmatch(cluster):
@@ -98,7 +98,7 @@ def write_meta(path: Path, cluster: str, node: str) -> None:
 
 
 def random_id() -> str:
-    """A random id in base64; none that means something, and none that begins like a flag."""
+    """Make a random id in base64 that is not reserved and does not start like a flag."""
     while True:
         raw = uuid.uuid4().bytes
         text = base64_id(raw)
@@ -111,9 +111,9 @@ def random_uuid(options: Options) -> int:
     return OK
 
 
-CONFIG = Flag("config", "CONFIG", "the broker's file of settings", required=True, short="c")
-RELEASE = Flag("release-version", "RELEASE_VERSION", "the release whose levels are meant", short="r")
-ONE_VOTER = "the quorum of Moldau has one voter and makes itself."
+CONFIG = Flag("config", "CONFIG", "file of settings of the broker", required=True, short="c")
+RELEASE = Flag("release-version", "RELEASE_VERSION", "release to take the levels from", short="r")
+ONE_VOTER = "the quorum of Moldau has one voter and forms itself."
 
 TOOL = ParsedTool(
     "kafka-storage",
@@ -128,31 +128,27 @@ TOOL = ParsedTool(
             (
                 CONFIG,
                 Flag(
-                    "cluster-id",
-                    "CLUSTER_ID",
-                    "the id of the cluster, as random-uuid gives it",
-                    required=True,
-                    short="t",
+                    "cluster-id", "CLUSTER_ID", "id of the cluster, as random-uuid prints it", required=True, short="t"
                 ),
                 Flag(
                     "add-scram",
                     "ADD_SCRAM",
-                    "a credential to begin with",
+                    "first credential",
                     short="S",
                     refused="start the broker and use kafka-configs --alter --entity-type users.",
                 ),
-                Flag("ignore-formatted", help="leave directories alone that are formatted", short="g"),
+                Flag("ignore-formatted", help="skip directories that are formatted already", short="g"),
                 RELEASE,
                 Flag(
                     "feature",
                     "FEATURE",
-                    "a level of a feature",
+                    "set the level of a feature",
                     short="f",
                     refused="start the broker and use kafka-features upgrade.",
                 ),
-                Flag("standalone", help="the quorum has one voter, which is so anyway", short="s"),
-                Flag("no-initial-controllers", help="voters are found out, which is so anyway", short="N"),
-                Flag("initial-controllers", "CONTROLLERS", "voters", short="I", refused=ONE_VOTER),
+                Flag("standalone", help="start a quorum of one voter, as always", short="s"),
+                Flag("no-initial-controllers", help="discover the voters, as always", short="N"),
+                Flag("initial-controllers", "CONTROLLERS", "name the voters", short="I", refused=ONE_VOTER),
             ),
             format_directories,
         ),
@@ -160,7 +156,7 @@ TOOL = ParsedTool(
         Command(
             "feature-dependencies",
             "Show what levels of features need.",
-            (Flag("feature", "FEATURE", "a feature and its level", required=True, separator="\0", short="f"),),
+            (Flag("feature", "FEATURE", "name a feature and its level", required=True, separator="\0", short="f"),),
             feature_dependencies,
         ),
         Command("random-uuid", "Print a random UUID.", (), random_uuid),

@@ -1,4 +1,4 @@
-"""kafka-streams-application-reset: a streams application begins anew: its offsets, and its internal topics."""
+"""kafka-streams-application-reset: resets the offsets and deletes the internal topics of an application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTERNAL = re.compile(
 
 
 class Refused(Exception):
-    """What was asked for cannot be done."""
+    """A reset that cannot be done."""
 
 
 def run(options: Options) -> int:
@@ -54,7 +54,7 @@ def reset(client: Client, options: Options) -> int:
 
 
 def expel(client: Client, options: Options) -> None:
-    """An application that still runs is not reset, unless its members are to be put out."""
+    """Refuse to reset a running application, or remove its members with --force."""
     name = options["application-id"]
     try:
         found = groups.described(client, name)
@@ -115,13 +115,13 @@ def seek_to_end(client: Client, options: Options, names: Sequence[str]) -> dict[
 
 
 def seek(client: Client, options: Options, names: Sequence[str]) -> dict[TopicPartition, int]:
-    """The new offsets of input topics."""
+    """Return the new offsets of input topics."""
     if not names:
         return {}
     places, name = topics.partitions(client, names), options["application-id"]
     committed = {place: one.offset for place, one in groups.committed(client, name).items()}
     how = next(iter(options.given(*HOW)), "to-earliest")
-    if how == "shift-by":  # from where a consumer would begin
+    if how == "shift-by":  # from where a consumer would start
         first = offsets.one_time(client, places, offsets.LATEST)
         committed = {place: committed.get(place, first[place]) for place in places}
     print(f"Following input topics offsets will be reset to (for consumer group {name})")
@@ -154,26 +154,26 @@ TOOL = Tool(
     "This tool resets a Kafka Streams application: the offsets of its input topics, and its internal topics, which are "
     "deleted. Stop the application first, try --dry-run, and delete its local state afterwards.",
     (
-        Flag("application-id", "id", "The application (application.id).", required=True),
+        Flag("application-id", "id", "Name the application (application.id).", required=True),
         Flag("bootstrap-server", BOOTSTRAP.argument, BOOTSTRAP.help, default="localhost:9092"),
-        Flag("input-topics", "list", "Topics to read anew, with commas.", separator=","),
+        Flag("input-topics", "list", "Reset the offsets of these topics, separated by commas.", separator=","),
         Flag(
             "intermediate-topics",
             "list",
-            "Topics that the application writes and reads.",
+            "Go to the end of these topics, which the application writes and reads.",
             separator=",",
         ),
-        Flag("internal-topics", "list", "Which internal topics to delete, if not all.", separator=","),
-        Flag("to-offset", "offset", "Begin at this offset.", int),
-        Flag("to-datetime", "datetime", "Begin with the first record since then, 2026-11-15T10:00:00.000."),
-        Flag("by-duration", "duration", "Begin with the first record since so long ago, P1DT2H."),
-        Flag("to-earliest", help="Begin with the first record, as if nothing is said."),
-        Flag("to-latest", help="Begin behind the last record."),
-        Flag("from-file", "file", "Begin at the offsets of a file, topic,partition,offset."),
-        Flag("shift-by", "number-of-offsets", "Begin so many records on, or back.", int),
+        Flag("internal-topics", "list", "Delete only these internal topics.", separator=","),
+        Flag("to-offset", "offset", "Start at this offset.", int),
+        Flag("to-datetime", "datetime", "Start at the first record since this time, 2026-11-15T10:00:00.000."),
+        Flag("by-duration", "duration", "Start at the first record since this long ago, P1DT2H."),
+        Flag("to-earliest", help="Start at the first record; this is the default."),
+        Flag("to-latest", help="Start at the end, after the last record."),
+        Flag("from-file", "file", "Start at the offsets in a file: topic,partition,offset."),
+        Flag("shift-by", "number-of-offsets", "Skip this many records, or go back if negative.", int),
         COMMAND_CONFIG,
-        Flag("config-file", "file", "Settings of the client.", deprecated="command-config"),
-        Flag("force", help="Put members out of the group first."),
+        Flag("config-file", "file", "Read settings of the client from this file.", deprecated="command-config"),
+        Flag("force", help="Remove the members of the group first."),
         Flag("dry-run", help="Only say what would be done."),
     ),
     run,

@@ -1,4 +1,4 @@
-"""Command lines as argparse4j reads them: some tools have subcommands, and tell of mistakes under a usage line."""
+"""Command lines as argparse4j reads them: with subcommands, and with mistakes reported under a usage line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Mistake, Options, Tool
-from moldau.cli.kafka.running import FAILED, OK, VERSION, run_guarded, warn_of_deprecated
+from moldau.cli.kafka.running import CONTROLLER, FAILED, OK, VERSION, run_guarded, warn_of_deprecated
 
 TYPES = {int: "Long", float: "Double", str: "String"}
+CONNECTION = (
+    Flag("bootstrap-server", "BOOTSTRAP_SERVER", "connect to these brokers"),
+    CONTROLLER,
+    Flag("command-config", "COMMAND_CONFIG", "read settings of the client from a properties file"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTool:
-    """A tool that is read so. `program` is how it calls itself; it has subcommands, or `run` alone."""
+    """A tool with such a command line. `program` is its name in messages; it has subcommands, or `run` alone."""
 
     name: str
     program: str
@@ -32,10 +37,10 @@ class ParsedTool:
     flags: tuple[Flag, ...]
     commands: tuple[Command, ...] = ()
     run: Callable[[Options], int] | None = None
-    one_of: tuple[str, ...] = ()  # exactly one of these is needed
+    one_of: tuple[str, ...] = ()  # exactly one of these is required
     metavar: str = ""  # stands for the subcommands in the usage line
-    mistake: str = ""  # how a mistake is told, if not under the usage line
-    helps: bool = False  # also where nothing is given
+    mistake: str = ""  # how a mistake is reported, if not under the usage line
+    helps: bool = False  # print the help if there are no arguments
 
     def start(self, arguments: list[str]) -> int:
         return run_guarded(lambda: self._run(arguments))
@@ -51,15 +56,12 @@ class ParsedTool:
                 print(VERSION)
                 return OK
             options, run = self.read(arguments)
-        except Mistake as error:
-            return self._tell(str(error), arguments)
-        try:
             warn_of_deprecated(options)
             return run(options)
         except Mistake as error:
-            return self._tell(str(error), arguments)
+            return self._report(str(error), arguments)
 
-    def _tell(self, error: str, arguments: Sequence[str]) -> int:
+    def _report(self, error: str, arguments: Sequence[str]) -> int:
         if self.mistake:
             print(self.mistake.format(error=error), end="", file=sys.stderr)
         else:
@@ -68,7 +70,7 @@ class ParsedTool:
         return FAILED
 
     def read(self, arguments: Sequence[str]) -> tuple[Options, Callable[[Options], int]]:
-        """The options and what runs them; flags of the tool may stand before the subcommand."""
+        """Read the options and the function that runs them; flags of the tool may come before the subcommand."""
         flags = {flag.name: flag for flag in self.flags}
         command: Command | None = None
         found: dict[str, list[str]] = {}
@@ -141,7 +143,7 @@ class ParsedTool:
             raise Mistake(f"argument --{flag.name}: {why}") from None
 
     def usage(self, command: Command | None = None) -> str:
-        """The line of all flags; of a subcommand, behind what the tool needs itself."""
+        """Return the usage line; for a subcommand, after the flags that the tool itself requires."""
         if command:
             needed = [_written(flag) for flag in self.flags if flag.required]
             words = [*needed, command.name, "[-h]", *(_written(flag) for flag in command.flags)]
@@ -158,7 +160,7 @@ class ParsedTool:
         return "\n".join([*lines, line])
 
     def help(self) -> str:
-        """Usage, what the tool is for, and each flag."""
+        """Return the usage line, the purpose of the tool, and each flag."""
         lines = [self.usage(), "", self.about, ""]
         if self.commands:
             lines += ["subcommands:", *(f"  {one.name:<22} {one.help}" for one in self.commands), ""]

@@ -1,4 +1,4 @@
-"""Topics chosen by a regular expression, as Kafka's tools choose them: a list with commas will do too."""
+"""A filter of topics by a regular expression, or a list with commas, as in Kafka's tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 class TopicFilter:
-    """Allows the topics whose whole name matches."""
+    """A filter that allows topics whose whole name matches."""
 
     __slots__ = ("_pattern",)
 

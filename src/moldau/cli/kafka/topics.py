@@ -1,10 +1,10 @@
-"""kafka-topics: topics made, listed, described, given more partitions, and deleted."""
+"""kafka-topics: creates, lists, describes, enlarges and deletes topics."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from moldau.admin import configs, reassignments, topics
@@ -32,7 +32,7 @@ COLLIDES = (
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """All that is printed of a topic."""
+    """The data that is printed of a topic."""
 
     topic: topics.TopicState
     configs: Mapping[str, configs.Entry]
@@ -45,20 +45,20 @@ def run(options: Options) -> int:
         with connect(options) as client:
             DOING[options.given(*ACTIONS)[0]](client, options)
     except (Terse, Mistake) as error:
-        return tell(str(error), "java.lang.IllegalArgumentException")
+        return report(str(error), "java.lang.IllegalArgumentException")
     except ClientError as error:
-        return tell(words_of(error), class_name(error.error))
+        return report(words_of(error), class_name(error.error))
     return OK
 
 
-def tell(sentence: str, kind: str) -> int:
+def report(sentence: str, kind: str) -> int:
     print(f"Error while executing topic command : {sentence}")
     log("ERROR", f"{kind}: {sentence}", "org.apache.kafka.tools.TopicCommand")
     return FAILED
 
 
 def check(options: Options) -> None:
-    """The flags that go together, in the order in which Kafka's tool looks at them."""
+    """Check which flags go together, in the order in which Kafka's tool does."""
     if len(options.given(*ACTIONS)) != 1:
         raise Usage("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
     if "bootstrap-server" not in options:
@@ -118,7 +118,7 @@ def create(client: Client, options: Options) -> None:
 
 
 def settings_of(texts: Iterable[str]) -> dict[str, str]:
-    """`name=value` pairs, in which there is one sign of equality and something behind it."""
+    """Parse `name=value` pairs: with one equals sign, and something after it."""
     pairs = [re.split(r"\s*=\s*", text) for text in texts]
     if any(len(pair) != 2 or not pair[1] for pair in pairs):
         raise Terse(
@@ -131,7 +131,7 @@ def settings_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def check_setting(name: str, value: str) -> None:
-    """What Kafka's tool finds wrong before it asks the broker, which judges the rest."""
+    """Check a setting as Kafka's tool does; the broker checks the rest."""
     row = rows(TOPIC).get(name)
     if row is None:
         raise Terse(f"Unknown topic config name: {name}")
@@ -148,7 +148,7 @@ def check_setting(name: str, value: str) -> None:
 
 
 def assignment(text: str) -> dict[int, list[int]] | None:
-    """The brokers of each partition: `1:2,2:3`."""
+    """Parse the brokers of each partition: `1:2,2:3`."""
     if not text:
         return None
     found = {}
@@ -174,7 +174,7 @@ def list_names(client: Client, options: Options) -> None:
 
 
 def chosen(client: Client, options: Options) -> list[str]:
-    """The topics that --topic means, or all."""
+    """Return the topics that --topic matches, or all."""
     internal = "exclude-internal" not in options
     found = [topic.name for topic in topics.listed(client, internal=internal)]
     if "topic" not in options:
@@ -184,7 +184,7 @@ def chosen(client: Client, options: Options) -> list[str]:
 
 
 def existing(client: Client, options: Options) -> list[str]:
-    """The same; none is a mistake, unless --if-exists says that it may be."""
+    """Return the same topics; if there are none, fail, unless --if-exists is given."""
     found = chosen(client, options)
     if not found and options["topic"] and "if-exists" not in options:
         raise Terse(f"Topic '{options['topic']}' does not exist as expected")
@@ -229,7 +229,7 @@ def describe(client: Client, options: Options) -> None:
 
 
 def named(client: Client, options: Options) -> list[str]:
-    """The topics to describe, by id or by name."""
+    """Return the topics to describe, by id or by name."""
     wanted = options["topic-id"]
     if wanted is None or wanted == base64_id(bytes(16)):
         return existing(client, options)
@@ -241,7 +241,7 @@ def named(client: Client, options: Options) -> list[str]:
 
 
 def lines(one: Described, options: Options, live: frozenset[int]) -> Iterable[str]:
-    """The lines about a topic."""
+    """Yield the lines about a topic."""
     reports = options.given(*REPORTS)
     own = [name for name in java_order.names(one.configs) if not one.configs[name].is_default]
     if not reports and (own or "topics-with-overrides" not in options):
@@ -264,7 +264,7 @@ def heading(one: Described, own: Sequence[str]) -> str:
 
 
 def replication_factor(part: topics.PartitionState, moving: Reassignment | None) -> int:
-    """How many replicas a partition shall have: those that come for a move do not count."""
+    """Count the replicas of a partition, without those that a move is adding."""
     if moving and set(part.replicas) & {*moving.adding, *moving.removing}:
         return len(moving.replicas) - len(moving.adding)
     return len(part.replicas)
@@ -283,27 +283,12 @@ def ids(brokers: Sequence[int] | None) -> str:
     return "N/A" if brokers is None else ",".join(map(str, brokers))
 
 
-def _under_replicated(part: topics.PartitionState, moving: Reassignment | None, *_: object) -> bool:
-    return replication_factor(part, moving) > len(part.isr)
-
-
-def _unavailable(part: topics.PartitionState, moving: Reassignment | None, least: int, live: frozenset[int]) -> bool:
-    return part.leader not in live
-
-
-def _under_min_isr(part: topics.PartitionState, moving: Reassignment | None, least: int, *_: object) -> bool:
-    return part.leader < 0 or len(part.isr) < least
-
-
-def _at_min_isr(part: topics.PartitionState, moving: Reassignment | None, least: int, *_: object) -> bool:
-    return len(part.isr) == least
-
-
-REPORT = {
-    "under-replicated-partitions": _under_replicated,
-    "unavailable-partitions": _unavailable,
-    "under-min-isr-partitions": _under_min_isr,
-    "at-min-isr-partitions": _at_min_isr,
+# Which partitions a report shows, by the partition, its move, min.insync.replicas and the live brokers.
+REPORT: dict[str, Callable[[topics.PartitionState, Reassignment | None, int, frozenset[int]], bool]] = {
+    "under-replicated-partitions": lambda part, moving, least, live: replication_factor(part, moving) > len(part.isr),
+    "unavailable-partitions": lambda part, moving, least, live: part.leader not in live,
+    "under-min-isr-partitions": lambda part, moving, least, live: part.leader < 0 or len(part.isr) < least,
+    "at-min-isr-partitions": lambda part, moving, least, live: len(part.isr) == least,
 }
 DOING = {"create": create, "list": list_names, "alter": alter, "describe": describe, "delete": delete}
 
@@ -315,26 +300,26 @@ TOOL = Tool(
         ZOOKEEPER,
         COMMAND_CONFIG,
         Flag("list", help="List topics."),
-        Flag("create", help="Make a topic."),
+        Flag("create", help="Create a topic."),
         Flag("delete", help="Delete topics."),
-        Flag("alter", help="Give topics more partitions. Settings are changed by kafka-configs."),
+        Flag("alter", help="Add partitions to topics. To change settings use kafka-configs."),
         Flag("describe", help="Show topics with their partitions and settings."),
-        Flag("topic", "topic", "The topic; but for --create a regular expression."),
-        Flag("topic-id", "topic-id", "The id of the topic to describe."),
-        Flag("config", "name=value", "With --create: a setting of the topic; may be repeated."),
-        Flag("delete-config", "name", "Has no meaning any more."),
-        Flag("partitions", "# of partitions", "How many partitions, in all.", int),
-        Flag("replication-factor", "replication factor", "How many replicas of each partition.", int),
-        Flag("replica-assignment", "1:2,2:3,...", "The brokers of each partition, instead of numbers."),
+        Flag("topic", "topic", "Name the topic; except with --create it is a regular expression."),
+        Flag("topic-id", "topic-id", "Describe the topic with this id."),
+        Flag("config", "name=value", "With --create: set a setting of the topic; may be repeated."),
+        Flag("delete-config", "name", "Has no effect any more."),
+        Flag("partitions", "# of partitions", "Number of partitions in all.", int),
+        Flag("replication-factor", "replication factor", "Number of replicas of each partition.", int),
+        Flag("replica-assignment", "1:2,2:3,...", "Name the brokers of each partition."),
         Flag("under-replicated-partitions", help="Describe only partitions that lack a replica in sync."),
         Flag("unavailable-partitions", help="Describe only partitions without a live leader."),
         Flag("under-min-isr-partitions", help="Describe only partitions with fewer replicas in sync than needed."),
-        Flag("at-min-isr-partitions", help="Describe only partitions with just as many replicas in sync as needed."),
+        Flag("at-min-isr-partitions", help="Describe only partitions with exactly as many replicas in sync as needed."),
         Flag("topics-with-overrides", help="Describe only topics with settings of their own."),
-        Flag("if-exists", help="With --alter, --delete, --describe: do nothing if there is no such topic."),
-        Flag("if-not-exists", help="With --create: it is no mistake if the topic is there."),
-        Flag("exclude-internal", help="With --list, --describe: leave internal topics out."),
-        Flag("partition-size-limit-per-response", "partitions", "How many partitions are asked for at once.", int),
+        Flag("if-exists", help="With --alter, --delete, --describe: do not fail if the topic does not exist."),
+        Flag("if-not-exists", help="With --create: do not fail if the topic exists."),
+        Flag("exclude-internal", help="With --list, --describe: omit internal topics."),
+        Flag("partition-size-limit-per-response", "partitions", "Ask for this many partitions at once.", int),
     ),
     run,
 )

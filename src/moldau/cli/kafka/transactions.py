@@ -1,4 +1,4 @@
-"""kafka-transactions: transactions listed, described, found hanging, and aborted."""
+"""kafka-transactions: lists, describes and aborts transactions, and finds those that hang."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ HANGING += ("Duration(min)",)
 MINUTE_MS = 60_000
 
 
-def told(what: str, error: ClientError) -> Terse:
+def failure(what: str, error: ClientError) -> Terse:
     return Terse(f"{what}: {words_of(error)}. Enable debug logging for additional detail.")
 
 
 def command(do: Callable[[Client, Options], None]) -> Callable[[Options], int]:
-    """A subcommand that talks to a cluster."""
+    """Make a subcommand that connects to a cluster."""
 
     def run(options: Options) -> int:
         with connect(options) as client:
@@ -49,7 +49,7 @@ def list_all(client: Client, options: Options) -> None:
     try:
         found = transactions.listed(client, duration_ms=-1 if duration is None else duration, pattern=pattern)
     except ClientError as error:
-        raise told("Failed to list transactions", error) from None
+        raise failure("Failed to list transactions", error) from None
     ordered = sorted(found, key=lambda one: one.coordinator)
     print(table(LISTED, [(one.id, one.coordinator, one.producer_id, one.state) for one in ordered]))
 
@@ -62,7 +62,7 @@ def describe(client: Client, options: Options) -> None:
         if error.error is Error.TRANSACTIONAL_ID_NOT_FOUND:
             why = f"DescribeTransactions request for transactionalId `{name}` failed because the ID could not be found"
             error = ClientError(Error.UNKNOWN_SERVER_ERROR, why)
-        raise told(f"Failed to describe transaction state of transactional-id `{name}`", error) from None
+        raise failure(f"Failed to describe transaction state of transactional-id `{name}`", error) from None
     address = client.locate(transaction(name), client.deadline())
     brokers = client.refresh().brokers.values()
     coordinator = next((broker.id for broker in brokers if broker.address == address), -1)
@@ -78,7 +78,7 @@ def describe_producers(client: Client, options: Options) -> None:
         found = transactions.producers(client, place)
     except ClientError as error:
         who = f"broker {options['broker-id']}" if "broker-id" in options else "leader"
-        raise told(f"Failed to describe producers for partition {place[0]}-{place[1]} on {who}", error) from None
+        raise failure(f"Failed to describe producers for partition {place[0]}-{place[1]} on {who}", error) from None
     print(table(PRODUCERS, [producer_row(one) for one in found]))
 
 
@@ -98,7 +98,7 @@ def abort(client: Client, options: Options) -> None:
     try:
         transactions.abort(client, place, one)
     except ClientError as error:
-        raise told(f"Failed to abort transaction of producer {one.id} in {place[0]}-{place[1]}", error) from None
+        raise failure(f"Failed to abort transaction of producer {one.id} in {place[0]}-{place[1]}", error) from None
 
 
 def named(options: Options) -> Producer:
@@ -113,7 +113,7 @@ def started(client: Client, place: TopicPartition, offset: int) -> Producer:
     try:
         found = transactions.producers(client, place)
     except ClientError as error:
-        raise told(f"Failed to validate producer state for partition {where}", error) from None
+        raise failure(f"Failed to validate producer state for partition {where}", error) from None
     for one in found:
         if one.start_offset == offset:
             return one
@@ -139,7 +139,7 @@ def find_hanging(client: Client, options: Options) -> None:
 
 
 def places(client: Client, options: Options) -> list[TopicPartition]:
-    """The partitions to look at; of a broker those that it has a replica of."""
+    """Return the partitions to search; for a broker, those of which it has a replica."""
     if "partition" in options:
         return [(options["topic"], options["partition"])]
     found = topics.described(client, [options["topic"]]) if "topic" in options else topics.listed(client)
@@ -153,7 +153,7 @@ def places(client: Client, options: Options) -> list[TopicPartition]:
 
 
 def is_hanging(client: Client, place: TopicPartition, one: Producer) -> bool:
-    """Whether no coordinator will ever end it: none knows the producer, or not that it writes there."""
+    """Return whether no coordinator will end a transaction: none knows the producer, or that it writes there."""
     known = transactions.listed(client, producer_ids=[one.id])
     if not known:
         return True
@@ -175,7 +175,7 @@ def force_terminate(client: Client, options: Options) -> None:
     try:
         transactions.terminate(client, name)
     except ClientError as error:
-        raise told(f"Failed to force terminate transactionalId `{name}`", error) from None
+        raise failure(f"Failed to force terminate transactionalId `{name}`", error) from None
 
 
 TOPIC = Flag("topic", "TOPIC", "topic name", required=True)
@@ -189,16 +189,16 @@ TOOL = ParsedTool(
     "recover from hanging transactions.",
     (
         Flag("version", help="show the version and exit"),
-        Flag("command-config", "FILE", "settings of the client in a properties file"),
-        Flag("bootstrap-server", "host:port", "the brokers to begin with", required=True),
+        Flag("command-config", "FILE", "read settings of the client from a properties file"),
+        Flag("bootstrap-server", "host:port", "connect to these brokers", required=True),
     ),
     (
         Command(
             "list",
             "list transactions",
             (
-                Flag("duration-filter", "DURATION_FILTER", "only those open for longer than so many ms", int),
-                Flag("transactional-id-pattern", "PATTERN", "only ids that match this expression", since="4.2"),
+                Flag("duration-filter", "DURATION_FILTER", "list only those open for longer than this many ms", int),
+                Flag("transactional-id-pattern", "PATTERN", "list only ids that match this expression", since="4.2"),
             ),
             command(list_all),
         ),
@@ -210,7 +210,7 @@ TOOL = ParsedTool(
                 Flag(
                     "broker-id",
                     "BROKER_ID",
-                    "the replica to ask",
+                    "broker to ask",
                     int,
                     refused="leaders are asked; every replica of Moldau leads.",
                 ),
@@ -225,10 +225,10 @@ TOOL = ParsedTool(
             (
                 TOPIC,
                 PARTITION,
-                Flag("start-offset", "START_OFFSET", "where the transaction begins", int),
-                Flag("producer-id", "PRODUCER_ID", "the producer, where the offset is not known", int),
-                Flag("producer-epoch", "PRODUCER_EPOCH", "its epoch", int),
-                Flag("coordinator-epoch", "COORDINATOR_EPOCH", "the epoch of its coordinator", int),
+                Flag("start-offset", "START_OFFSET", "first offset of the transaction", int),
+                Flag("producer-id", "PRODUCER_ID", "producer id, if the offset is not known", int),
+                Flag("producer-epoch", "PRODUCER_EPOCH", "producer epoch", int),
+                Flag("coordinator-epoch", "COORDINATOR_EPOCH", "epoch of the coordinator", int),
             ),
             command(abort),
         ),
@@ -236,10 +236,10 @@ TOOL = ParsedTool(
             "find-hanging",
             "find hanging transactions",
             (
-                Flag("broker-id", "BROKER_ID", "look at the partitions of this broker", int),
-                Flag("max-transaction-timeout", "MINUTES", "how old a transaction must be", int, 15),
-                Flag("topic", "TOPIC", "look at this topic"),
-                Flag("partition", "PARTITION", "look at this partition", int),
+                Flag("broker-id", "BROKER_ID", "search the partitions of this broker", int),
+                Flag("max-transaction-timeout", "MINUTES", "minimum age of a transaction in minutes", int, 15),
+                Flag("topic", "TOPIC", "search this topic"),
+                Flag("partition", "PARTITION", "search this partition", int),
             ),
             command(find_hanging),
         ),

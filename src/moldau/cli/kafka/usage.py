@@ -1,4 +1,4 @@
-"""The flags of a tool as the text that `--help` shows: two columns, by name."""
+"""The text of `--help`: the flags of a tool in two columns, sorted by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEFT, RIGHT = 40, 39
 
 
 def text(tool: Tool) -> str:
-    """The two columns, under their headings."""
+    """Return the two columns with their headings."""
     lines = [*_row("Option", "Description"), *_row("------", "-----------")]
     for flag in sorted((*tool.flags, *COMMON), key=lambda flag: flag.name):
         lines += _row(_left(flag), words(flag))
@@ -18,7 +18,7 @@ def text(tool: Tool) -> str:
 
 
 def words(flag: Flag) -> str:
-    """What a flag is for, and what becomes of it."""
+    """Return the help of a flag, whether it is deprecated or refused, and its default."""
     parts = [flag.help]
     if flag.deprecated:
         parts.append(f"(DEPRECATED: use --{flag.deprecated}.)")

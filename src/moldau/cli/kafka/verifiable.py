@@ -1,4 +1,4 @@
-"""What the verifiable clients share: an event is a line of JSON, and signals end them in good order."""
+"""What the verifiable clients share: events as lines of JSON, and a clean end by signals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def event(name: str, **more: Any) -> None:
 
 
 def stopping() -> threading.Event:
-    """Set when somebody wants the process to end."""
-    told = threading.Event()
+    """Return an event that SIGINT and SIGTERM set."""
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    return told
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped
 
 
 def text(data: bytes | None) -> str | None:

@@ -1,4 +1,4 @@
-"""kafka-verifiable-consumer: the records of a topic, and what the group does, as JSON."""
+"""kafka-verifiable-consumer: prints the records of a topic and the events of its group as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from moldau.cli.kafka import clients
 from moldau.cli.kafka.flags import Flag, Options
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.running import COMMAND_CONFIG, OK, Terse
 from moldau.cli.kafka.subcommands import ParsedTool
 from moldau.cli.kafka.verifiable import event, stopping, text
@@ -20,12 +19,12 @@ RANGE = "org.apache.kafka.clients.consumer.RangeAssignor"
 def run(options: Options) -> int:
     from confluent_kafka import Consumer
 
-    told = stopping()
+    stopped = stopping()
     consumer = Consumer(settings(options))
     event("startup_complete")
     consumer.subscribe([options["topic"]], on_assign=_assigned, on_revoke=_revoked)
     left = options["max-messages"]
-    while left != 0 and not told.is_set():
+    while left != 0 and not stopped.is_set():
         batch = consumer.consume(TAKEN if left < 0 else min(TAKEN, left), STEP_S)
         records = [one for one in batch if one.error() is None]
         if records:
@@ -41,7 +40,7 @@ def run(options: Options) -> int:
 def settings(options: Options) -> dict[str, Any]:
     protocol = options["group-protocol"].lower()
     if protocol not in ("classic", "consumer"):
-        raise Terse(f"--group-protocol is classic or consumer, and not {options['group-protocol']}")
+        raise Terse(f"--group-protocol is classic or consumer, not {options['group-protocol']}")
     given = {
         "bootstrap.servers": options["bootstrap-server"],
         "group.id": options["group-id"],
@@ -56,8 +55,7 @@ def settings(options: Options) -> dict[str, Any]:
         given["partition.assignment.strategy"] = options["assignment-strategy"]
     elif options["group-remote-assignor"]:
         given["group.remote.assignor"] = options["group-remote-assignor"]
-    file = options["command-config"] or options["consumer.config"]
-    return clients.librdkafka({**(read_file(file) if file else {}), **given}, "Consumer")
+    return clients.librdkafka({**clients.file_settings(options, "consumer.config"), **given}, "Consumer")
 
 
 def _places(partitions: Sequence[Any]) -> list[dict[str, Any]]:
@@ -110,19 +108,24 @@ TOOL = ParsedTool(
     "This tool consumes messages from a specific topic and emits consumer events (e.g. group rebalances, received "
     "messages, and offsets committed) as JSON objects to STDOUT.",
     (
-        Flag("bootstrap-server", "HOST1:PORT1[,HOST2:PORT2[...]]", "the brokers to begin with", required=True),
+        Flag("bootstrap-server", "HOST1:PORT1[,HOST2:PORT2[...]]", "connect to these brokers", required=True),
         Flag("topic", "TOPIC", "read this topic", required=True),
-        Flag("group-protocol", "GROUP_PROTOCOL", "classic or consumer", default="classic"),
-        Flag("group-remote-assignor", "GROUP_REMOTE_ASSIGNOR", "who assigns, in the consumer protocol"),
-        Flag("group-id", "GROUP_ID", "the group", required=True),
-        Flag("group-instance-id", "GROUP_INSTANCE_ID", "the name of a static member"),
-        Flag("max-messages", "MAX-MESSAGES", "how many records, -1 without end", int, -1),
-        Flag("session-timeout", "TIMEOUT_MS", "how long a member may be silent", int, 30_000),
+        Flag("group-protocol", "GROUP_PROTOCOL", "protocol of the group: classic or consumer", default="classic"),
+        Flag("group-remote-assignor", "GROUP_REMOTE_ASSIGNOR", "assignor of the consumer protocol"),
+        Flag("group-id", "GROUP_ID", "join this group", required=True),
+        Flag("group-instance-id", "GROUP_INSTANCE_ID", "name of a static member"),
+        Flag("max-messages", "MAX-MESSAGES", "stop after this many records; -1 is no limit", int, -1),
+        Flag("session-timeout", "TIMEOUT_MS", "session timeout of the member in ms", int, 30_000),
         Flag("verbose", help="print each record"),
-        Flag("enable-autocommit", help="let the consumer commit"),
-        Flag("reset-policy", "RESET_POLICY", "earliest, latest or none", default="earliest"),
-        Flag("assignment-strategy", "ASSIGNMENT_STRATEGY", "who assigns, in the classic protocol", default=RANGE),
-        Flag("consumer.config", "CONFIG_FILE", "settings in a file", deprecated="command-config"),
+        Flag("enable-autocommit", help="let the consumer commit automatically"),
+        Flag(
+            "reset-policy",
+            "RESET_POLICY",
+            "where to start without an offset: earliest, latest or none",
+            default="earliest",
+        ),
+        Flag("assignment-strategy", "ASSIGNMENT_STRATEGY", "assignor of the classic protocol", default=RANGE),
+        Flag("consumer.config", "CONFIG_FILE", "read settings from a file", deprecated="command-config"),
         COMMAND_CONFIG,
     ),
     run=run,

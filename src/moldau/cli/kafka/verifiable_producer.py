@@ -1,4 +1,4 @@
-"""kafka-verifiable-producer: numbers to a topic, and what became of each as JSON."""
+"""kafka-verifiable-producer: writes numbers to a topic, and prints the result of each as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from moldau.cli.kafka import clients
 from moldau.cli.kafka.flags import Flag, Options
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.producer_perf_test import paced
 from moldau.cli.kafka.running import COMMAND_CONFIG, OK
 from moldau.cli.kafka.subcommands import ParsedTool
@@ -22,7 +21,7 @@ def run(options: Options) -> int:
     from confluent_kafka import Producer
 
     topic, sent, acked = options["topic"], 0, 0
-    told, began = stopping(), time.time()
+    stopped, began = stopping(), time.time()
 
     def delivered(error: Any, message: Any) -> None:
         nonlocal acked
@@ -37,16 +36,10 @@ def run(options: Options) -> int:
     producer = Producer({**settings(options), "on_delivery": delivered})
     event("startup_complete")
     for key, value, timestamp in records(options):
-        if told.is_set():
+        if stopped.is_set():
             break
-        while True:
-            try:
-                producer.produce(topic, value, key, timestamp=timestamp)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        clients.send(producer, topic, value, key, timestamp=timestamp)
         sent += 1
-        producer.poll(0)
     producer.flush()
     event("shutdown_complete")
     rate = acked / max(time.time() - began, 0.001)
@@ -61,12 +54,11 @@ def settings(options: Options) -> dict[str, Any]:
         "retries": "0",
         "partitioner": "murmur2_random",
     }
-    file = options["command-config"] or options["producer.config"]
-    return clients.librdkafka({**given, **(read_file(file) if file else {})}, "Producer")
+    return clients.librdkafka({**given, **clients.file_settings(options, "producer.config")}, "Producer")
 
 
 def records(options: Options) -> Iterator[tuple[str | None, str, int]]:
-    """Keys, values and timestamps (0: now)."""
+    """Yield keys, values and timestamps; 0 stands for now."""
     most, prefix, keys = options["max-messages"], options["value-prefix"], options["repeating-keys"]
     created, start = options["message-create-time"], int(time.time() * 1000)
     names = count()
@@ -85,15 +77,15 @@ TOOL = ParsedTool(
     "request, making externally visible which messages have been acked and which have not.",
     (
         Flag("topic", "TOPIC", "write to this topic", required=True),
-        Flag("bootstrap-server", "HOST1:PORT1[,HOST2:PORT2[...]]", "the brokers to begin with", required=True),
-        Flag("max-messages", "MAX-MESSAGES", "how many records, -1 without end", int, -1),
-        Flag("throughput", "THROUGHPUT", "records a second, -1 as many as possible", int, -1),
-        Flag("acks", "ACKS", "0, 1 or -1", int, -1),
-        Flag("producer.config", "CONFIG_FILE", "settings in a file", deprecated="command-config"),
+        Flag("bootstrap-server", "HOST1:PORT1[,HOST2:PORT2[...]]", "connect to these brokers", required=True),
+        Flag("max-messages", "MAX-MESSAGES", "stop after this many records; -1 is no limit", int, -1),
+        Flag("throughput", "THROUGHPUT", "limit of records a second; -1 is no limit", int, -1),
+        Flag("acks", "ACKS", "acknowledgements to wait for: 0, 1 or -1", int, -1),
+        Flag("producer.config", "CONFIG_FILE", "read settings from a file", deprecated="command-config"),
         COMMAND_CONFIG,
-        Flag("message-create-time", "CREATETIME", "the timestamp of the first record in ms", int, -1),
-        Flag("value-prefix", "VALUE-PREFIX", "a number before each value, with a dot", int),
-        Flag("repeating-keys", "REPEATING-KEYS", "so many keys, one after the other", int),
+        Flag("message-create-time", "CREATETIME", "timestamp of the first record in ms", int, -1),
+        Flag("value-prefix", "VALUE-PREFIX", "put this number and a dot before each value", int),
+        Flag("repeating-keys", "REPEATING-KEYS", "use this many keys in turn", int),
     ),
     run=run,
     helps=True,
