@@ -10,7 +10,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 class NotInstalled(ImportError):
-    """A feature needs packages that are not installed; the text says which command installs them."""
+    """An error for a feature whose packages are not installed; the text says which command installs them."""
 
 
 def require(extra: str, feature: str, *packages: str) -> None:

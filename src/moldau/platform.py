@@ -1,10 +1,9 @@
-"""`moldau up`: the parts of the platform as processes of their own, started in order, looked after, stopped in order.
+"""`moldau up`: runs the parts of the platform as processes, starts and stops them in order, and restarts them.
 
-A part is a command of `moldau` that prints `ready ADDRESS` when it serves, and ends when its stdin does: so all parts
-go with this process, however it ends. The broker comes first, because the others talk to it; what crashes is started
-again on its port, and the others wait for it as they would for any Kafka. The console takes longer to start than all
-others together, so nobody waits for it: it comes up while the platform is in use. What a part writes to stderr is a
-file of its own in the data directory.
+A part is a command of `moldau` that prints `ready ADDRESS` when it accepts connections, and ends when its stdin does:
+so all parts end with this process, however it ends. The broker starts first, because the others connect to it. A part
+that crashes is restarted on its port, and the others wait for it as for any Kafka. The console takes longer to start
+than all others together, so nobody waits for it. The stderr of each part goes to its own file in the data directory.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ HOST = "127.0.0.1"
 START_S = 30.0
 STOP_S = 20.0
 LOOK_EVERY_S = 0.2
-QUICK_CRASH_S = 10.0  # a part that lived longer than this starts again at once
-CRASHES = 5  # quick ones in a row, before the platform gives up
+QUICK_CRASH_S = 10.0  # a part that ran longer than this is restarted at once
+CRASHES = 5  # quick crashes in a row before the platform gives up
 DATA_DIR = "moldau-data"
-LOGS = ".moldau/logs"  # in the data directory; no name of a partition
+LOGS = ".moldau/logs"  # in the data directory; not the name of a partition
 STATE = ".moldau/streams"
 NOWHERE = "-"  # the address of a part without a port
-LOG_BYTES = 32 << 20  # a file of logs; what was before is kept once
-LOG_LINES = 20  # of a part that does not start
-PAUSE_S = 0.5  # before a second start in a row; each further one waits twice as long
+LOG_BYTES = 32 << 20  # the largest log file; the one before it is kept
+LOG_LINES = 20  # shown of a part that does not start
+PAUSE_S = 0.5  # before the second restart in a row; doubled before each further one
 
 
 class PlatformError(Exception):
-    """A part cannot run: one sentence that says what to do."""
+    """An error of a part that cannot run, in one sentence that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `moldau up` was asked for."""
+    """The options of `moldau up`."""
 
     data_dir: str | None = None
     ephemeral: bool = False
@@ -55,17 +54,17 @@ class Options:
     only: tuple[str, ...] = ()
     bootstrap_servers: str | None = None
     overrides: tuple[str, ...] = ()
-    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of parts, by name
-    demo: tuple[str, ...] = ()  # which parts of the demonstration
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the parts, by name
+    demo: tuple[str, ...] = ()  # the parts of the demo
     demo_rate: float = 20.0  # events a second
 
     @property
     def home(self) -> Path:
-        """Where data and logs are; absolute."""
+        """Return the absolute path of data and logs."""
         return Path(self.data_dir or DATA_DIR).absolute()
 
     def set(self, name: str) -> list[str]:
-        """The settings of a part as its command takes them; those of the command line win."""
+        """Return the settings of a part for its command; those of the command line come last and win."""
         more = self.overrides if name == "broker" else ()
         return [text for setting in (*self.settings.get(name, ()), *more) for text in ("--set", setting)]
 
@@ -78,13 +77,13 @@ class Options:
 
 
 class Part(NamedTuple):
-    """A row of the platform: what it is, where people know it, and its options besides where to listen.
+    """A part of the platform: its purpose, its usual port, and its options besides the address.
 
-    The platform is ready without one that is not awaited, and goes on without it. `needs` is what must be installed.
+    The platform is ready without a part that is not awaited, and can run without it. `needs` must be installed.
     """
 
     what: str
-    port: int  # 0: it does something by itself, and nobody connects to it
+    port: int  # 0: nobody connects to it
     arguments: Callable[[Options], list[str]]
     awaited: bool = True
     needs: str | None = None
@@ -135,23 +134,23 @@ EVERY = {**PARTS, **DEMO}
 
 
 def chosen(options: Options) -> list[str]:
-    """The parts to start, in order; PlatformError for one that is not there."""
+    """Return the parts to start, in order; PlatformError for an unknown one."""
     for name in options.only:
         if name not in PARTS:
-            raise PlatformError(f"There is no part '{name}'. There are: {', '.join(PARTS)}.")
+            raise PlatformError(f"There is no part '{name}'. The parts are: {', '.join(PARTS)}.")
         if not PARTS[name].is_installed:
             raise PlatformError(f"The {name} is not installed: {command(name)}.")
     if options.ephemeral and options.data_dir:
-        raise PlatformError("--ephemeral has a directory of its own; leave out --data-dir.")
+        raise PlatformError("--ephemeral uses its own directory: omit --data-dir.")
     named = [name for name, part in PARTS.items() if name in (options.only or PARTS) and part.is_installed]
     if options.demo and (options.bootstrap_servers or not {"broker", "registry"} <= set(named)):
-        raise PlatformError("The demo has a broker and registry of its own: leave out --bootstrap-servers and --only.")
+        raise PlatformError("The demo has its own broker and registry: omit --bootstrap-servers and --only.")
     return [*(name for name in named if name != "broker" or not options.bootstrap_servers), *options.demo]
 
 
 @dataclass(slots=True)
 class Running:
-    """A part that was started, and how it fared so far."""
+    """A started part and its state."""
 
     name: str
     command: Sequence[str]
@@ -163,13 +162,13 @@ class Running:
     crashes: int = 0
     again_at: float | None = None
 
-    def start_again(self) -> None:
+    def restart(self) -> None:
         self.process = _spawn(self.command, self.log)
         self.since, self.again_at, self.is_ready = time.monotonic(), None, False
 
 
 def _spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Ctrl-C is for the parent alone, which stops the parts in their order."""
+    """Start a process in its own session: Ctrl-C reaches only the parent, which stops the parts in order."""
     with log.open("ab") as errors:
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
@@ -177,7 +176,7 @@ def _spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 class Platform:
-    """All parts. `tell` gets a line for whatever happens after the start, `changed` is called when processes did."""
+    """All parts. `tell` gets a line for every event after the start, `changed` is called when processes change."""
 
     def __init__(
         self, options: Options, tell: Callable[[str], None], changed: Callable[[Platform], None] = lambda _: None
@@ -193,15 +192,15 @@ class Platform:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Platform]:
-        """Every part serves, for the length of a `with`."""
+        """Run all parts during a `with`."""
         names = chosen(self.options)
         with contextlib.ExitStack() as open_parts:
-            if self.options.ephemeral:  # the directory is ours: a broker that crashed finds its data
+            if self.options.ephemeral:  # our own directory: a broker that crashed finds its data again
                 home = open_parts.enter_context(
                     tempfile.TemporaryDirectory(prefix="moldau-", ignore_cleanup_errors=True)
                 )
                 self.options = replace(self.options, data_dir=home)
-            self.make_room(names)
+            self.prepare(names)
             open_parts.callback(self.stop)
             awaited = [name for name in names if EVERY[name].awaited]
             for group in (awaited[:1], awaited[1:]) if "broker" in awaited else (awaited,):
@@ -214,8 +213,8 @@ class Platform:
             self.changed(self)
             yield self
 
-    def make_room(self, names: Sequence[str]) -> None:
-        """A directory for logs, and ports that are free; PlatformError says who has them."""
+    def prepare(self, names: Sequence[str]) -> None:
+        """Create the directory of logs and check that the ports are free; PlatformError says who uses them."""
         for name in names:
             if EVERY[name].port:
                 check_port(name, self.options)
@@ -223,7 +222,7 @@ class Platform:
             self.logs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise PlatformError(
-                f"{self.logs} cannot be made: {error.strerror}. --data-dir names another place, --ephemeral needs none."
+                f"{self.logs} cannot be created: {error.strerror}. Use another --data-dir, or --ephemeral."
             ) from None
 
     def start(self, name: str) -> Running:
@@ -244,11 +243,11 @@ class Platform:
         line = part.process.stdout.readline().decode() if readable else ""
         if not line.startswith("ready "):
             where = self.options.address(part.name)
-            raise PlatformError(f"The {part.name} did not start on {where}. Its own words:\n{last_lines(part.log)}")
+            raise PlatformError(f"The {part.name} did not start on {where}. Its log ends:\n{last_lines(part.log)}")
         part.address, part.is_ready = line.split()[1], True
 
     def look_after(self, until: Callable[[], bool]) -> None:
-        """Start again what has crashed; PlatformError for what does not stay up and is needed."""
+        """Restart crashed parts; PlatformError for a necessary part that does not stay up."""
         while not until():
             for part in self.parts:
                 self.look_at(part, time.monotonic())
@@ -258,10 +257,10 @@ class Platform:
     def look_at(self, part: Running, now: float) -> None:
         if part.again_at is not None:
             if now >= part.again_at:
-                part.start_again()
+                part.restart()
                 if EVERY[part.name].awaited:
                     self.await_ready(part, START_S)
-                    self.tell(f"The {part.name} serves again.")
+                    self.tell(f"The {part.name} runs again.")
                 self.changed(self)
         elif (code := part.process.poll()) is not None:
             part.crashes = part.crashes + 1 if now - part.since < QUICK_CRASH_S else 1
@@ -269,31 +268,31 @@ class Platform:
                 self.give_up(part, code)
             else:
                 part.again_at = now + (PAUSE_S * 2 ** (part.crashes - 2) if part.crashes > 1 else 0)
-                self.tell(f"The {part.name} ended ({_how(code)}); it is started again.")
+                self.tell(f"The {part.name} ended ({_how(code)}); it is restarted.")
         elif not part.is_ready:
             self.note_ready(part)
 
     def note_ready(self, part: Running) -> None:
-        """See whether a part that nobody awaits has come up."""
+        """Check whether a part that nobody awaits is ready."""
         assert part.process.stdout is not None
         if select.select([part.process.stdout], [], [], 0)[0]:
-            with contextlib.suppress(PlatformError):  # it has ended, and is looked at next time
+            with contextlib.suppress(PlatformError):  # it has ended; the next round notices
                 self.await_ready(part, 0)
-                where = f"serves at {part.address}" if part.address != NOWHERE else "runs"
+                where = f"is ready at {part.address}" if part.address != NOWHERE else "runs"
                 self.tell(f"The {part.name} {where}.")
 
     def give_up(self, part: Running, code: int) -> None:
-        """A part does not stay up: PlatformError, or a sentence if the others can do without it."""
+        """Give up a part: PlatformError, or a sentence if the others can run without it."""
         words = (
             f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{last_lines(part.log)}"
         )
         if EVERY[part.name].awaited:
             raise PlatformError(words)
         part.again_at = float("inf")
-        self.tell(f"{words}\nThe rest goes on without it.")
+        self.tell(f"{words}\nThe others run without it.")
 
     def stop(self) -> None:
-        """The last that was started goes first: nobody misses what it needs."""
+        """Stop the parts in reverse order, so that each still has what it needs."""
         for part in reversed(self.parts):
             part.process.terminate()
             try:
@@ -310,14 +309,14 @@ class Platform:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """The process and all that it started, now: Java has been seen to outlive the Python that started it."""
+    """Kill the process and all that it started: Java may outlive the Python that started it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def check_port(name: str, options: Options) -> None:
-    """PlatformError if somebody else has the port: who, and how to move."""
+    """Raise PlatformError if the port is taken, with the process that has it and a way out."""
     host, _, port = options.address(name).rpartition(":")
     if ports.is_free(host, int(port)):
         return
@@ -325,12 +324,12 @@ def check_port(name: str, options: Options) -> None:
     offset = options.port_offset + 10_000 if options.port_offset < 30_000 else 0
     raise PlatformError(
         f"Port {port}, for the {name}, is taken by {owner or 'a process that is not yours'}. "
-        f"Stop that, or move all ports: --port-offset {offset}."
+        f"Stop it, or move all ports with --port-offset {offset}."
     )
 
 
 def keep_small(log: Path) -> None:
-    """What a file of logs had is kept once. Its part goes on writing at the end of what is then an empty file."""
+    """Move a large log to one backup file. Its part continues to write to the file, which is then empty."""
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size > LOG_BYTES:
             shutil.copyfile(log, log.with_suffix(".log.1"))
@@ -338,7 +337,7 @@ def keep_small(log: Path) -> None:
 
 
 def last_lines(log: Path) -> str:
-    """The end of what a part wrote."""
+    """Return the last lines of a log."""
     with contextlib.suppress(OSError):
         return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
     return ""

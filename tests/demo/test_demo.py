@@ -57,5 +57,5 @@ def test_without_java_the_shop_is_open_and_ctrl_c_leaves_nothing_behind(tmp_path
         process.kill()
         process.wait()
     assert process.returncode == 0
-    assert "goes on without its streams applications. JAVA_HOME is" in errors
+    assert "runs without its streams applications. JAVA_HOME is" in errors
     assert list(tmp_path.glob("moldau-*")) == []

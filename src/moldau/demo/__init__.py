@@ -1,1 +1,1 @@
-"""The demonstration: a made-up shop whose orders, payments and clicks flow through topics, schemas and Spark."""
+"""The demo: a made-up shop whose orders, payments and clicks flow through topics, schemas and Spark."""

@@ -1,4 +1,4 @@
-"""The parts of the demonstration as processes: `python -m moldau.demo shop` and `... pipeline`."""
+"""The parts of the demo as processes: `python -m moldau.demo shop` and `... pipeline`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints `ready` when it works, and ends with stdin, as every part of the platform."""
+    """Run a part: print `ready` when it works, and end with stdin, as every part of the platform does."""
     parser = argparse.ArgumentParser(prog="python -m moldau.demo")
     parser.add_argument("part", choices=("shop", "pipeline"))
     parser.add_argument("--bootstrap-servers", required=True)
@@ -58,7 +58,7 @@ def _ready() -> None:
 
 
 def _end_with_stdin() -> None:
-    """The platform has gone. Who starts parts gives each a group of its own, and Java may not see its end."""
+    """Kill the whole process group when the platform has ended; Java may not notice that."""
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)

@@ -1,4 +1,4 @@
-"""The two streams applications of the demonstration, as anybody would write them: counts in windows, and a join."""
+"""The two streams applications of the demo, as anybody would write them: counts in windows, and a join."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from moldau.client import Client
 from moldau.demo.topics import CLICKS, CLICKS_PER_PAGE, CUSTOMERS, ORDERS, ORDERS_ENRICHED, TOPICS, Topic
 from moldau.streams import Avro, KStream, StreamsBuilder, String, TimeWindows, Windowed
 
-STOP_S = 5.0  # a batch that is cut short is done again
+STOP_S = 5.0  # an interrupted batch is repeated
 PATIENCE_S, LOOK_EVERY_S = 120.0, 0.2
 UNKNOWN = {"name": "unknown", "city": "unknown", "level": "unknown"}
 
 
 def page_clicks() -> StreamsBuilder:
-    """How often each page was looked at, in windows of ten seconds."""
+    """Count the clicks of each page in windows of ten seconds."""
     builder = StreamsBuilder("page-clicks")
     (
         stream_of(builder, CLICKS)
@@ -24,29 +24,29 @@ def page_clicks() -> StreamsBuilder:
         .windowed_by(TimeWindows.of("10 seconds", grace="5 seconds"))
         .count(store="clicks-per-page")
         .to_stream()
-        .map(counted)
+        .map(count_of)
         .to(CLICKS_PER_PAGE.name, key=String(), value=Avro(CLICKS_PER_PAGE.schema))
     )
     return builder
 
 
-def counted(window: Windowed, clicks: int) -> tuple[str, dict[str, Any]]:
+def count_of(window: Windowed, clicks: int) -> tuple[str, dict[str, Any]]:
     return window.key, {"page": window.key, "since": window.start, "clicks": clicks}
 
 
 def enriched_orders() -> StreamsBuilder:
-    """Orders with the name, city and level of their customer as they are now."""
+    """Join orders with the current name, city and level of their customer."""
     builder = StreamsBuilder("enriched-orders")
     customers = builder.table(CUSTOMERS.name, key=String(), value=Avro(CUSTOMERS.schema), store="customers")
     (
         stream_of(builder, ORDERS)
-        .left_join(customers, enriched)
+        .left_join(customers, enrich)
         .to(ORDERS_ENRICHED.name, key=String(), value=Avro(ORDERS_ENRICHED.schema))
     )
     return builder
 
 
-def enriched(order: Mapping[str, Any], customer: Mapping[str, Any] | None) -> dict[str, Any]:
+def enrich(order: Mapping[str, Any], customer: Mapping[str, Any] | None) -> dict[str, Any]:
     known = {name: (customer or UNKNOWN)[name] for name in UNKNOWN}
     return {**known, **{name: order[name] for name in ("id", "customer", "product", "amount")}}
 
@@ -56,7 +56,7 @@ def stream_of(builder: StreamsBuilder, topic: Topic) -> KStream[Any, Any]:
 
 
 def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callable[[], None]) -> None:
-    """Both in one Spark, until SIGTERM or SIGINT."""
+    """Run both in one Spark session until SIGTERM or SIGINT."""
     from moldau.plan.conveyor.start import run as run_applications
     from moldau.spark import session
     from moldau.spark.runner import Policy
@@ -77,7 +77,7 @@ def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callab
 
 
 def await_topics(bootstrap_servers: str) -> None:
-    """Until the shop, which starts at the same time, has made them; an application refuses what is not there."""
+    """Wait until the shop, which starts at the same time, has created the topics; applications need them."""
     client = Client({"bootstrap.servers": bootstrap_servers})
     wanted, deadline = {topic.name for topic in TOPICS}, time.monotonic() + PATIENCE_S
     while not wanted <= set(client.refresh(None).topics) and time.monotonic() < deadline:

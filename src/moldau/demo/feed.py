@@ -1,4 +1,4 @@
-"""The shop's events on their way to the topics: topics made, schemas registered, records written at a rate."""
+"""Writes the events of the shop: creates topics, registers schemas, and writes records at a rate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from moldau.serdes.context import Context
 from moldau.serdes.formats import serde
 from moldau.serdes.registry import Registry, Schema
 
-MOST_BEHIND_S = 1.0  # after a pause of the machine's, what was missed stays missed
+MOST_BEHIND_S = 1.0  # after a pause of the machine, missed events are not made up for
 QUEUED = 10_000
 FLUSH_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Where to write, and how much: `rate` events a second, in the mean."""
+    """Where to write, and how much: on average `rate` events a second."""
 
     bootstrap_servers: str
     registry_url: str
@@ -34,9 +34,9 @@ class Feed:
 
 
 def make_topics(client: Client) -> None:
-    """Create the topics that are not there."""
-    there = {topic.name for topic in topics.listed(client)}
-    new = [topics.NewTopic(one.name, PARTITIONS, configs=one.settings) for one in TOPICS if one.name not in there]
+    """Create the missing topics."""
+    existing = {topic.name for topic in topics.listed(client)}
+    new = [topics.NewTopic(one.name, PARTITIONS, configs=one.settings) for one in TOPICS if one.name not in existing]
     if new:
         topics.create(client, new)
 
@@ -47,20 +47,20 @@ def register(registry: Registry) -> None:
 
 
 def orders_so_far(client: Client) -> int:
-    """Count the orders that were ever written."""
+    """Count the orders written so far."""
     places = [(ORDERS.name, partition) for partition in range(PARTITIONS)]
     return sum(offsets.one_time(client, places, offsets.LATEST).values())
 
 
 class Writer:
-    """Events as records: keys are text, values Avro by the registry."""
+    """A writer of events as records: keys are text, values are Avro with schemas in the registry."""
 
     def __init__(self, feed: Feed, registry: Registry) -> None:
         self.producer = Producer(
             {
                 "bootstrap.servers": feed.bootstrap_servers,
                 "client.id": "moldau-demo",
-                "partitioner": "murmur2_random",  # as Java's clients, so that joins find what belongs together
+                "partitioner": "murmur2_random",  # as Java's clients do, so that joins find their partners
                 "queue.buffering.max.messages": QUEUED,
                 "linger.ms": 20,
             }
@@ -68,7 +68,7 @@ class Writer:
         self.serdes = {topic.name: serde("avro", registry, topic.schema) for topic in TOPICS}
 
     def write(self, event: Event) -> None:
-        """What does not find room while the broker is away is left out: it is a demonstration."""
+        """Write an event; drop it if the queue is full while the broker is down: this is a demo."""
         value = self.serdes[event.topic].to_bytes(event.value, Context(event.topic))
         with suppress(BufferError):
             self.producer.produce(event.topic, key=event.key.encode(), value=value)
@@ -78,8 +78,8 @@ class Writer:
         self.producer.flush(FLUSH_S)
 
 
-def prepared(feed: Feed) -> tuple[Writer, Shop]:
-    """Topics and schemas are there, and the customers are written."""
+def prepare(feed: Feed) -> tuple[Writer, Shop]:
+    """Create topics and schemas, and write the customers."""
     client = Client({"bootstrap.servers": feed.bootstrap_servers})
     try:
         make_topics(client)
@@ -96,8 +96,8 @@ def prepared(feed: Feed) -> tuple[Writer, Shop]:
 
 
 def run(feed: Feed, stopped: threading.Event, ready: Callable[[], None]) -> None:
-    """Until it is told to stop."""
-    writer, shop = prepared(feed)
+    """Write events until `stopped` is set."""
+    writer, shop = prepare(feed)
     ready()
     began = next_at = time.monotonic()
     while not stopped.wait(max(0.0, next_at - time.monotonic())):

@@ -1,4 +1,4 @@
-"""What happens in the shop, one event after another, by dice that a seed makes the same each time. No clock, no I/O."""
+"""The events of the shop, made by dice with a seed, so that each run is the same. No clock, no I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAVE_S, WAVE = 60.0, 0.6
 
 
 class Event(NamedTuple):
-    """A record to be."""
+    """An event, to be written as a record."""
 
     topic: str
     key: str
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A payment that will come, the earliest first."""
+    """A payment that is still to come; sorted by time."""
 
     at_ms: int
     order: str
@@ -39,18 +39,18 @@ class Due(NamedTuple):
 
 
 def pace(rate: float, seconds: float) -> float:
-    """Events a second at a time: it rises and falls with each minute, so that charts have something to show."""
+    """Return the events a second at a time; the rate rises and falls each minute, so that charts show something."""
     return rate * (1 + WAVE * math.sin(2 * math.pi * seconds / WAVE_S))
 
 
 class Shop:
-    """`orders` is how many there have been: after a restart their numbers go on."""
+    """The shop. `orders` is the number of orders so far: after a restart the numbering continues."""
 
     def __init__(self, seed: int, orders: int = 0) -> None:
         self.dice = Random(f"{seed}/{orders}")
         self.orders = orders
         self.due: list[Due] = []
-        people = Random(seed)  # they are the same after a restart
+        people = Random(seed)  # the same people after a restart
         self.customers = [self._customer(f"c{number:03}", people) for number in range(CUSTOMER_COUNT)]
 
     def _customer(self, name: str, dice: Random) -> dict[str, Any]:
@@ -58,11 +58,11 @@ class Shop:
         return {"id": name, "name": full, "city": dice.choice(CITIES), "level": dice.choice(LEVELS)}
 
     def opening(self) -> list[Event]:
-        """All customers there are."""
+        """Return an event for each customer."""
         return [Event(CUSTOMERS.name, one["id"], dict(one)) for one in self.customers]
 
     def event(self, now_ms: int) -> Event:
-        """What happens next. A payment that is due comes first."""
+        """Return the next event; a payment that is due comes first."""
         if self.due and self.due[0].at_ms <= now_ms:
             return self._payment(heapq.heappop(self.due))
         who, chance = self.dice.choice(self.customers), self.dice.random()

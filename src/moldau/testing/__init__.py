@@ -1,6 +1,6 @@
 """Kafka in tests: a pytest plugin (`kafka`, `kafka_shared`) and a context manager, on the real broker.
 
-A test asks for the fixture; a script writes
+A test uses the fixture; a script writes
 
     from moldau.testing import broker
 

@@ -1,4 +1,4 @@
-"""The pytest plugin. It is loaded into every test run of whoever installs Moldau, so it imports nothing early."""
+"""The pytest plugin. Every test run where Moldau is installed loads it, so it imports nothing early."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moldau.testing import Broker
 
 BROKERS = pytest.StashKey[list[Any]]()
-# Tests write records of any age, and a run may last: what is too old is not looked for while others read it.
+# Tests write records of any age, and a run may be long: retention must not delete them meanwhile.
 OF_A_RUN = {"log.retention.check.interval.ms": 24 * 3600 * 1000}
 
 
@@ -31,7 +31,7 @@ def _started(node: pytest.Item | pytest.Session, settings: dict[str, Any]) -> It
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A broker of this test alone. `@pytest.mark.kafka(num_partitions=3)` sets what it starts with."""
+    """Run a broker for this test alone. `@pytest.mark.kafka(num_partitions=3)` gives it settings."""
     settings = {
         key.replace("_", "."): value
         for marker in reversed(list(request.node.iter_markers("kafka")))
@@ -43,7 +43,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def kafka_shared(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """One broker for the whole run: faster, if each test uses topics of its own (`kafka_shared.create_topic()`)."""
+    """Run one broker for all tests: faster, if each test uses its own topics (`kafka_shared.create_topic()`)."""
     with _started(request.session, OF_A_RUN) as started:
         yield started
 
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """A failed test shows what its broker wrote."""
+    """Show the log of the broker if a test failed."""
     report = yield
     if report.failed:
         shared = item.session.stash.get(BROKERS, []) if "kafka_shared" in getattr(item, "fixturenames", ()) else []

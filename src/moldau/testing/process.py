@@ -20,13 +20,13 @@ STOP_S = 20.0
 
 
 class BrokerFailed(Exception):
-    """The broker did not start or stop; the text ends with what it wrote."""
+    """An error of a broker that did not start or stop; the text ends with its log."""
 
 
 class Broker:
     """A broker on a free port, with a data directory that outlives `restart` and `kill`.
 
-    `bootstrap_servers` stays the same over restarts: once the port is known it is asked for again.
+    `bootstrap_servers` stays the same over restarts: the port is used again.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None, data_dir: str | None = None) -> None:
@@ -39,7 +39,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client's `bootstrap.servers` needs."""
+        """Return the address for a client's `bootstrap.servers`."""
         return self._address
 
     @property
@@ -52,12 +52,12 @@ class Broker:
 
     @property
     def pid(self) -> int | None:
-        """The process, while it runs."""
+        """Return the id of the process while it runs."""
         return self._process.pid if self._process else None
 
     @property
     def log(self) -> str:
-        """What the broker has written to stderr, over all its starts."""
+        """Return the log of the broker, of all its starts."""
         try:
             with open(self._log_path, errors="replace") as file:
                 return file.read()
@@ -105,7 +105,7 @@ class Broker:
             raise BrokerFailed(f"The broker ended with code {code}.\n{self.log}")
 
     def kill(self) -> None:
-        """End it as a crash would: no clean-up, no last write."""
+        """Kill it, as a crash would: no clean-up, no last write."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -124,7 +124,7 @@ class Broker:
         self.start()
 
     def close(self) -> None:
-        """Stop it and remove what it left."""
+        """Stop it and remove its files."""
         try:
             self.stop()
         finally:
@@ -141,27 +141,17 @@ class Broker:
     def create_topic(
         self, name: str | None = None, partitions: int = 1, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> str:
-        """Create a topic and return its name; without one it gets a new name.
+        """Create a topic, with a new name if none is given, and return the name.
 
         Settings come as a mapping, or as keywords with underscores: `retention_ms=1000`.
         """
         name = name or f"topic-{os.urandom(6).hex()}"
         given = {**(config or {}), **{key.replace("_", "."): value for key, value in settings.items()}}
-        request = messages.CreateTopicsRequest(
-            topics=[
-                messages.CreateTopicsRequest_CreatableTopic(
-                    name=name,
-                    num_partitions=partitions,
-                    replication_factor=1,
-                    configs=[
-                        messages.CreateTopicsRequest_CreatableTopicConfig(key, _text(value))
-                        for key, value in given.items()
-                    ],
-                )
-            ],
-            timeout_ms=30_000,
+        rows = [messages.CreateTopicsRequest_CreatableTopicConfig(key, _text(value)) for key, value in given.items()]
+        topic = messages.CreateTopicsRequest_CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=rows
         )
-        result = self.call(request, 7).topics[0]
+        result = self.call(messages.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics[0]
         if result.error_code:
             raise BrokerFailed(f"Topic {name} was not created: {result.error_message} (error {result.error_code}).")
         return name
@@ -175,7 +165,7 @@ def _text(value: Any) -> str:
 def broker(
     settings: Mapping[str, Any] | None = None, /, *, data_dir: str | None = None, **more: Any
 ) -> Iterator[Broker]:
-    """A broker for the length of a `with`. Settings come as a mapping, or as keywords with underscores.
+    """Run a broker during a `with`. Settings come as a mapping, or as keywords with underscores.
 
     >>> with broker(num_partitions=3) as kafka:
     ...     kafka.create_topic("orders")
@@ -189,10 +179,10 @@ def broker(
 
 
 def eventually(condition: Callable[[], Any], timeout_s: float = 150.0, what: str = "it") -> Any:
-    """Poll until the condition gives something true, and return that."""
+    """Poll until the condition is true, and return its value."""
     deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
+    while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not happen within {timeout_s} s")
         time.sleep(0.01)
-    return found
+    return value
