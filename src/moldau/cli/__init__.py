@@ -1,8 +1,8 @@
-"""The command `moldau`: one noun a module, and a row for each here.
+"""The command `moldau`: a module for each noun, and a row for each module here.
 
 `moldau --help` imports none of them, and a command only its own. Importing typer takes as long as starting a broker,
-so a noun may have a quick way in: a module with `run(arguments) -> int | None`, which is called before typer is
-imported and may leave what it does not understand to typer by returning None.
+so a noun may have a quick module: its `run(arguments) -> int | None` is called before typer is imported, and returns
+None for what it leaves to typer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ COMPLETING = "_MOLDAU_COMPLETE"  # set by the shell while it completes a line
 
 
 class Command(NamedTuple):
-    """A noun. Its module has `cli`: a function with typer's annotations, or a typer.Typer with verbs. `panel` is where
-    it stands in the list of `moldau --help`.
+    """A noun. Its module has `cli`: a function with typer's annotations, or a typer.Typer with verbs. `panel` is its
+    section in `moldau --help`.
     """
 
     name: str
@@ -31,29 +31,29 @@ RUN, DATA, CLUSTER, SERVE = "The platform", "Data", "The cluster", "Parts of the
 
 COMMANDS = (
     Command("up", "moldau.cli.up", "Run the platform: broker, Schema Registry, REST Proxy and console.", RUN),
-    Command("demo", "moldau.cli.demo", "Run the platform with a made-up shop in it, to look at.", RUN),
-    Command("status", "moldau.cli.status", "Show platforms that run on this machine.", RUN),
-    Command("logs", "moldau.cli.logs", "Show what the parts of a platform write.", RUN),
+    Command("demo", "moldau.cli.demo", "Run the platform with a made-up shop as a demonstration.", RUN),
+    Command("status", "moldau.cli.status", "Show the platforms that run on this machine.", RUN),
+    Command("logs", "moldau.cli.logs", "Show the logs of the parts of a platform.", RUN),
     Command("down", "moldau.cli.down", "Stop a platform.", RUN),
-    Command("doctor", "moldau.cli.doctor", "Look for what is wrong, and say what to do.", RUN),
-    Command("profile", "moldau.cli.profile", "Clusters by name, for all commands.", RUN),
+    Command("doctor", "moldau.cli.doctor", "Find problems, and say what to do.", RUN),
+    Command("profile", "moldau.cli.profile", "Name clusters, for all commands.", RUN),
     Command("topic", "moldau.cli.topic", "Create, list, describe, alter, trim, analyze and delete topics.", DATA),
     Command("produce", "moldau.cli.produce", "Write records from stdin or files to a topic.", DATA),
-    Command("consume", "moldau.cli.consume", "Read records of topics, and wait for more.", DATA),
-    Command("group", "moldau.cli.group", "Consumer groups: their members, their lag, their offsets.", DATA),
-    Command("share", "moldau.cli.share", "Share groups, the queues of Kafka.", DATA),
-    Command("txn", "moldau.cli.txn", "Transactions, and an end for those that hang.", DATA),
-    Command("perf", "moldau.cli.perf", "Measure a cluster: produce, consume, latency.", DATA),
+    Command("consume", "moldau.cli.consume", "Read records of topics, and wait for new ones.", DATA),
+    Command("group", "moldau.cli.group", "List, describe, reset and delete consumer groups.", DATA),
+    Command("share", "moldau.cli.share", "List, describe, reset and delete share groups, Kafka's queues.", DATA),
+    Command("txn", "moldau.cli.txn", "List transactions, and abort those that hang.", DATA),
+    Command("perf", "moldau.cli.perf", "Measure the speed of a cluster: produce, consume, latency.", DATA),
     Command("schema", "moldau.cli.schema", "Register, show, compare and delete schemas.", DATA),
-    Command("streams", "moldau.cli.streams", "Streams applications: run, list, describe, query, reset.", DATA),
-    Command("spark", "moldau.cli.spark", "What Spark's sinks have written: list, resume, reset.", DATA),
-    Command("config", "moldau.cli.config", "Settings of topics, brokers and groups in a running cluster.", CLUSTER),
-    Command("cluster", "moldau.cli.cluster", "Brokers, health, features and the quorum.", CLUSTER),
-    Command("acl", "moldau.cli.acl", "Who may do what.", CLUSTER),
-    Command("user", "moldau.cli.user", "Users with SCRAM credentials.", CLUSTER),
-    Command("quota", "moldau.cli.quota", "Limits of users, clients and addresses.", CLUSTER),
-    Command("log", "moldau.cli.log", "Files of logs on disk: print and check them.", CLUSTER),
-    Command("settings", "moldau.cli.settings", "What settings there are, and what they mean.", CLUSTER),
+    Command("streams", "moldau.cli.streams", "Run, list, describe, query and reset streams applications.", DATA),
+    Command("spark", "moldau.cli.spark", "List, resume and reset the progress of Spark sinks.", DATA),
+    Command("config", "moldau.cli.config", "Show and change settings of topics, brokers and groups.", CLUSTER),
+    Command("cluster", "moldau.cli.cluster", "Show brokers, health, features and the quorum.", CLUSTER),
+    Command("acl", "moldau.cli.acl", "Control who may do what.", CLUSTER),
+    Command("user", "moldau.cli.user", "Manage users with SCRAM credentials.", CLUSTER),
+    Command("quota", "moldau.cli.quota", "Limit users, clients and addresses.", CLUSTER),
+    Command("log", "moldau.cli.log", "Print and check files of logs on disk.", CLUSTER),
+    Command("settings", "moldau.cli.settings", "Look up settings and their meaning.", CLUSTER),
     Command("broker", "moldau.cli.broker", "Run a Kafka-compatible broker.", SERVE, quick="moldau.cli.quick_broker"),
     Command("registry", "moldau.cli.registry", "Run a Schema Registry.", SERVE),
     Command("rest", "moldau.cli.rest", "Run a REST Proxy.", SERVE),
@@ -62,7 +62,7 @@ COMMANDS = (
 
 
 def main() -> None:
-    """The entry point: ends the process with the command's exit code."""
+    """Run a command and exit with its exit code: the entry point."""
     arguments = sys.argv[1:]
     if arguments in ([], ["-h"], ["--help"]) and COMPLETING not in os.environ:
         import_module("moldau.cli.help").show()
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _run_kafka_tool(arguments: list[str]) -> int | None:
-    """`moldau kafka-topics ...`: Kafka's own command lines."""
+    """Run one of Kafka's own command lines, as in `moldau kafka-topics ...`."""
     from moldau.cli import kafka
 
     name = arguments[0].removesuffix(".sh")

@@ -52,7 +52,5 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _root(
-    version: bool = flag("--version", "Print the version.", callback=_print_version, is_eager=True),
-) -> None:
+def _root(version: bool = flag("--version", "Print the version.", callback=_print_version, is_eager=True)) -> None:
     """A streaming platform for Python teams: a Kafka-compatible log, and a pipeline on top."""

@@ -114,8 +114,7 @@ def _change(session: Session, kind: Entity, name: str, changes: list[configs.Cha
 
 @verb("list", "moldau config list", "moldau config list --kind group")
 def list_resources(
-    session: Session,
-    kind: list[Entity] | None = option("--kind", "Only this kind; repeatable."),
+    session: Session, kind: list[Entity] | None = option("--kind", "Only this kind; repeatable.")
 ) -> None:
     """List what has settings of its own, or can have them."""
     words = {number: entity for entity, number in KINDS.items()}

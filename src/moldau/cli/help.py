@@ -1,4 +1,4 @@
-"""What `moldau --help` prints, from the rows of COMMANDS alone: importing typer and rich takes seven times as long."""
+"""The text of `moldau --help`, made from COMMANDS alone: importing typer and rich takes seven times as long."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from moldau.cli import COMMANDS, kafka
 
 WIDEST = 100
 OPTIONS = {
-    "-h, --help": "Show this; behind a command, that command's options and examples.",
+    "-h, --help": "Show this; after a command, its options and examples.",
     "--version": "Print the version.",
-    "--install-completion": "Make the shell complete commands, topics and groups.",
+    "--install-completion": "Let the shell complete commands, topics and groups.",
     "--show-completion": "Print what --install-completion would install.",
 }
 HEAD = "A streaming platform for Python teams: a Kafka-compatible log, and a pipeline on top."
 TAIL = (
-    "Every command has examples: moldau topic create --help. Commands talk to 127.0.0.1:9092, or to what "
-    "--bootstrap-servers or a profile names: moldau profile --help."
+    "Every command has examples: moldau topic create --help. Commands connect to 127.0.0.1:9092, or to the brokers "
+    "of --bootstrap-servers or a profile: moldau profile --help."
 )
 
 
 def show() -> None:
-    """Print it."""
+    """Print the text."""
     width = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     fancy = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print("\n".join(lines(width, fancy)))
 
 
 def lines(width: int, fancy: bool) -> Iterator[str]:
-    """The page."""
+    """Yield the lines."""
     bold, plain = ("\x1b[1m", "\x1b[0m") if fancy else ("", "")
     yield f"Usage: moldau COMMAND [ARGUMENTS] [OPTIONS]\n\n{textwrap.fill(HEAD, width)}"
     panels = dict.fromkeys(command.panel for command in COMMANDS)

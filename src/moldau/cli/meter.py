@@ -1,4 +1,4 @@
-"""Rates and latencies as they come: a live plot on a terminal, a line a second elsewhere, a histogram at last."""
+"""Measures rates and latencies: prints a live plot on a terminal, otherwise a line a second; a histogram at the end."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
 class Meter:
-    """Counts records, bytes and latencies; tells them once a second on stderr."""
+    """A meter of records, bytes and latencies, which reports once a second on stderr."""
 
     def __init__(self, what: str, unit: str = "records") -> None:
         self.what, self.unit = what, unit
-        self.begin = self.told = time.monotonic()
+        self.begin = self.reported = time.monotonic()
         self.records = self.bytes = 0
         self.seconds: list[int] = []  # records in each second so far
         self.latencies_ms: list[float] = []
@@ -34,15 +34,15 @@ class Meter:
     def add(self, records: int, size_bytes: int) -> None:
         self.records += records
         self.bytes += size_bytes
-        if time.monotonic() - self.told >= 1.0:
-            self.tell()
+        if time.monotonic() - self.reported >= 1.0:
+            self.report()
 
-    def tell(self) -> None:
-        """A second is over."""
+    def report(self) -> None:
+        """Report the last second."""
         now = time.monotonic()
-        rate = round((self.records - self._last) / max(now - self.told, 1e-9))
+        rate = round((self.records - self._last) / max(now - self.reported, 1e-9))
         self.seconds.append(rate)
-        self.told, self._last = now, self.records
+        self.reported, self._last = now, self.records
         line = f"{self.what}: {self.records:,} {self.unit}, {rate:,}/s"
         if self._live is not None:
             self._live.update(f"{line}\n{spark(self.seconds[-SHOWN_S:])}")
@@ -50,9 +50,9 @@ class Meter:
             print(line, file=sys.stderr)
 
     def facts(self) -> dict[str, Any]:
-        """The outcome."""
+        """Return the result."""
         seconds = max(time.monotonic() - self.begin, 1e-9)
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             self.unit: self.records,
             "bytes": self.bytes,
             "seconds": round(seconds, 3),
@@ -61,15 +61,15 @@ class Meter:
         }
         if self.latencies_ms:
             ordered = sorted(self.latencies_ms)
-            found["latency_ms"] = {
+            result["latency_ms"] = {
                 "average": round(sum(ordered) / len(ordered), 3),
                 **{f"p{p:g}": round(percentile(ordered, p), 3) for p in PERCENTILES},
                 "max": round(ordered[-1], 3),
             }
-        return found
+        return result
 
     def print_summary(self) -> None:
-        """The outcome for people, with a histogram."""
+        """Print the result for people, with a histogram."""
         facts = self.facts()
         rate = facts[f"{self.unit}_a_second"]
         print(
@@ -77,14 +77,14 @@ class Meter:
             f"{rate:,} a second, {size(facts['bytes_a_second'])}/s"
         )
         if self.latencies_ms:
-            told = ", ".join(f"{name} {value:g}" for name, value in facts["latency_ms"].items())
-            print(f"latency in ms: {told}")
+            latencies = ", ".join(f"{name} {value:g}" for name, value in facts["latency_ms"].items())
+            print(f"latency in ms: {latencies}")
             sys.stdout.writelines(f"{line}\n" for line in histogram(self.latencies_ms))
 
 
 @contextmanager
 def measured(what: str, unit: str = "records") -> Iterator[Meter]:
-    """A meter that shows itself while it runs."""
+    """Yield a meter that shows its plot while it runs."""
     meter = Meter(what, unit)
     if not sys.stderr.isatty():
         yield meter
@@ -99,19 +99,19 @@ def measured(what: str, unit: str = "records") -> Iterator[Meter]:
 
 
 def spark(values: Sequence[float]) -> str:
-    """A line of bars."""
+    """Draw a line of bars."""
     top = max(values, default=0) or 1
     return "".join(BARS[min(int(value / top * len(BARS)), len(BARS) - 1)] for value in values)
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """By the nearest rank."""
+    """Return a percentile by the nearest rank."""
     rank = max(0, -(-len(ordered) * percent // 100) - 1)
     return ordered[min(int(rank), len(ordered) - 1)]
 
 
 def histogram(values_ms: Sequence[float]) -> Iterator[str]:
-    """A line a range from the first to the last that has something."""
+    """Yield a line for each range, from the first to the last that is not empty."""
     counts = [0] * (len(BOUNDS) + 1)
     for value in values_ms:
         counts[bisect_right(BOUNDS, value)] += 1

@@ -1,6 +1,6 @@
-"""How results are written: a table for people, JSON or YAML for programs, and progress for what takes long.
+"""How results are written: as a table for people, as JSON or YAML for programs; and a progress bar.
 
-Results are dicts; a program gets all of them, a table the columns that fit. Tables in a pipe have a line a row.
+Results are dicts; programs get all of them, a table only some columns. A table in a pipe has one line a row.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-MANY = 500  # rows; from here on rich takes seconds to lay out a table
-PATIENCE_S = 2.0  # before progress is shown
+MANY = 500  # rows; for more of them rich takes seconds to lay out a table
+PATIENCE_S = 2.0  # before a progress bar is shown
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 KILO = 1000
 Output = Literal["table", "json", "yaml"]  # how results are written
 
 
 class Column(NamedTuple):
-    """A column of a table: the key in the row, its title, and how the value is written for people."""
+    """A column of a table: its key in the rows, its title, and how values are written for people."""
 
     key: str
     title: str = ""
@@ -37,7 +37,7 @@ def pick(one: Any, *names: str) -> dict[str, Any]:
 
 
 def write(output: Output, result: Any, columns: Columns = ()) -> None:
-    """A list of rows, or one object."""
+    """Write a list of rows, or one object."""
     if output == "json":
         print(json.dumps(result, indent=2, ensure_ascii=False, default=str))
     elif output == "yaml":
@@ -51,7 +51,7 @@ def write(output: Output, result: Any, columns: Columns = ()) -> None:
 
 
 def print_card(facts: Mapping[str, Any], columns: Columns = ()) -> None:
-    """One object: a line a fact."""
+    """Print one object, a line for each fact."""
     chosen = [_column(one) for one in columns or facts]
     width = max((len(_title(one)) for one in chosen), default=0)
     for one in chosen:
@@ -59,7 +59,7 @@ def print_card(facts: Mapping[str, Any], columns: Columns = ()) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Columns = ()) -> None:
-    """Many objects: a row each."""
+    """Print many objects, a row each."""
     if not rows:
         return
     chosen = [_column(one) for one in columns or rows[0]]
@@ -80,7 +80,7 @@ def _print_rich(titles: Sequence[str], cells: Iterable[Sequence[str]], right: Se
     for title, number in zip(titles, right, strict=True):
         table.add_column(title, justify="right" if number else "left", overflow="fold")
     for row in cells:
-        table.add_row(*map(Text, row))  # names come from others: nothing in them is markup
+        table.add_row(*map(Text, row))  # names come from others: they are not markup
     Console(highlight=False).print(table)
 
 
@@ -120,18 +120,18 @@ def plain_text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Without what would steer a terminal: names and metadata come from others."""
+    """Escape what would control a terminal: names and metadata come from others."""
     return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
-    """Whether a column has numbers and nothing else, but for gaps."""
-    found = [value for value in values if value is not None]
-    return bool(found) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in found)
+    """Return whether a column has only numbers and gaps."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in known)
 
 
 def plain(value: Any) -> Any:
-    """Only what YAML knows."""
+    """Reduce a value to the types that YAML knows."""
     match value:
         case Mapping():
             return {str(key): plain(inner) for key, inner in value.items()}
@@ -143,7 +143,7 @@ def plain(value: Any) -> Any:
 
 
 def size(count: float | None) -> str:
-    """Bytes for people: 12.3 MB."""
+    """Write a number of bytes for people: 12.3 MB."""
     if count is None:
         return "-"
     unit = 0
@@ -153,7 +153,7 @@ def size(count: float | None) -> str:
 
 
 def time_of(ms: int | None) -> str | None:
-    """A timestamp of Kafka, in UTC."""
+    """Write a timestamp of Kafka in UTC."""
     if ms is None or ms < 0:
         return None
     from datetime import UTC, datetime
@@ -165,7 +165,7 @@ def time_of(ms: int | None) -> str | None:
 
 
 class Progress:
-    """A bar on the terminal's stderr, once something has taken two seconds; elsewhere nothing."""
+    """A progress bar on stderr, shown after two seconds, and only on a terminal."""
 
     def __init__(self, what: str, total: float | None) -> None:
         self.what, self.total, self.done = what, total, 0.0
@@ -180,10 +180,10 @@ class Progress:
         if self.bar is None:
             if time.monotonic() - self.begin < PATIENCE_S:
                 return
-            self.bar = self._opened()
+            self.bar = self._open()
         self.bar.update(self.task, completed=self.done)
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         from rich.console import Console
         from rich.progress import Progress as Bar
 
@@ -199,9 +199,9 @@ class Progress:
 
 @contextmanager
 def progress(what: str, total: float | None = None) -> Iterator[Progress]:
-    """Progress for the length of a `with`."""
-    shown = Progress(what, total)
+    """Show a progress bar during a `with`."""
+    bar = Progress(what, total)
     try:
-        yield shown
+        yield bar
     finally:
-        shown.close()
+        bar.close()

@@ -1,4 +1,4 @@
-"""The page docs/cli.md, made from the commands themselves: `python -m moldau.cli.page`."""
+"""Makes the page docs/cli.md from the commands themselves: `python -m moldau.cli.page`."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ HEAD = f"""\
 {TOUR}```
 
 ## What all commands share
-- `-b`, `--bootstrap-servers`: the brokers; else `MOLDAU_BOOTSTRAP_SERVERS`, the profile, or `127.0.0.1:9092`. Likewise
-  `-r`, `--registry` and `SCHEMA_REGISTRY_URL` for the Schema Registry.
-- `--profile NAME`: a cluster by its name. `moldau profile set staging -b kafka.example:9093 -X security.protocol=ssl`
-  writes it to `~/.config/moldau/profiles.toml`; `moldau profile use staging` makes it the one that is used.
-- `-X name=value`: any setting of librdkafka's clients, `-X schema.registry.basic.auth.user.info=ada:secret` one of the
-  registry's client.
-- `-o json` and `-o yaml` instead of a table. Tables in a pipe have a line a row.
-- Exit codes: 0 done; 1 refused, or not there; 2 a mistake in the command; 3 the answer is no (not healthy, not
-  compatible); 130 Ctrl-C. What goes wrong is one sentence on stderr, and says what to do.
-- `moldau --install-completion` makes the shell complete commands, options, topics and groups.
+- `-b`, `--bootstrap-servers` names the brokers; otherwise `MOLDAU_BOOTSTRAP_SERVERS` does, the profile, or the default
+  `127.0.0.1:9092`. Likewise `-r`, `--registry` and `SCHEMA_REGISTRY_URL` name the Schema Registry.
+- `--profile NAME` chooses a cluster by its name. `moldau profile set staging -b kafka.example:9093 -X
+  security.protocol=ssl` writes it to `~/.config/moldau/profiles.toml`; `moldau profile use staging` makes it current.
+- `-X name=value` sets any setting of librdkafka's clients; `-X schema.registry.basic.auth.user.info=ada:secret` one of
+  the registry's client.
+- `-o json` and `-o yaml` print the result for programs. A table that goes to a pipe has one line a row.
+- Exit codes: 0 success; 1 refused, or not found; 2 a mistake in the command; 3 the answer is no (not healthy, not
+  compatible); 130 Ctrl-C. An error is one sentence on stderr that says what to do.
+- `moldau --install-completion` lets the shell complete commands, options, topics and groups.
 - Times are `2026-11-15T10:00:00` (UTC), milliseconds since 1970, or `-1h` for an hour ago; durations are `90m`, `7d`
   or `PT1H`.
 
-Kafka's own command lines are there too, as `moldau kafka-topics ...` and as scripts.
+Kafka's own command lines exist too, as `moldau kafka-topics ...` and as scripts.
 """
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_lines())
 
 
@@ -80,7 +80,7 @@ def _lines() -> Iterator[str]:
 
 
 def _command(command: Any, name: str) -> Iterator[str]:
-    """What it is for, how it is called, its own options, examples; a blank line behind each."""
+    """Yield the purpose, the usage, the options and the examples of a command, with a blank line after each."""
     yield f"{_paragraphs(command.help or '')}\n"
     words = [_value(one) for one in command.params if one.param_type_name == "argument"]
     yield f"`{' '.join([name, *words])}`\n"
@@ -118,7 +118,7 @@ def _paragraphs(text: str) -> str:
 
 
 def _commented(example: str) -> str:
-    """What stands in brackets behind two blanks is a remark."""
+    """Turn text in brackets after two blanks into a comment."""
     line, _, remark = example.partition("  (")
     return f"{line}  # {remark.rstrip(')')}" if remark else line
 

@@ -1,4 +1,4 @@
-"""Who listens on a port of this machine, as Linux tells it in /proc."""
+"""The processes that listen on ports of this machine, from /proc of Linux."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process; `command` is empty where it may not be seen."""
+    """A process; `command` is empty if we may not read it."""
 
     pid: int
     command: str
@@ -26,7 +26,7 @@ class Owner:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether somebody could listen there now."""
+    """Return whether a port is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -37,7 +37,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 def owner(port: int) -> Owner | None:
-    """Who listens on the port; None where nobody does, or where it is not ours to know."""
+    """Return the process that listens on a port; None if there is none, or if we may not know it."""
     wanted = {f"socket:[{inode}]" for inode in _inodes(port)}
     if not wanted:
         return None
@@ -50,7 +50,7 @@ def owner(port: int) -> Owner | None:
 
 
 def command(pid: int) -> str:
-    """The command line of a process, not too long."""
+    """Return the command line of a process, cut off if it is long."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:

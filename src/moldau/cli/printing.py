@@ -1,4 +1,4 @@
-"""Chunks of records to stdout, laid out as values, by a template or as envelopes."""
+"""Prints chunks of records: as values, by a template or as envelopes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moldau.serdes.context import Context, SerdeError
 
 @dataclass(slots=True)
 class Printer:
-    """Lays chunks out and writes them. `topic` is that of the chunk, for codecs."""
+    """A printer of chunks. `topic` is the topic of the current chunk, for codecs."""
 
     key: Codec
     value: Codec
@@ -26,12 +26,12 @@ class Printer:
     topic: str = ""
     count: int = 0
     bad: int = 0
-    wanted: Wanted = Wanted.RECORDS  # what it needs of records
+    wanted: Wanted = Wanted.RECORDS  # what it needs to know of records
     lay_out: Callable[[Chunk], bytes] = field(default=lambda _: b"")
 
     @property
     def is_plain(self) -> bool:
-        """Whether keys and values are written as they are."""
+        """Return whether keys and values are printed as they are."""
         return isinstance(self.key, Raw) and isinstance(self.value, Raw)
 
     def write(self, chunk: Chunk) -> None:
@@ -40,23 +40,23 @@ class Printer:
             laid = self.lay_out(chunk)
         except SerdeError:
             laid = self._one_by_one(chunk)
-        self.count += chunk.size  # before anybody can see them: Ctrl-C may come at any time
+        self.count += chunk.size  # before they are printed: Ctrl-C may come at any time
         sys.stdout.buffer.write(laid)
 
     def _one_by_one(self, chunk: Chunk) -> bytes:
-        """What can be written before a record that cannot be read; the command ends there, or goes on without it."""
-        found = []
+        """Lay out records one by one, up to one that cannot be decoded, or without it."""
+        laid = []
         for record in chunk.records:
             try:
-                found.append(self.lay_out(chunk._replace(records=[record])))
+                laid.append(self.lay_out(chunk._replace(records=[record])))
             except SerdeError as error:
                 sentence = f"{chunk.topic}-{chunk.partition} offset {record.offset}: {error}"
                 if not self.skip_bad:
-                    sys.stdout.buffer.write(b"".join(found))
-                    raise SerdeError(f"{sentence}. --skip-bad goes on without such records.") from None
+                    sys.stdout.buffer.write(b"".join(laid))
+                    raise SerdeError(f"{sentence}. --skip-bad skips such records.") from None
                 self.bad += 1
                 print(f"skipped {sentence}", file=sys.stderr)
-        return b"".join(found)
+        return b"".join(laid)
 
     def by_template(self, made: template.Layout) -> None:
         self.lay_out = lambda chunk: made(chunk.topic, chunk.partition, chunk.rows)
@@ -67,19 +67,19 @@ class Printer:
         self.wanted = Wanted.ROWS if self.is_plain else Wanted.RECORDS
 
     def values_alone(self, delimiter: bytes) -> None:
-        """The commonest output, without a call a record."""
+        """Print values only, without a function call for each record."""
         null, self.wanted = self.null, Wanted.VALUES
 
         def lay_out(chunk: Chunk) -> bytes:
-            found = chunk.values
-            if found is None:
-                found = [null if (value := record[3]) is None else value for record in chunk.records]
-            return delimiter.join((*found, b"")) if found else b""
+            values = chunk.values
+            if values is None:
+                values = [null if (value := record[3]) is None else value for record in chunk.records]
+            return delimiter.join((*values, b"")) if values else b""
 
         self.lay_out = lay_out
 
     def keys_and_values(self, between: bytes, delimiter: bytes, otherwise: template.Layout) -> None:
-        """Keys and values as they are, without a call a record; by the layout, where there is no quick way."""
+        """Print keys and values as they are, without a call for each record; otherwise by the layout."""
         self.wanted = Wanted.PAIRS
 
         def lay_out(chunk: Chunk) -> bytes:

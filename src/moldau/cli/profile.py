@@ -40,9 +40,7 @@ def set_profile(
     old = known.named.get(name, profiles.Profile())
     kept = {key: value for key, value in old.settings.items() if key not in (unset or ())}
     changed = profiles.Profile(
-        bootstrap_servers or old.bootstrap_servers,
-        registry or old.registry,
-        {**kept, **pairs(settings or (), "-X")},
+        bootstrap_servers or old.bootstrap_servers, registry or old.registry, {**kept, **pairs(settings or (), "-X")}
     )
     current = name if use or not known.named else known.current
     file = profiles.save(profiles.Profiles(current, {**known.named, name: changed}))

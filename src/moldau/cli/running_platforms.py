@@ -1,7 +1,7 @@
-"""Platforms that run on this machine: a file each, in a directory of the user's, locked while it runs.
+"""The platforms that run on this machine: each has a file in a directory of the user, locked while it runs.
 
-So `moldau status`, `down` and `logs` find them, and a second `moldau up` on the same data directory is told. The lock
-goes with the process, however that ends: a file that nobody has locked is of a platform that is gone.
+Thus `moldau status`, `down` and `logs` find them, and a second `moldau up` on the same data directory is refused. The
+lock ends with the process, however that ends: a file without a lock belongs to a platform that has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOK_EVERY_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RunningPart:
-    """A part, where it serves, and its process."""
+    """A part, its address, and its process."""
 
     name: str
     address: str
@@ -34,7 +34,7 @@ class RunningPart:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A platform that runs."""
+    """A running platform."""
 
     pid: int
     data_dir: str
@@ -44,7 +44,7 @@ class Run:
 
 
 def directory() -> Path:
-    """Where the files are: of this user alone."""
+    """Return the directory of the files, which belongs to this user alone."""
     home = os.environ.get("XDG_RUNTIME_DIR")
     place = Path(home, "moldau") if home else Path(tempfile.gettempdir(), f"moldau-{os.getuid()}")
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def directory() -> Path:
 
 
 class Record:
-    """The file of a platform of this process, for the length of a `with`."""
+    """The file of the platform of this process, during a `with`."""
 
     def __enter__(self) -> Record:
         self.path = directory() / f"{os.getpid()}.json"
@@ -67,7 +67,7 @@ class Record:
         self.file.close()
 
     def write(self, run: Run) -> None:
-        """What is true now."""
+        """Write the current state."""
         self.file.seek(0)
         self.file.truncate()
         json.dump(asdict(run), self.file)
@@ -75,7 +75,7 @@ class Record:
 
 
 def listed() -> list[Run]:
-    """All that run, the oldest first; files of those that are gone are removed."""
+    """List the running platforms, the oldest first; remove the files of those that have ended."""
     found = [run for path in directory().glob("*.json") if (run := _read(path)) is not None]
     return sorted(found, key=lambda run: run.started)
 
@@ -85,9 +85,9 @@ def _read(path: Path) -> Run | None:
         if not _is_locked(file):
             path.unlink(missing_ok=True)
             return None
-        told = json.load(file)
-        parts = tuple(RunningPart(**part) for part in told.pop("parts"))
-        return Run(**told, parts=parts)
+        fields = json.load(file)
+        parts = tuple(RunningPart(**part) for part in fields.pop("parts"))
+        return Run(**fields, parts=parts)
     return None
 
 
@@ -100,19 +100,19 @@ def _is_locked(file: Any) -> bool:
 
 
 def find(data_dir: str | None) -> Run | None:
-    """The platform on a directory; or the only one that runs, if none is named."""
+    """Find the platform that uses a directory, or the only one that runs."""
     running = listed()
     if data_dir is not None:
         wanted = os.path.realpath(data_dir)
         return next((run for run in running if os.path.realpath(run.data_dir) == wanted), None)
     if len(running) > 1:
         places = ", ".join(run.data_dir for run in running)
-        raise Mistake(f"{len(running)} platforms run: say with --data-dir which one, {places}.")
+        raise Mistake(f"{len(running)} platforms are running: choose one with --data-dir: {places}.")
     return running[0] if running else None
 
 
 def wait_for_end(run: Run) -> bool:
-    """Whether it ended in time."""
+    """Wait for a platform to end; return whether it did in time."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
         if all(other.pid != run.pid for other in listed()):
@@ -122,7 +122,7 @@ def wait_for_end(run: Run) -> bool:
 
 
 def memory(pid: int) -> int | None:
-    """Bytes of a process in memory."""
+    """Return the memory of a process in bytes."""
     for line in _status(pid):
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024

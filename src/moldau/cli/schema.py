@@ -102,11 +102,7 @@ def list_subjects(
 
 
 @verb("versions", "moldau schema versions orders-value")
-def versions(
-    session: Session,
-    subject: Subject,
-    deleted: Deleted = False,
-) -> None:
+def versions(session: Session, subject: Subject, deleted: Deleted = False) -> None:
     """List the versions of a subject, with ids and types."""
     more = "?deleted=true" if deleted else ""
     numbers = _ask(session, "GET", f"/subjects/{quoted(subject)}/versions{more}")
@@ -125,11 +121,7 @@ def versions(
     "moldau schema show orders-value 1 -o json",
     "moldau schema show 7  (by id)",
 )
-def show(
-    session: Session,
-    subject: SubjectOrId,
-    version: Version = "latest",
-) -> None:
+def show(session: Session, subject: SubjectOrId, version: Version = "latest") -> None:
     """Show a schema by subject and version, or by id."""
     path = f"/schemas/ids/{subject}" if subject.isdecimal() else f"/subjects/{quoted(subject)}/versions/{version}"
     found = _ask(session, "GET", path)
@@ -189,8 +181,7 @@ def delete(
     """Delete a subject or a version: softly at first, so that existing data can still be read."""
     if permanent:
         session.confirm(
-            f"Delete {subject}{f' {version}' if version else ''} for good? Its data cannot be read afterwards.",
-            sure,
+            f"Delete {subject}{f' {version}' if version else ''} for good? Its data cannot be read afterwards.", sure
         )
     path = f"/subjects/{quoted(subject)}{f'/versions/{version}' if version else ''}"
     done = _ask(session, "DELETE", path + ("?permanent=true" if permanent else ""))
@@ -235,11 +226,7 @@ def show_mode(
 
 
 @verb("users", "moldau schema users 7  (of an id)", "moldau schema users orders-value 1")
-def users(
-    session: Session,
-    subject: SubjectOrId,
-    version: Version = "latest",
-) -> None:
+def users(session: Session, subject: SubjectOrId, version: Version = "latest") -> None:
     """Show where an id is used, or which ids reference a version of a subject."""
     if subject.isdecimal():
         rows = _ask(session, "GET", f"/schemas/ids/{subject}/versions")

@@ -1,24 +1,11 @@
-"""The page docs/settings.md, made from the table of settings."""
+"""Makes the page docs/settings.md from the table of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moldau.settings import (
-    BROKER,
-    CLIENT,
-    CLIENT_METRICS,
-    GROUP,
-    HTTP,
-    IP,
-    QUOTA,
-    REGISTRY,
-    REST,
-    TOPIC,
-    Row,
-    inert_names,
-    rows,
-)
+from moldau import settings
+from moldau.settings import Row
 
 HEAD = """\
 # Settings
@@ -36,26 +23,34 @@ are still to come (groups, transactions, replication, TLS and SASL) are checked 
 """
 
 SECTIONS = (
-    (TOPIC, "Topics", "All of them may be changed at any time."),
+    (settings.TOPIC, "Topics", "All of them may be changed at any time."),
     (
-        BROKER,
+        settings.BROKER,
         "Brokers",
         "Changes: *start*: given at start only; *running*: also while brokers run, for one or for all; *one broker*: "
         "while running, for one broker; *one listener*: while running, with `listener.name.NAME.` in front.",
     ),
-    (GROUP, "Groups", "For groups of the consumer, share and streams protocols; all may be changed at any time."),
-    (CLIENT_METRICS, "Client metrics", "Of a subscription to metrics that clients push (KIP-714)."),
-    (QUOTA, "Quotas of users and clients", "Set by AlterClientQuotas; without one there is no limit."),
-    (IP, "Quotas of addresses", "Set by AlterClientQuotas."),
     (
-        CLIENT,
+        settings.GROUP,
+        "Groups",
+        "For groups of the consumer, share and streams protocols; all may be changed at any time.",
+    ),
+    (settings.CLIENT_METRICS, "Client metrics", "Of a subscription to metrics that clients push (KIP-714)."),
+    (settings.QUOTA, "Quotas of users and clients", "Set by AlterClientQuotas; without one there is no limit."),
+    (settings.IP, "Quotas of addresses", "Set by AlterClientQuotas."),
+    (
+        settings.CLIENT,
         "Moldau's client",
         "Of `moldau.client` ([client.md](client.md)), under librdkafka's names; other names for the same are under "
         "*else*. Names that librdkafka knows and that are not here change nothing; unknown ones are refused.",
     ),
-    (HTTP, "HTTP services", "Of every HTTP service, given to it by `--set`."),
-    (REGISTRY, "Schema Registry", "Of `moldau registry` ([registry.md](registry.md)), under Confluent's names."),
-    (REST, "REST Proxy", "Of `moldau rest` ([rest.md](rest.md)), under Confluent's names."),
+    (settings.HTTP, "HTTP services", "Of every HTTP service, given to it by `--set`."),
+    (
+        settings.REGISTRY,
+        "Schema Registry",
+        "Of `moldau registry` ([registry.md](registry.md)), under Confluent's names.",
+    ),
+    (settings.REST, "REST Proxy", "Of `moldau rest` ([rest.md](rest.md)), under Confluent's names."),
 )
 CHANGES = {
     "read-only": "start",
@@ -68,7 +63,7 @@ CHANGES = {
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_lines())
 
 
@@ -76,14 +71,14 @@ def _lines() -> Iterator[str]:
     yield HEAD
     for scope, title, prose in SECTIONS:
         yield f"## {title}\n\n{prose}\n"
-        last = "changes" if scope == BROKER else "else"
+        last = "changes" if scope == settings.BROKER else "else"
         yield f"| setting | type | default | allowed | {last} | what it does |\n|---|---|---|---|---|---|"
-        for row in rows(scope).values():
+        for row in settings.rows(scope).values():
             if not row.internal:
                 yield f"| {' | '.join(_cells(row))} |"
         yield ""
     yield "## Without effect\n\nNames that Kafka knows and that change nothing here; a broker warns and goes on.\n"
-    yield ", ".join(f"`{name}`" for name in sorted(inert_names())) + "\n"
+    yield ", ".join(f"`{name}`" for name in sorted(settings.inert_names())) + "\n"
 
 
 def _cells(row: Row) -> Iterator[str]:
@@ -91,12 +86,12 @@ def _cells(row: Row) -> Iterator[str]:
     yield row.type
     yield f"`{row.default}`" if row.default else ""
     yield allowed(row).replace("|", "\\|")
-    yield CHANGES[row.mode] if row.scope == BROKER else ", ".join(f"`{link}`" for link in row.chain)
+    yield CHANGES[row.mode] if row.scope == settings.BROKER else ", ".join(f"`{link}`" for link in row.chain)
     yield row.doc.replace("|", "\\|")
 
 
 def allowed(row: Row) -> str:
-    """The column `valid` in words."""
+    """Write the column `valid` in words."""
     valid = row.valid
     if valid[0] == "{":
         return valid[1:].partition("}")[0].replace(",", ", ")

@@ -113,8 +113,7 @@ def listed(session: Session) -> list[dict[str, Any]]:
 
 @verb("describe", "moldau streams describe word-count", "moldau streams describe app.py")
 def describe(
-    session: Session,
-    application: str = argument("An application.id, or a Python file with a StreamsBuilder."),
+    session: Session, application: str = argument("An application.id, or a Python file with a StreamsBuilder.")
 ) -> None:
     """Show the state of an application, or the topology of a file as Kafka Streams describes it.
 

@@ -89,9 +89,7 @@ def _measure(session: Session, listed: list[topics.TopicState], rows: list[dict[
 
 @verb("describe", "moldau topic describe orders", "moldau topic describe orders -o yaml")
 def describe(
-    session: Session,
-    names: Topics,
-    all_configs: bool = flag("--all", "Show settings with their default values too."),
+    session: Session, names: Topics, all_configs: bool = flag("--all", "Show settings with their default values too.")
 ) -> None:
     """Show partitions, offsets, sizes and settings of topics."""
     described = [_describe(session, one, all_configs) for one in topics.described(session.client, names)]

@@ -29,21 +29,21 @@ KEYS = {  # in the file -> field of Options, what it must be
 
 
 def read(path: Path) -> Options:
-    """What a file says; Mistake where it is none."""
+    """Read a file; Mistake if it is not valid."""
     try:
         if path.stat().st_size > LARGEST:
-            raise Mistake(f"{path} is larger than {LARGEST} bytes: it is no file of settings.")
+            raise Mistake(f"{path} is larger than {LARGEST} bytes: it is not a file of settings.")
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Mistake(f"{path} is no TOML: {error}.") from None
+        raise Mistake(f"{path} is not TOML: {error}.") from None
     return options(document, str(path))
 
 
 def options(document: dict[str, Any], name: str) -> Options:
-    """The options of a document."""
-    found: dict[str, Any] = {}
+    """Read the options of a document."""
+    given: dict[str, Any] = {}
     settings: dict[str, tuple[str, ...]] = {}
     for key, value in document.items():
         if key in PARTS:
@@ -52,19 +52,19 @@ def options(document: dict[str, Any], name: str) -> Options:
             field, kind = KEYS[key]
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 raise Mistake(f"{name}: {key} is {value!r}, not {WORDS[kind]}.")
-            found[field] = tuple(map(str, value)) if kind is list else value
+            given[field] = tuple(map(str, value)) if kind is list else value
         else:
-            raise Mistake(f"{name}: {key} means nothing. There are: {', '.join((*KEYS, *PARTS))}.")
-    return replace(Options(**found), settings=settings)
+            raise Mistake(f"{name}: {key} is unknown. The keys are: {', '.join((*KEYS, *PARTS))}.")
+    return replace(Options(**given), settings=settings)
 
 
 WORDS = {str: "text", bool: "true or false", int: "a number", list: "a list"}
 
 
 def _settings(part: str, table: Any, name: str) -> Iterable[str]:
-    """Pairs; a name with dots may be written with or without quotes."""
+    """Yield the settings; a name with dots may be written with or without quotes."""
     if not isinstance(table, dict):
-        raise Mistake(f"{name}: [{part}] is no table.")
+        raise Mistake(f"{name}: [{part}] is not a table.")
     for key, value in table.items():
         if isinstance(value, dict):
             yield from (f"{key}.{rest}" for rest in _settings(part, value, name))
