@@ -1,8 +1,8 @@
-"""Groups of all kinds: who there is, what members have, what is committed, and changes of it."""
+"""Groups of all kinds: list and describe them, read and change what they have committed, delete them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -107,7 +107,7 @@ class SubTopology:
 
 
 def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
-    """All groups by name, of all brokers."""
+    """List all groups by name, from all brokers."""
     request = m.ListGroupsRequest(list(states), list(types))
     found = [
         ListedGroup(row.group_id, row.group_type, row.protocol_type, row.group_state, broker)
@@ -118,20 +118,18 @@ def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()
 
 
 def described(client: Client, name: str, kind: str = "") -> DescribedGroup:
-    """A group of any kind. ClientError with GROUP_ID_NOT_FOUND where there is none.
-
-    `kind` is the type as it is listed, if it is known: then it need not be found out.
-    """
-    found = _kinds(client, kind or _kind_of(client, name))(client, name)
-    if found is None:
+    """Describe a group, or raise ClientError with GROUP_ID_NOT_FOUND. `kind` is its listed type, if that is known."""
+    kinds = {CONSUMER: _consumer, SHARE: _share, "streams": _streams}
+    known = kinds.get((kind or _kind_of(client, name)).lower(), _classic)(client, name)
+    if known is None:
         raise ClientError(Error.GROUP_ID_NOT_FOUND, f"There is no group {name}.", retriable=False)
-    return found
+    return known
 
 
 def committed(
     client: Client, name: str, *, stable: bool = False, timeout_s: float | None = None
 ) -> dict[TopicPartition, Committed]:
-    """All that a group has committed."""
+    """Return all that a group has committed."""
     row = m.OffsetFetchRequest_OffsetFetchRequestGroup(name, topics=None)
     request = m.OffsetFetchRequest(groups=[row], require_stable=stable)
     answer = check(client.send(request, group(name), at_most=NAMES_UNTIL, timeout_s=timeout_s))
@@ -146,7 +144,7 @@ def committed(
 
 
 def commits(client: Client, of: Iterable[ListedGroup], most: int) -> dict[str, dict[TopicPartition, Committed]]:
-    """What groups have committed, of at most so many. Share groups commit nothing; one that has gone is left out."""
+    """Return what at most so many groups have committed, without share groups and groups that have gone."""
     found: dict[str, dict[TopicPartition, Committed]] = {}
     for name in islice((one.id for one in of if one.type.lower() != SHARE), most):
         with suppress(ClientError):
@@ -155,7 +153,7 @@ def commits(client: Client, of: Iterable[ListedGroup], most: int) -> dict[str, d
 
 
 def lags(client: Client, of: DescribedGroup) -> list[Lag]:
-    """Every partition that the group has committed or that a member has, by topic and partition."""
+    """List each partition that the group has committed or a member has, by topic and partition."""
     done = committed(client, of.id)
     held = {place: member for member in of.members for place in member.partitions}
     places = sorted({*done, *held})
@@ -186,8 +184,7 @@ def commit(
     text, row = metadata or {}, m.OffsetCommitRequest_OffsetCommitRequestPartition
     topics = [
         m.OffsetCommitRequest_OffsetCommitRequestTopic(
-            name=topic,
-            partitions=[row(part, wanted[topic, part], -1, text.get((topic, part), "")) for part in parts],
+            name=topic, partitions=[row(part, wanted[topic, part], -1, text.get((topic, part), "")) for part in parts]
         )
         for topic, parts in by_topic(wanted).items()
     ]
@@ -196,7 +193,7 @@ def commit(
 
 
 def delete(client: Client, names: Iterable[str]) -> dict[str, Error]:
-    """Delete groups without members; what became of each."""
+    """Delete groups without members; return the outcome of each."""
     found: dict[str, Error] = {}
     for name in names:
         answer = client.send(m.DeleteGroupsRequest([name]), group(name))
@@ -205,7 +202,7 @@ def delete(client: Client, names: Iterable[str]) -> dict[str, Error]:
 
 
 def delete_offsets(client: Client, name: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Error]:
-    """Forget what a group has committed in these partitions; what became of each."""
+    """Forget what a group has committed in these partitions; return the outcome of each."""
     topics = [
         m.OffsetDeleteRequest_OffsetDeleteRequestTopic(
             topic, [m.OffsetDeleteRequest_OffsetDeleteRequestPartition(part) for part in parts]
@@ -223,16 +220,8 @@ def delete_offsets(client: Client, name: str, places: Iterable[TopicPartition]) 
 
 
 def _kind_of(client: Client, name: str) -> str:
-    """The type as it is listed; a broker that lists none has classic groups alone."""
+    """Return the listed type; a broker that lists none has classic groups alone."""
     return next((row.type for row in listed(client) if row.id == name), "")
-
-
-Describe = Callable[[Client, str], DescribedGroup | None]
-
-
-def _kinds(client: Client, kind: str) -> Describe:
-    kinds: dict[str, Describe] = {"consumer": _consumer, "share": _share, "streams": _streams}
-    return kinds.get(kind.lower(), _classic)
 
 
 def _classic(client: Client, name: str) -> DescribedGroup | None:
@@ -241,11 +230,8 @@ def _classic(client: Client, name: str) -> DescribedGroup | None:
     if row.error_code == Error.GROUP_ID_NOT_FOUND or row.group_state == "Dead":
         return None
     check(answer)
-    members = tuple(_classic_member(one, row.protocol_type) for one in row.members)
-    broker, address = _coordinator(client, name)
-    return DescribedGroup(
-        name, "Classic", row.group_state, row.protocol_type, row.protocol_data, members, broker, address
-    )
+    members = (_classic_member(one, row.protocol_type) for one in row.members)
+    return _group(client, row, "Classic", row.protocol_type, row.protocol_data, members)
 
 
 def _classic_member(row: Any, protocol: str) -> GroupMember:
@@ -262,7 +248,7 @@ def _classic_member(row: Any, protocol: str) -> GroupMember:
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
-    """What the leader of a classic group has told a member; a member may tell rubbish."""
+    """Return what a member of a classic group was assigned; nothing where the bytes make no sense."""
     found = _read(m.ConsumerProtocolAssignment, data)
     rows = found.assigned_partitions if found else ()
     return tuple(sorted((row.topic, part) for row in rows for part in row.partitions))
@@ -287,42 +273,19 @@ def _consumer(client: Client, name: str) -> DescribedGroup | None:
     row = _described_by(client, m.ConsumerGroupDescribeRequest([name]), name)
     if row is None:
         return _classic(client, name)
-    members = tuple(
-        GroupMember(
-            one.member_id,
-            one.instance_id,
-            one.client_id,
-            one.client_host,
-            _places(one.assignment),
-            _places(one.target_assignment),
-            one.member_epoch,
-            one.rack_id,
-            tuple(one.subscribed_topic_names),
-            one.member_type == 0,
-        )
+    members = (
+        _member(one, _places(one.assignment), target=_places(one.target_assignment), is_classic=one.member_type == 0)
         for one in row.members
     )
-    return _new_group(client, row, "Consumer", CONSUMER, row.assignor_name, members)
+    return _group(client, row, "Consumer", CONSUMER, row.assignor_name, members)
 
 
 def _share(client: Client, name: str) -> DescribedGroup | None:
     row = _described_by(client, m.ShareGroupDescribeRequest([name]), name)
     if row is None:
         return None
-    members = tuple(
-        GroupMember(
-            one.member_id,
-            None,
-            one.client_id,
-            one.client_host,
-            _places(one.assignment),
-            epoch=one.member_epoch,
-            rack=one.rack_id,
-            subscribed=tuple(one.subscribed_topic_names),
-        )
-        for one in row.members
-    )
-    return _new_group(client, row, "Share", "share", row.assignor_name, members)
+    members = (_member(one, _places(one.assignment)) for one in row.members)
+    return _group(client, row, "Share", SHARE, row.assignor_name, members)
 
 
 def _streams(client: Client, name: str) -> DescribedGroup | None:
@@ -333,31 +296,20 @@ def _streams(client: Client, name: str) -> DescribedGroup | None:
         one.subtopology_id: (*one.source_topics, *(info.name for info in one.repartition_source_topics))
         for one in (row.topology.subtopologies or () if row.topology else ())
     }
-    members = tuple(
-        GroupMember(
-            one.member_id,
-            one.instance_id,
-            one.client_id,
-            one.client_host,
-            tuple(
-                sorted(
-                    (topic, part)
-                    for task in one.assignment.active_tasks
-                    for topic in sources.get(task.subtopology_id, ())
-                    for part in task.partitions
-                )
-            ),
-            epoch=one.member_epoch,
-            rack=one.rack_id,
-            is_classic=one.is_classic,
-        )
+
+    def places(tasks: Iterable[Any]) -> Iterator[TopicPartition]:
+        for task in tasks:
+            yield from ((topic, part) for topic in sources.get(task.subtopology_id, ()) for part in task.partitions)
+
+    members = (
+        _member(one, tuple(sorted(places(one.assignment.active_tasks))), is_classic=one.is_classic)
         for one in row.members
     )
-    return _new_group(client, row, "Streams", "streams", "", members)
+    return _group(client, row, "Streams", "streams", "", members)
 
 
 def topology(client: Client, name: str) -> list[SubTopology]:
-    """What a streams group has told of its topology; nothing where there is no such group."""
+    """Return the topology that a streams group has reported; nothing where there is no such group."""
     row = _described_by(client, m.StreamsGroupDescribeRequest([name]), name)
     found = row.topology.subtopologies if row is not None and row.topology else None
     return [
@@ -379,22 +331,23 @@ def _described_by(client: Client, request: Any, name: str) -> Any | None:
     return check(answer).groups[0]
 
 
-def _new_group(
-    client: Client, row: Any, kind: str, protocol: str, assignor: str, members: tuple[GroupMember, ...]
+def _group(
+    client: Client, row: Any, kind: str, protocol: str, assignor: str, members: Iterable[GroupMember]
 ) -> DescribedGroup:
-    broker, address = _coordinator(client, row.group_id)
+    """Make a group of a row; rows of classic groups have no epochs."""
+    epochs = getattr(row, "group_epoch", -1), getattr(row, "assignment_epoch", -1)
+    coordinator = _coordinator(client, row.group_id)
     return DescribedGroup(
-        row.group_id,
-        kind,
-        row.group_state,
-        protocol,
-        assignor,
-        members,
-        broker,
-        address,
-        row.group_epoch,
-        row.assignment_epoch,
+        row.group_id, kind, row.group_state, protocol, assignor, tuple(members), *coordinator, *epochs
     )
+
+
+def _member(row: Any, partitions: tuple[TopicPartition, ...], **more: Any) -> GroupMember:
+    """Make a member of a row of the new protocols; members of share groups have no instance ids."""
+    subscribed = tuple(getattr(row, "subscribed_topic_names", ()))
+    epoch, rack, instance = row.member_epoch, row.rack_id, getattr(row, "instance_id", None)
+    given = {"epoch": epoch, "rack": rack, "subscribed": subscribed, **more}
+    return GroupMember(row.member_id, instance, row.client_id, row.client_host, partitions, **given)
 
 
 def _places(assignment: Any) -> tuple[TopicPartition, ...]:

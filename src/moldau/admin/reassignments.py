@@ -1,11 +1,11 @@
-"""Partitions that move from broker to broker, and replicas from directory to directory: listed, begun, called off."""
+"""Moves of partitions between brokers, and of replicas between directories: listed, begun, called off."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from moldau.admin import TIMEOUT_MS, TopicPartition, by_topic
+from moldau.admin import TIMEOUT_MS, TopicPartition, topic_rows
 from moldau.client import CONTROLLER, Client, ClientError, Error, Node, check
 from moldau.client import messages as m
 
@@ -24,7 +24,7 @@ class Reassignment:
 
 
 def listed(client: Client) -> dict[TopicPartition, Reassignment]:
-    """All moves under way; ClientError where the caller may not ask."""
+    """List all moves under way; ClientError where the caller may not ask."""
     answer = check(client.send(m.ListPartitionReassignmentsRequest(TIMEOUT_MS), CONTROLLER))
     return {
         (topic.name, row.partition_index): Reassignment(
@@ -36,7 +36,7 @@ def listed(client: Client) -> dict[TopicPartition, Reassignment]:
 
 
 def known(client: Client) -> dict[TopicPartition, Reassignment]:
-    """The same; none where the caller may not ask, or the cluster has no such request."""
+    """List moves as `listed` does; none where the caller may not ask, or the cluster has no such request."""
     try:
         return listed(client)
     except ClientError as error:
@@ -46,19 +46,12 @@ def known(client: Client) -> dict[TopicPartition, Reassignment]:
 
 
 def alter(client: Client, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> dict[TopicPartition, Outcome]:
-    """Begin to move partitions to these brokers; None calls a move off. What became of each."""
-    topics = [
-        m.AlterPartitionReassignmentsRequest_ReassignableTopic(
-            topic,
-            [
-                m.AlterPartitionReassignmentsRequest_ReassignablePartition(part, _replicas(wanted[topic, part]))
-                for part in parts
-            ],
-        )
-        for topic, parts in by_topic(wanted).items()
-    ]
-    request = m.AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics)
-    answer = client.send(request, CONTROLLER)
+    """Begin to move partitions to these brokers, where None calls a move off; return the outcome of each."""
+    topic = m.AlterPartitionReassignmentsRequest_ReassignableTopic
+    row = m.AlterPartitionReassignmentsRequest_ReassignablePartition
+    replicas = {place: None if brokers is None else list(brokers) for place, brokers in wanted.items()}
+    topics = topic_rows(topic, row, replicas)
+    answer = client.send(m.AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=topics), CONTROLLER)
     if answer.error_code:
         check(answer)
     return {
@@ -68,12 +61,8 @@ def alter(client: Client, wanted: Mapping[TopicPartition, Sequence[int] | None])
     }
 
 
-def _replicas(brokers: Sequence[int] | None) -> list[int] | None:
-    return None if brokers is None else list(brokers)
-
-
 def move_replicas(client: Client, wanted: Mapping[Replica, str]) -> dict[Replica, Error]:
-    """Begin to move replicas to these directories of their brokers; what became of each."""
+    """Begin to move replicas to these directories of their brokers; return the outcome of each."""
     found: dict[Replica, Error] = {}
     for (topic, partition, broker), path in wanted.items():
         row = m.AlterReplicaLogDirsRequest_AlterReplicaLogDirTopic(topic, [partition])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from moldau.admin import TopicPartition, by_topic
+from moldau.admin import TopicPartition, by_topic, topic_rows
 from moldau.client import Client, check, group
 from moldau.client import messages as m
 
@@ -48,17 +48,9 @@ def offsets(client: Client, name: str, places: Iterable[TopicPartition] | None =
 
 def alter(client: Client, name: str, wanted: Mapping[TopicPartition, int]) -> None:
     """Set where a group without members begins."""
-    topics = [
-        m.AlterShareGroupOffsetsRequest_AlterShareGroupOffsetsRequestTopic(
-            topic,
-            [
-                m.AlterShareGroupOffsetsRequest_AlterShareGroupOffsetsRequestPartition(part, wanted[topic, part])
-                for part in parts
-            ],
-        )
-        for topic, parts in by_topic(wanted).items()
-    ]
-    check(client.send(m.AlterShareGroupOffsetsRequest(name, topics), group(name)))
+    topic = m.AlterShareGroupOffsetsRequest_AlterShareGroupOffsetsRequestTopic
+    row = m.AlterShareGroupOffsetsRequest_AlterShareGroupOffsetsRequestPartition
+    check(client.send(m.AlterShareGroupOffsetsRequest(name, topic_rows(topic, row, wanted)), group(name)))
 
 
 def delete_offsets(client: Client, name: str, topics: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Transactions: which there are, who writes them, which of them hang, and how one is aborted."""
+"""Transactions: list them, describe them, find who writes to a partition, and abort one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def listed(
     duration_ms: int = NOTHING,
     pattern: str | None = None,
 ) -> list[ListedTransaction]:
-    """All transactional ids by name, of all coordinators."""
+    """List all transactional ids by name, from all coordinators."""
     request = m.ListTransactionsRequest(list(states), list(producer_ids), duration_ms, pattern)
     found = [
         ListedTransaction(row.transactional_id, broker, row.producer_id, row.transaction_state)
@@ -65,7 +65,7 @@ def listed(
 
 
 def described(client: Client, name: str) -> DescribedTransaction:
-    """A transactional id; ClientError where there is none."""
+    """Describe a transactional id; ClientError where there is none."""
     answer = client.send(m.DescribeTransactionsRequest([name]), transaction(name))
     row = answer.transaction_states[0]
     if row.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
@@ -84,7 +84,7 @@ def described(client: Client, name: str) -> DescribedTransaction:
 
 
 def producers(client: Client, place: TopicPartition) -> list[Producer]:
-    """The producers that the leader of a partition knows."""
+    """List the producers that the leader of a partition knows."""
     topic, partition = place
     request = m.DescribeProducersRequest([m.DescribeProducersRequest_TopicRequest(topic, [partition])])
     answer = check(client.send(request, Leader(topic, partition)))
@@ -102,9 +102,7 @@ def producers(client: Client, place: TopicPartition) -> list[Producer]:
 
 
 def writers(client: Client, places: Mapping[TopicPartition, int]) -> dict[str, set[int]]:
-    """The ids of producers that the leaders of partitions know, by topic; `places` says who leads. A partition that
-    does not tell is left out.
-    """
+    """Return the ids of the producers that leaders know, by topic; `places` says who leads each partition."""
     found: dict[str, set[int]] = {}
     for leader in sorted(set(places.values())):
         mine = by_topic([place for place, broker in places.items() if broker == leader])
@@ -116,16 +114,13 @@ def writers(client: Client, places: Mapping[TopicPartition, int]) -> dict[str, s
 
 
 def terminate(client: Client, name: str) -> None:
-    """Abort what is open under an id, and fence who writes it: whoever asks for an epoch next does that."""
-    answer = client.send(m.InitProducerIdRequest(name, described(client, name).timeout_ms), transaction(name))
-    check(answer)
+    """Abort what is open under an id, and fence its producer: asking for a new epoch does both."""
+    check(client.send(m.InitProducerIdRequest(name, described(client, name).timeout_ms), transaction(name)))
 
 
 def abort(client: Client, place: TopicPartition, producer: Producer) -> None:
     """Write the marker that ends a hanging transaction in one partition, which no coordinator knows of any more."""
-    topics = [
-        m.WriteTxnMarkersRequest_WritableTxnMarkerTopic(topic, parts) for topic, parts in by_topic([place]).items()
-    ]
+    topics = [m.WriteTxnMarkersRequest_WritableTxnMarkerTopic(place[0], [place[1]])]
     epoch = max(0, producer.coordinator_epoch)
     marker = m.WriteTxnMarkersRequest_WritableTxnMarker(producer.id, producer.epoch, False, topics, epoch)
     check(client.send(m.WriteTxnMarkersRequest([marker]), Leader(*place)))
