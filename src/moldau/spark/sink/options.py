@@ -24,8 +24,9 @@ from moldau.spark.sink.markers import TOPIC as MARKERS
 from moldau.wire.compression import Compression
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once", "at_least_once"
-FORMATS = ("avro", "json-schema", "protobuf", "json", "string", "bytes", "raw")
 RAW = "raw"
+WITH_SCHEMA = ("avro", "json-schema", "protobuf")
+FORMATS = (*WITH_SCHEMA, "json", "string", "bytes", RAW)
 REGISTRY = "schema.registry."
 SERDE_PREFIXES = ("key.serde.", "value.serde.")
 MAX_ID = 200
@@ -56,14 +57,9 @@ TABLE = (
         "How long a batch may take from its first row to its commit; the broker's transaction.max.timeout.ms limits "
         "it.",
     ),
+    Option("compression.type", one_of("none", "gzip", "snappy", "lz4", "zstd"), "none", "Codec of the record batches."),
     Option(
-        "compression.type",
-        one_of("none", "gzip", "snappy", "lz4", "zstd"),
-        "none",
-        "Codec of the record batches.",
-    ),
-    Option(
-        "batch.size", positive, 1_000_000, "Bytes of a record batch, at most; the topic's max.message.bytes holds too."
+        "batch.size", positive, 1_000_000, "Largest record batch in bytes; the topic's max.message.bytes holds too."
     ),
     Option("max.request.size", positive, 1_048_576, "Bytes of the largest record that is sent."),
     Option("value.format", one_of(*FORMATS), RAW, "What the column value, or all other columns together, become."),
@@ -125,15 +121,13 @@ class SinkOptions:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SinkOptions:
         given = dict(given.items())
-        values, client = resolve(TABLE, given, (PREFIX, REGISTRY, *SERDE_PREFIXES)), _split(given)
-        for name in OF_PRODUCERS:
-            if name in client.producer:
-                row = next(row for row in TABLE if row.name == name)
-                values[name] = parsed(row, client.producer[name])
+        values = resolve(TABLE, given, (PREFIX, REGISTRY, *SERDE_PREFIXES))
+        client, producer = _split(given)
+        values |= {row.name: parsed(row, producer[row.name]) for row in TABLE if row.name in producer}
         if values["path"] is not None:
             raise OptionError(f"A topic has no path: write .option('topic', {values['path']!r}).save().")
         made = cls(
-            client.settings,
+            client,
             values["topic"],
             values["checkpointLocation"],
             values["processing.guarantee"] == EXACTLY_ONCE,
@@ -163,21 +157,14 @@ class SinkOptions:
                 raise OptionError(
                     f"The option {part}.serde.schema.id.in must be prefix: the sink writes no schema headers."
                 )
-            needs = format in ("avro", "json-schema", "protobuf")
-            if needs and f"{REGISTRY}url" not in self.registry:
+            if format in WITH_SCHEMA and f"{REGISTRY}url" not in self.registry:
                 raise OptionError(
                     f"The option {part}.format={format} needs {REGISTRY}url, such as http://localhost:8081."
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Client:
-    settings: dict[str, str]
-    producer: dict[str, str]
-
-
-def _split(given: Mapping[str, str]) -> _Client:
-    """The settings of the client, and those of a producer, which the sink itself obeys."""
+def _split(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings of the client, and those of a producer, which the sink itself obeys."""
     rest: dict[str, str] = {}
     producer: dict[str, str] = {}
     for name, text in given.items():
@@ -190,4 +177,4 @@ def _split(given: Mapping[str, str]) -> _Client:
             rest[name] = text
     settings = {**DEFAULTS, **client_settings(rest)}
     settings.pop("client.rack", None)  # a replica nearby may not have the last marker yet
-    return _Client(settings, producer)
+    return settings, producer

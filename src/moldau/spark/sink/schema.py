@@ -16,48 +16,26 @@ from moldau.serdes.context import SerdeError
 NAMESPACE = "moldau.spark"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-AVRO: dict[pa.DataType, Any] = {
-    pa.null(): "null",
-    pa.bool_(): "boolean",
-    pa.int8(): "int",
-    pa.int16(): "int",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "bytes",
-    pa.large_binary(): "bytes",
-    pa.date32(): {"type": "int", "logicalType": "date"},
-    pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
-    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
-}
-JSON: dict[pa.DataType, Any] = {
-    pa.bool_(): "boolean",
-    pa.int8(): "integer",
-    pa.int16(): "integer",
-    pa.int32(): "integer",
-    pa.int64(): "integer",
-    pa.float32(): "number",
-    pa.float64(): "number",
-    pa.string(): "string",
-    pa.large_string(): "string",
-}
-PROTOBUF: dict[pa.DataType, str] = {
-    pa.bool_(): "bool",
-    pa.int8(): "int32",
-    pa.int16(): "int32",
-    pa.int32(): "int32",
-    pa.int64(): "int64",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "bytes",
-    pa.large_binary(): "bytes",
-    pa.timestamp("us", "UTC"): "google.protobuf.Timestamp",
-}
+TYPES: tuple[tuple[pa.DataType, Any, str | None, str | None], ...] = (  # Arrow, Avro, JSON Schema, Protobuf
+    (pa.null(), "null", None, None),
+    (pa.bool_(), "boolean", "boolean", "bool"),
+    (pa.int8(), "int", "integer", "int32"),
+    (pa.int16(), "int", "integer", "int32"),
+    (pa.int32(), "int", "integer", "int32"),
+    (pa.int64(), "long", "integer", "int64"),
+    (pa.float32(), "float", "number", "float"),
+    (pa.float64(), "double", "number", "double"),
+    (pa.string(), "string", "string", "string"),
+    (pa.large_string(), "string", "string", "string"),
+    (pa.binary(), "bytes", None, "bytes"),
+    (pa.large_binary(), "bytes", None, "bytes"),
+    (pa.date32(), {"type": "int", "logicalType": "date"}, None, None),
+    (pa.timestamp("us", "UTC"), {"type": "long", "logicalType": "timestamp-micros"}, None, "google.protobuf.Timestamp"),
+    (pa.timestamp("us"), {"type": "long", "logicalType": "local-timestamp-micros"}, None, None),
+)
+AVRO = {row[0]: row[1] for row in TYPES}
+JSON = {row[0]: row[2] for row in TYPES if row[2]}
+PROTOBUF = {row[0]: row[3] for row in TYPES if row[3]}
 NARROW = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from moldau.serdes.context import Context, SerdeError
-from moldau.spark.sink.options import RAW, SinkOptions
+from moldau.spark.sink.options import RAW, WITH_SCHEMA, SinkOptions
 from moldau.spark.sink.schema import fitting, schema_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from moldau.serdes.registry import Registry
 
 Part = Literal["key", "value"]
-WITH_SCHEMA = ("avro", "json-schema", "protobuf")
 
 
 class Values:
