@@ -28,24 +28,18 @@ class TopicDataSource(DataSource):
         return "moldau"
 
     def schema(self) -> StructType:
-        """The columns. A user whose options are wrong learns it here: `load()` asks for them."""
-        from moldau.spark.source.options import SourceOptions
-
-        return self._columns(SourceOptions.of(self.options)).spark_schema()
+        """Return the columns. `load()` asks for them, so this is where a user learns of wrong options."""
+        return self._source(None)[1].spark_schema()
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from moldau.spark.source.options import SourceOptions
         from moldau.spark.source.readers import StreamSource
 
-        options = SourceOptions.of(self.options, streaming=True)
-        return StreamSource(options, self._checked(options, schema))
+        return StreamSource(*self._source(True, schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from moldau.spark.source.options import SourceOptions
         from moldau.spark.source.readers import BatchSource
 
-        options = SourceOptions.of(self.options, streaming=False)
-        return BatchSource(options, self._checked(options, schema))
+        return BatchSource(*self._source(False, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from moldau.spark.sink.writers import StreamSink
@@ -57,17 +51,15 @@ class TopicDataSource(DataSource):
 
         return BatchSink(self.options, schema, overwrite)
 
-    def _columns(self, options: SourceOptions) -> Columns:
+    def _source(self, streaming: bool | None, schema: StructType | None = None) -> tuple[SourceOptions, Columns]:
+        """Return the options and the columns of a source; OptionError where a user has named other columns."""
+        from moldau.spark.options import OptionError
+        from moldau.spark.source.options import SourceOptions
         from moldau.spark.source.readers import columns_of
 
+        options = SourceOptions.of(self.options, streaming=streaming)
         if self.columns is None:
             self.columns = columns_of(options)
-        return self.columns
-
-    def _checked(self, options: SourceOptions, schema: StructType) -> Columns:
-        from moldau.spark.options import OptionError
-
-        columns = self._columns(options)
-        if schema != columns.spark_schema():
+        if schema is not None and schema != self.columns.spark_schema():
             raise OptionError("The columns of this source are not a matter of choice: leave out schema(...).")
-        return columns
+        return options, self.columns

@@ -23,7 +23,7 @@ from moldau.spark.options import (
     words,
 )
 from moldau.spark.sink.markers import TOPIC as MARKERS
-from moldau.spark.source.planning import Numbers
+from moldau.spark.source.planning import Cut, Numbers
 from moldau.spark.source.typed_options import TYPED, Typed, typed
 
 PREFIXES = (PREFIX, "schema.registry.")
@@ -153,9 +153,7 @@ class SourceOptions:
     max_offsets: int | None
     min_offsets: int | None
     max_delay_ms: int
-    min_partitions: int | None
-    max_records: int | None
-    max_partitions: int | None
+    cut: Cut
     fail_on_data_loss: bool
     headers: bool
     patience_ms: int
@@ -171,9 +169,8 @@ class SourceOptions:
         ending = first_of(values, "endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
         if streaming is not None:
             check_bounds(starting, ending, streaming)
-        client = client_settings(given)
         return cls(
-            client,
+            client_settings(given),
             under(given, PREFIX).get(GROUP) or values["application.id"] or values["groupIdPrefix"],
             subscription(values),
             starting or Bound("latest" if streaming else "earliest"),
@@ -182,9 +179,7 @@ class SourceOptions:
             values["maxOffsetsPerTrigger"],
             values["minOffsetsPerTrigger"],
             values["maxTriggerDelay"],
-            values["minPartitions"],
-            values["maxRecordsPerPartition"],
-            values["maxPartitions"],
+            Cut(values["minPartitions"], values["maxRecordsPerPartition"], values["maxPartitions"]),
             values["failOnDataLoss"],
             values["includeHeaders"],
             values["kafkaConsumer.pollTimeoutMs"],

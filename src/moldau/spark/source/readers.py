@@ -32,7 +32,7 @@ from moldau.spark.source import planning
 from moldau.spark.source.columns import Columns
 from moldau.spark.source.loss import lost
 from moldau.spark.source.options import EARLIEST, LATEST, SourceOptions
-from moldau.spark.source.planning import Cut, Position, Range
+from moldau.spark.source.planning import Position, Range
 from moldau.spark.source.topics import Topics, list_offsets, located
 
 FIRST_CONTACT_S = 10.0  # a cluster that is not there is told of so soon
@@ -67,9 +67,6 @@ class Reading:
     @property
     def committed(self) -> bool:
         return self.isolation == "read_committed"
-
-    def cut(self) -> Cut:
-        return Cut(self.options.min_partitions, self.options.max_records, self.options.max_partitions)
 
     def tasks(self, start: Position, end: Position) -> list[Task]:
         return [Task(some) for some in planning.tasks(planning.ranges(start, end), end.cut)]
@@ -127,7 +124,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             committed=self.reading.committed,
             without_match=options.without_match,
         )
-        return Position(offsets, ids, self.reading.cut()).to_json()
+        return Position(offsets, ids, options.cut).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.max_offsets is not None:
@@ -197,7 +194,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         committed = self.reading.committed
         wanted = dict.fromkeys(partitions, LATEST)
         offsets = list_offsets(self.reading.client, wanted, committed=committed, timeout_s=timeout_s)
-        self._latest = Position(offsets, ids, self.reading.cut())
+        self._latest = Position(offsets, ids, self.options.cut)
         return self._latest
 
     def _reachable(self, known: Collection[str]) -> Position | None:
@@ -241,7 +238,7 @@ class BatchSource(DataSourceReader):
         end = located(client, self.options.ending, partitions, committed=committed)
         if self.options.starting.kind == "offsets":
             start = self._checked(start)
-        return self.reading.tasks(Position(start, ids), Position(end, ids, self.reading.cut()))
+        return self.reading.tasks(Position(start, ids), Position(end, ids, self.options.cut))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.reading.batches(partition)
