@@ -111,18 +111,9 @@ def assemble(
     """A batch of a header's fields and records that are already encoded and compressed; length and CRC are computed."""
     out = bytearray(HEADER_SIZE + len(body))
     length = len(out) - LENGTH_START
-    first = (
-        base_offset,
-        length,
-        partition_leader_epoch,
-        MAGIC,
-        0,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-    )
-    HEADER.pack_into(out, 0, *first, producer_id, producer_epoch, base_sequence, count)
+    first = (base_offset, length, partition_leader_epoch, MAGIC, 0, attributes, last_offset_delta)
+    producer = (producer_id, producer_epoch, base_sequence)
+    HEADER.pack_into(out, 0, *first, base_timestamp, max_timestamp, *producer, count)
     out[HEADER_SIZE:] = body
     seal(memoryview(out))
     return out
