@@ -28,9 +28,9 @@ def test_it_has_everything_but_the_zip_of_pyspark() -> None:
 
 
 def test_it_is_made_once() -> None:
-    found = home.found()
+    found = home.find_pyspark()
     assert found is not None
-    assert home.linked(found, home.cache()) == home.linked(found, home.cache())
+    assert home.link(found, home.cache()) == home.link(found, home.cache())
     assert len(list(home.cache().iterdir())) == 1
 
 
@@ -44,11 +44,11 @@ def test_who_names_a_home_or_a_python_has_it_as_it_is(monkeypatch: pytest.Monkey
 
 def test_the_same_python_by_name_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(home.PYTHON, sys.executable)
-    assert home.found() is not None
+    assert home.find_pyspark() is not None
 
 
 def test_a_pyspark_that_new_processes_do_not_find_needs_the_zip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("site.getsitepackages", list)
     monkeypatch.setattr("site.getusersitepackages", lambda: "/nowhere")
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    assert home.found() is None
+    assert home.find_pyspark() is None

@@ -1,4 +1,4 @@
-"""`kafka.*` options as settings of our client. Its names are librdkafka's; jobs that ran on Java's have others."""
+"""Turns `kafka.*` options into settings of our client, which has librdkafka's names; jobs may have those of Java."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PREFIX = "kafka."
 SERVERS = "bootstrap.servers"
 GROUP = "group.id"
 
-# Names of Java's client that say the same as one of ours.
+# Names of Java's client for settings that ours has too.
 SAME = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -21,9 +21,9 @@ SAME = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
-# Names of Java's client that mean nothing here.
+# Settings of Java's client that have no effect here.
 WITHOUT_EFFECT = {
-    "check.crcs",  # they always are
+    "check.crcs",  # they are always checked
     "client.dns.lookup",
     "exclude.internal.topics",
     "group.protocol",
@@ -50,7 +50,7 @@ _QUOTED = re.compile(r"(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Settings for `moldau.client.Client`."""
+    """Return the settings for `moldau.client.Client`."""
     given = under(options, PREFIX)
     if not given.get(SERVERS):
         raise OptionError(f"The option {PREFIX}{SERVERS} must be set, for example to localhost:9092.")
@@ -68,18 +68,18 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def credentials(text: str) -> dict[str, str]:
-    """User and password of a JAAS line."""
-    found = {name.lower(): re.sub(r"\\(.)", r"\1", value) for name, value in _QUOTED.findall(text)}
-    if not _LOGIN.match(text.strip()) or len(found) < 2:
+    """Read user and password from a JAAS line."""
+    pairs = {name.lower(): re.sub(r"\\(.)", r"\1", value) for name, value in _QUOTED.findall(text)}
+    if not _LOGIN.match(text.strip()) or len(pairs) < 2:
         raise OptionError(
             f"The option {PREFIX}sasl.jaas.config is understood for PlainLoginModule and ScramLoginModule, with "
             f"username and password in double quotes; or set {PREFIX}sasl.username and {PREFIX}sasl.password."
         )
-    return {f"sasl.{name}": value for name, value in found.items()}
+    return {f"sasl.{name}": value for name, value in pairs.items()}
 
 
 def pem_file(name: str, path: str, given: Mapping[str, str]) -> str:
-    """A store of certificates, if it is a file of PEM: Java's other kinds cannot be read here."""
+    """Return the path of a certificate store if it is a PEM file; only Java reads other types."""
     kind = given.get(name.replace(".location", ".type"), "JKS")
     if kind.upper() != "PEM":
         raise OptionError(

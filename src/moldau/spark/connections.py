@@ -1,6 +1,4 @@
-"""Clients of a process of Spark, of clusters and of schema registries, one for each set of settings: workers are used
-again, and so are their connections.
-"""
+"""Clients of clusters and schema registries, cached by their settings: a worker of Spark runs many tasks."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ _clients: dict[tuple[int, frozenset[tuple[str, str]]], Client] = {}
 
 
 def client_for(settings: Mapping[str, str]) -> Client:
-    """The client of these settings; it stays open for whoever asks next."""
-    key = (os.getpid(), frozenset(settings.items()))  # what was made before a fork is not ours
+    """Return the client of these settings; it stays open for the next caller."""
+    key = (os.getpid(), frozenset(settings.items()))  # a connection does not survive a fork
     if key not in _clients:
         if len(_clients) >= MOST:
             _clients.pop(next(iter(_clients))).close()
@@ -36,7 +34,7 @@ def client_for(settings: Mapping[str, str]) -> Client:
 
 @lru_cache(MOST)
 def registry_for(settings: tuple[tuple[str, str], ...]) -> Registry:
-    """The registry of these settings. What talks to one is imported where there is one."""
+    """Return the registry of these settings. Its module is imported only where it is needed."""
     from moldau.serdes.registry import Registry
 
     return Registry.connect(dict(settings))

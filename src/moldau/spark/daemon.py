@@ -1,4 +1,4 @@
-"""`spark.python.daemon.module`: Spark's daemon of Python workers, with what they need loaded before they are forked.
+"""Spark's daemon of Python workers (`spark.python.daemon.module`), which imports what they need before it forks them.
 
 A worker then starts in milliseconds, and workers share the memory of modules.
 """
@@ -9,7 +9,7 @@ import gc
 import importlib
 import os
 
-# Libraries that make threads when they are imported are told not to: threads do not outlive a fork.
+# Some libraries start threads when they are imported; threads do not survive a fork.
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 NEEDED = (
     "pyspark.worker",

@@ -1,7 +1,6 @@
-"""Options of the data source as rows: name, type, default, meaning. What a user gives is held against a table of them.
+"""Options of the data source as rows (name, parser, default, meaning), and the parsers of their values.
 
-Names are Spark's for its Kafka source and sink where it has one, so that jobs change one word. Spark tells options in
-any case of letters.
+Names are those of Spark's own Kafka source and sink where it has one, in any case, so that jobs change one word.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ MAX_TEXT = 10_000_000
 
 
 class OptionError(ValueError):
-    """An option that is wrong: one sentence that says what is, and what to do."""
+    """A wrong option: one sentence that says what is wrong and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`parse` makes a value of text, or raises ValueError with what it should be."""
+    """An option. `parse` turns text into a value, or raises ValueError with what it must be."""
 
     name: str
     parse: Callable[[str], Any]
@@ -32,7 +31,7 @@ class Option:
 
 
 def resolve(table: Collection[Option], given: Mapping[str, str], prefixes: Collection[str] = ()) -> dict[str, Any]:
-    """The value of every option of the table. A name that neither is in it nor begins with a prefix is refused."""
+    """Return the value of every option in the table; refuse a name that neither is in it nor has a known prefix."""
     rows = {row.name.lower(): row for row in table}
     values = {row.name: row.default for row in table}
     for name, text in given.items():
@@ -63,7 +62,7 @@ def nearest(name: str, rows: Mapping[str, Option], prefixes: Collection[str]) ->
 
 
 def under(given: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The options that begin with a prefix, without it."""
+    """Return the options that begin with a prefix, without the prefix."""
     return {name[len(prefix) :]: text for name, text in given.items() if name.lower().startswith(prefix)}
 
 
@@ -90,14 +89,14 @@ def positive(text: str) -> int:
 
 
 def milliseconds(text: str) -> int:
-    """A point in time, or a length of it, as a plain number."""
+    """Parse a time or a duration in milliseconds."""
     if not re.fullmatch(r"\d{1,18}", text):
         raise ValueError("it must be a number of milliseconds")
     return int(text)
 
 
 def duration_ms(text: str) -> int:
-    """A length of time as Spark writes it: `15m`, `30s`, `500ms`."""
+    """Parse a duration as Spark writes it: `15m`, `30s`, `500ms`."""
     match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", text.lower())
     if not match or (match[2] or "ms") not in UNITS_MS:
         raise ValueError("it must be a length of time, such as 30s, 15m or 500ms")
@@ -124,7 +123,7 @@ def json_object(text: str, example: str) -> dict[str, Any]:
 
 
 def partition_numbers(text: str) -> dict[tuple[str, int], int]:
-    """A number for each partition: `{"orders": {"0": 23, "1": -2}}`."""
+    """Parse a number for each partition: `{"orders": {"0": 23, "1": -2}}`."""
     example = '{"orders": {"0": 23, "1": -2}}'
     out: dict[tuple[str, int], int] = {}
     for topic, numbers in json_object(text, example).items():
@@ -138,7 +137,7 @@ def partition_numbers(text: str) -> dict[tuple[str, int], int]:
 
 
 def partition_lists(text: str) -> dict[str, tuple[int, ...]]:
-    """Partitions of topics: `{"orders": [0, 1]}`."""
+    """Parse partitions of topics: `{"orders": [0, 1]}`."""
     example = '{"orders": [0, 1]}'
     out = {}
     for topic, listed in json_object(text, example).items():

@@ -1,4 +1,4 @@
-"""`python -m moldau.spark.page`: docs/spark-options.md, made from the tables of options and settings."""
+"""`python -m moldau.spark.page` writes docs/spark-options.md from the tables of options and settings."""
 
 from __future__ import annotations
 

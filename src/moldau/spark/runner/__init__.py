@@ -1,8 +1,8 @@
-"""`moldau.spark.run`: queries that are started, watched, started again where that helps, and stopped cleanly.
+"""`moldau.spark.run` starts queries, watches them, restarts them where that helps, and stops them cleanly.
 
 A query is a name and a function that takes the session and returns a DataStreamWriter that is not started. All run in
-one session. One that fails in a way that may pass (`failures.py`) is made and started anew after a pause that grows;
-any other failure stops all of them, and `run` raises QueryFailed with the reason.
+one session. One that fails for a reason that may pass (`failures.py`) is made and started anew after a growing pause;
+any other failure stops all queries, and `run` raises QueryFailed with the reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger("moldau.spark")
 
 
 class QueryFailed(Exception):
-    """A query ended and was not started again. The text says why in a sentence; `details` is all that Spark told."""
+    """A query that ended and was not restarted. The text says why in a sentence; `details` is all of Spark's text."""
 
     def __init__(self, name: str, sentence: str, details: str) -> None:
         super().__init__(f"Query {name} failed: {sentence}")
@@ -46,7 +46,7 @@ class QueryFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How queries are started again, and how long a batch may take to end when they are stopped."""
+    """When queries are restarted, and how long a batch may take to end when they are stopped."""
 
     first_pause_s: float = 1.0
     most_pause_s: float = 60.0
@@ -54,13 +54,13 @@ class Policy:
     stop_s: float = 60.0
 
     def pause_s(self, failures: int) -> float:
-        """The pause before the next try, after so many failures in a row."""
+        """Return the pause before the next try, after so many failures in a row."""
         return min(self.most_pause_s, self.first_pause_s * 2 ** min(failures - 1, 30))
 
 
 @dataclass(slots=True)
 class Supervised:
-    """A query and what is to become of it."""
+    """A query under supervision."""
 
     name: str
     definition: Definition
@@ -69,14 +69,14 @@ class Supervised:
     failures: int = 0  # in a row
     start_at: float = 0.0
     stop_by: float = 0.0
-    last_batch: int | None = None  # that was done when it was told to stop
+    last_batch: int | None = None  # that was complete when the query was told to stop
     progress: Mapping[str, Any] | None = None  # the last one, as Spark's JSON has it
     observe: Observer = lambda query: None  # called after each step
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """All queries of a session. `step` looks at each once; nothing here waits but for Spark's own calls."""
+    """All queries of a session. `step` checks each once; nothing here waits except for Spark's own calls."""
 
     spark: SparkSession
     queries: list[Supervised]
@@ -104,7 +104,7 @@ class Supervisor:
                 self._end(one, now)
 
     def stop(self, now: float) -> None:
-        """Each query ends after the batch that it is in."""
+        """Let each query end after its current batch."""
         for one in self.queries:
             if one.status.state is State.RUNNING:
                 one.status.state, one.stop_by = State.STOPPING, now + self.policy.stop_s
@@ -113,7 +113,7 @@ class Supervisor:
                 one.status.state = State.STOPPED
 
     def kill(self) -> None:
-        """End what runs, in the middle of a batch."""
+        """End all queries at once, even in the middle of a batch."""
         for one in self.queries:
             if one.query is not None and one.query.isActive:
                 one.query.stop()
@@ -163,7 +163,7 @@ class Supervisor:
         one.status.restarts += 1
 
     def _end(self, one: Supervised, now: float) -> None:
-        """Stop a query between two batches; in the middle of one that takes too long, which is then replayed."""
+        """Stop a query between two batches, or in the middle of one that takes too long, which is then replayed."""
         query = one.query
         assert query is not None
         take_progress(one, query)
@@ -175,7 +175,7 @@ class Supervisor:
 
 
 def take_progress(one: Supervised, query: StreamingQuery) -> bool:
-    """Take in the last progress of a query; whether it is of a batch that was not known."""
+    """Note the last progress of a query; return whether it is of a new batch."""
     last: Any = query.lastProgress
     if last is None:
         return False
@@ -194,11 +194,11 @@ def run(
     progress: bool | None = None,
     observers: Mapping[str, Observer] | None = None,
 ) -> dict[str, QueryStatus]:
-    """Run queries until they end, by themselves or by SIGTERM or SIGINT; their last states.
+    """Run queries until they end, by themselves or by SIGTERM or SIGINT, and return their last states.
 
     `state_dir` has a checkpoint for each query under its name. `status_port` serves /metrics and /status on this
-    machine. `progress` writes a line that changes to stderr; by default if that is a terminal. `observers` are called
-    with their query several times a second.
+    machine. `progress` keeps a status line on stderr, by default if that is a terminal. `observers` are called with
+    their query several times a second.
     """
     policy = policy or Policy()
     queries = [Supervised(name, definition, QueryStatus(name)) for name, definition in definitions.items()]
@@ -244,7 +244,7 @@ def _show(text: str) -> None:
 
 @contextmanager
 def stopping() -> Iterator[list[int]]:
-    """Signals that ask to end, as they come; a second one is what it always was."""
+    """Collect signals that ask to end; the second one has its usual effect."""
     told: list[int] = []
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 

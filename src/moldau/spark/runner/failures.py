@@ -1,6 +1,6 @@
-"""Why a query ended, and whether it is worth starting again: a table of what its exception says, the first row counts.
+"""Why a query failed and whether to restart it: a table of patterns for the exception's text; the first match counts.
 
-Spark hands on Python's exceptions as text within text, so text is all there is.
+Spark passes Python's exceptions on as text within text, so text is all there is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MOST_TEXT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of failure: how it is recognized, and whether another try may help."""
+    """A kind of failure: its pattern, and whether another try may help."""
 
     pattern: re.Pattern[str]
     retriable: bool
@@ -46,28 +46,28 @@ TABLE = (
 )
 OTHER = Kind(re.compile(""), False, "an error of the query itself")
 
-_TOLD = re.compile(r"^(?:Caused by: )?([A-Za-z_][\w.$]*\.)?(\w*(?:Error|Exception|Refused|Exit)): (\S.*)$", re.M)
+_EXCEPTION = re.compile(r"^(?:Caused by: )?([A-Za-z_][\w.$]*\.)?(\w*(?:Error|Exception|Refused|Exit)): (\S.*)$", re.M)
 _OF_JAVA = ("java.", "javax.", "org.", "scala.", "com.", "py4j.", "pyspark.")
 
 
 def text_of(error: BaseException) -> str:
-    """All that Spark tells of a failure. Where a batch could not even be aborted, its cause stands in no message."""
+    """Return all that Spark says about a failure. If a batch could not even be aborted, no message has the cause."""
     trace = getattr(getattr(error, "_cause", None), "_stackTrace", None)
     return f"{error}\n{trace}" if trace else str(error)
 
 
 def kind_of(text: str) -> Kind:
-    """What kind of failure an exception's text tells of."""
+    """Return the kind of a failure by the exception's text."""
     text = text[:MOST_TEXT]
     return next((row for row in TABLE if row.pattern.search(text)), OTHER)
 
 
 def sentence_of(text: str) -> str:
-    """The sentence that says it: the last Python exception that is told of, else the innermost one of Java."""
+    """Return the sentence that matters: the last Python exception, otherwise the innermost one of Java."""
     text = text[:MOST_TEXT]
-    found = [match for match in _TOLD.finditer(text) if match[2] != "PythonException"]
-    ours = [match for match in found if not (match[1] or "").startswith(_OF_JAVA)]
-    if not found:
+    exceptions = [match for match in _EXCEPTION.finditer(text) if match[2] != "PythonException"]
+    ours = [match for match in exceptions if not (match[1] or "").startswith(_OF_JAVA)]
+    if not exceptions:
         return text.strip().partition("\n")[0]
-    last = (ours or found)[-1]
+    last = (ours or exceptions)[-1]
     return f"{last[2]}: {last[3].strip()}"

@@ -1,11 +1,10 @@
-"""The reports of an application (`reports.py`), committed by its driver with the offsets of its group.
+"""Commits the reports of an application (`reports.py`) with the offsets of its group, from its driver.
 
-Both come from one place, for a commit without a report would take the last report away.
+Nobody else commits: a commit without a report would remove the last report.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.admin.groups import committed
 from moldau.client import Client, ClientError
 from moldau.spark.options import OptionError
-from moldau.spark.progress import PATIENCE_S, PAUSE_S, commit_offsets
+from moldau.spark.progress import PATIENCE_S, PAUSE_S, commit_offsets, position
 from moldau.spark.runner.reports import HEARTBEAT_MS, Fallback, Report, to_text
 from moldau.spark.source.planning import Numbers, Position
 
@@ -30,9 +29,7 @@ def milliseconds() -> int:
 
 
 class Reporter:
-    """Reports of one application. A cluster that cannot be written to does not stop it: that is logged, and tried
-    again after a while.
-    """
+    """The reports of one application. If a commit fails it is logged, and tried again later."""
 
     def __init__(
         self,
@@ -49,12 +46,12 @@ class Reporter:
         self._since_ms = self._due_ms = self._not_before_ms = 0
 
     def begins_at(self, position: Mapping[str, Any] | None) -> None:
-        """Tell where the application goes on, before it has done a batch."""
+        """Set where the application continues, before its first batch."""
         if position is not None:
             self._offsets = Position.of_json(position).offsets
 
     def observe(self, query: Supervised) -> None:
-        """Look at the query, and write a report if there is something new or the last report is old."""
+        """Write a report if the query has changed or its last report is old."""
         now, status = self._clock(), query.status
         fallbacks = self._fallbacks()
         status.fallbacks = sum(one.batches for one in fallbacks)
@@ -82,7 +79,6 @@ class Reporter:
 
 
 def ends_of(progress: Mapping[str, Any] | None) -> Numbers:
-    """Where the sources of a query have got to, by its last progress."""
-    ends = [source.get("endOffset") for source in (progress or {}).get("sources", ())]
-    documents = [json.loads(end) if isinstance(end, str) else end for end in ends if end]
-    return {place: offset for one in documents for place, offset in Position.of_json(one).offsets.items()}
+    """Return the end offsets of a query's sources, from its last progress."""
+    ends = [position(source, "endOffset") for source in (progress or {}).get("sources", ())]
+    return {place: offset for end in ends if end is not None for place, offset in end.offsets.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -14,7 +15,7 @@ from moldau.spark.progress import lag
 
 
 class State(StrEnum):
-    """Where a query is: it starts, runs (batches come), waits for its next try, or has ended."""
+    """The state of a query."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -30,7 +31,7 @@ ENDED = frozenset({State.STOPPED, State.FINISHED, State.FAILED})
 
 @dataclass(slots=True)
 class QueryStatus:
-    """What is known of a query, by the last progress that Spark reported."""
+    """What is known of a query from the last progress that Spark reported."""
 
     name: str
     state: State = State.STARTING
@@ -48,7 +49,7 @@ class QueryStatus:
     error: str | None = None
 
     def take(self, progress: Mapping[str, Any]) -> bool:
-        """Take in a progress as Spark's JSON has it; whether it is of a batch that was not known."""
+        """Note a progress as Spark's JSON has it; return whether it is of a new batch."""
         new = progress["batchId"] != self.batch
         self.id, self.batch = progress["id"], progress["batchId"]
         self.rows_per_s = number(progress.get("processedRowsPerSecond"))
@@ -64,13 +65,13 @@ class QueryStatus:
 
 
 def number(value: Any) -> float:
-    """A rate; Spark says nothing, or NaN, where there is none."""
-    found = float(value or 0.0)
-    return found if found == found and abs(found) != float("inf") else 0.0
+    """Return a rate; Spark gives null or NaN where there is none."""
+    rate = float(value or 0.0)
+    return rate if math.isfinite(rate) else 0.0
 
 
 def lag_of(progress: Mapping[str, Any]) -> int | None:
-    """Records that wait in the topics of our sources; None where no source is ours."""
+    """Count the records that wait in the topics of our sources; None where no source is ours."""
     waiting = [lag(source) for source in progress.get("sources", ()) if source.get("latestOffset")]
     known = [one for one in waiting if one]
     return sum(sum(one.values()) for one in known) if known else None
@@ -81,7 +82,7 @@ def to_json(statuses: Iterable[QueryStatus]) -> str:
 
 
 def line(statuses: Iterable[QueryStatus], width: int) -> str:
-    """All queries in one line of a terminal."""
+    """Return all queries in one line of a terminal."""
     return " | ".join(_part(one) for one in statuses)[:width]
 
 
@@ -95,7 +96,7 @@ def _part(one: QueryStatus) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A metric: its name, what it tells, and where it stands in a status."""
+    """A metric: its name, its help text, and its field in a status."""
 
     name: str
     help: str

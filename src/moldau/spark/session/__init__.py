@@ -63,19 +63,18 @@ LOCAL = (
         "the default one starts the program readlink for each file",
     ),
 )
-_known: WeakSet[Any] = WeakSet()  # sessions that have the data source
+_known: WeakSet[Any] = WeakSet()  # sessions in which the data source is registered
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 LOGGING = Path(__file__).parent / "log4j2.properties"
-OWN_LOGGING = "SPARK_CONF_DIR"  # a folder of settings, among them those of logging
-IN_A_JOB = "PYSPARK_GATEWAY_PORT"  # spark-submit has started Java already, and knows the master
+OWN_LOGGING = "SPARK_CONF_DIR"  # a folder with settings of Spark, logging included
+IN_A_JOB = "PYSPARK_GATEWAY_PORT"  # spark-submit has already started Java, and knows the master
 
 
 def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSession:
-    """A session named `app_name` on `master`: local[*] if none is given here, in `conf` or by spark-submit.
+    """Return a session named `app_name` on `master`: local[*] if none is given here, in `conf` or by spark-submit.
 
-    `conf` has settings of Spark, which go before those of the tables here:
-    `session("orders", "local[4]", **{"spark.driver.memory": "2g"})`. If the place of checkpoints is among them
-    (`spark.sql.streaming.checkpointLocation`), it is looked at whether every node of a cluster reaches it.
+    `conf` has settings of Spark, which override the tables here: `session("a", **{"spark.ui.port": "4041"})`.
+    If it sets `spark.sql.streaming.checkpointLocation`, every node of a cluster must reach that path.
     """
     require_spark()
     java_home = java.prepare()
@@ -106,7 +105,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
 
 
 def settings(master: str | None, java_home: Path, in_a_job: bool = False) -> dict[str, str]:
-    """The settings for a master; None is the one that spark-submit was told, or else local[*]."""
+    """Return the settings for a master; None means the one of spark-submit, otherwise local[*]."""
     if master is None and not in_a_job:
         master = "local[*]"
     rows = [*EVERYWHERE, *(local(str(master), java_home) if is_local(master) else ())]
@@ -118,7 +117,7 @@ def is_local(master: str | None) -> bool:
 
 
 def local(master: str, java_home: Path) -> Iterator[Setting]:
-    """What holds where driver and workers are one process on one machine."""
+    """Yield the settings where driver and workers are one process on one machine."""
     yield from LOCAL
     cores = str(cores_of(master))
     yield Setting("spark.sql.shuffle.partitions", cores, "each is a task and a state store; Spark has 200")
@@ -135,7 +134,7 @@ def local(master: str, java_home: Path) -> Iterator[Setting]:
 
 
 def cores_of(master: str) -> int:
-    """How many tasks a local master runs at a time."""
+    """Return how many tasks a local master runs at a time."""
     match = re.match(r"local\[(\d+|\*)", master)
     if match is None:
         return 1

@@ -1,7 +1,7 @@
-"""An archive of Spark's classes, from which Java starts with two thirds of the work (AppCDS).
+"""An archive of Spark's classes (AppCDS), which saves Java a third of the work when it starts.
 
-The first session on a machine has Java write one when it ends; sessions after that read it. It belongs to one Java, one
-Spark and one place of both. Java goes without an archive that does not fit.
+Java writes it at the end of the first session on a machine; later sessions read it. It fits one version and location of
+Java and Spark; Java ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 
 from moldau.spark.session.java import cache
 
-QUIET = "-Xlog:cds*=off"  # Java tells of hundreds of classes that cannot be in an archive
-SETTLED_S = 60.0  # an archive that nobody has written to for so long is whole
-MOST_UNSETTLED = 4  # sessions that write one at the same time
+QUIET = "-Xlog:cds*=off"  # otherwise Java warns of hundreds of classes that it cannot archive
+SETTLED_S = 60.0  # an archive that has not changed for so long is complete
+MOST_UNSETTLED = 4  # sessions that may write an archive at the same time
 log = logging.getLogger("moldau.spark")
 
 
 def java_options(home: Path, jars: Path, more: Path | None) -> str:
-    """What Java is told: read the archive, or write one."""
+    """Return the options that make Java read the archive, or write one."""
     release = home / "release"
     parts = (home, release.read_text() if release.exists() else "", jars, jars.resolve(), more)
     target = cache() / f"spark-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}.jsa"
@@ -30,7 +30,7 @@ def java_options(home: Path, jars: Path, more: Path | None) -> str:
         left = len(list(target.parent.glob(f"{target.stem}-*")))
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        log.info("Spark starts slower than it could, for there is no archive of its classes: %s", error)
+        log.info("Spark starts more slowly, because there is no archive of its classes: %s", error)
         return QUIET
     if target.exists():
         return f"-XX:SharedArchiveFile={target} {QUIET}"
@@ -40,7 +40,7 @@ def java_options(home: Path, jars: Path, more: Path | None) -> str:
 
 
 def settle(target: Path, now: float) -> None:
-    """Take over what a session has left when it ended; Java writes for some seconds after Python is gone."""
+    """Adopt the archive that an earlier session left; Java writes for some seconds after Python has ended."""
     for left in target.parent.glob(f"{target.stem}-*"):
         if now - left.stat().st_mtime < SETTLED_S:
             continue

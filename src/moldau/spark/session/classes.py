@@ -1,7 +1,6 @@
-"""The Java classes of ours, which Spark runs without: compiled once, where there is a javac, and kept.
+"""Our Java classes, compiled once where there is a javac, and cached. Spark runs without them too.
 
-One spares a process for each checkpoint file, one tells Python of batches that are done, one keeps lines from standard
-error.
+One saves a process for each checkpoint file, one reports finished batches to Python, one filters standard error.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ log = logging.getLogger("moldau.spark")
 
 
 def class_path(home: Path) -> Path | None:
-    """The jar of the compiled classes; None where they cannot be had."""
+    """Return the jar of the compiled classes; None where they cannot be compiled."""
     sources, jars = sorted(SOURCES.glob("*.java")), spark_jars()
     text = b"".join(source.read_bytes() for source in sources) + " ".join(jar.name for jar in jars).encode()
     target = cache() / f"classes-{hashlib.sha256(text).hexdigest()[:12]}.jar"
@@ -42,7 +41,7 @@ def spark_jars() -> list[Path]:
 
 
 def build(compiler: str, jars: list[Path], sources: list[Path], target: Path) -> Path | None:
-    """Compile beside the target and rename: two sessions may start at the same time."""
+    """Compile next to the target and rename, because two sessions may start at the same time."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -52,6 +51,6 @@ def build(compiler: str, jars: list[Path], sources: list[Path], target: Path) ->
             Path(shutil.make_archive(f"{scratch}/classes", "zip", f"{scratch}/classes")).rename(target)
     except (OSError, subprocess.SubprocessError) as error:
         if not target.exists():
-            log.info("Checkpoints are slower than they could be, for %s was not compiled: %s", FILE_SYSTEM, error)
+            log.info("Checkpoints are slower, because %s was not compiled: %s", FILE_SYSTEM, error)
             return None
     return target

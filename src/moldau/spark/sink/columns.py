@@ -1,4 +1,4 @@
-"""The columns that the sink takes. What a frame lacks is said by its schema, before a task begins."""
+"""The columns that the sink takes, checked by the schema of a data frame before a task begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def check_schema(schema: Any, options: SinkOptions) -> None:
-    """OptionError where a frame of this schema (a StructType) cannot be written."""
+    """Raise OptionError if a frame of this schema (a StructType) cannot be written."""
     fields = {field.name: field.dataType for field in schema.fields}
     if options.topic is None and "topic" not in fields:
         raise OptionError("The option topic must be set where there is no column topic.")

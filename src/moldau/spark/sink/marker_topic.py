@@ -1,4 +1,4 @@
-"""The marker topic: made if it is not there, read to its end, and written to. `markers.py` says what it holds."""
+"""The marker topic: created if it is missing, read to its end, and written to. `markers.py` says what it holds."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ SETTINGS = {
 PAUSE_S = 0.01
 MOST_LEDGERS = 64  # that a process keeps
 AT_ONCE = 8  # transactions that are ended at the same time
-# What a coordinator says of a transaction that is not there to be ended any more: another producer has taken its id
-# over, it was aborted after its time, or its id was forgotten. Whether it was committed, the marker tells.
+# Errors of a transaction that can no longer be ended: another producer has taken over its id, it timed out, or its id
+# was forgotten. Its marker tells whether it was committed.
 GONE = frozenset(
     {
         Error.PRODUCER_FENCED,
@@ -82,12 +82,12 @@ class Ledger:
 
     @property
     def decision(self) -> Decision | None:
-        """The last one that was read."""
+        """Return the last decision that was read."""
         return self._book.decisions.get(self.application)
 
     @property
     def decisions(self) -> dict[str, Decision]:
-        """Those of all applications that share the partition."""
+        """Return the decisions of all applications that share the partition."""
         return self._book.decisions
 
     def marker(self, task: int) -> Marker | None:
@@ -95,14 +95,14 @@ class Ledger:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Where markers of this application are written to."""
+        """Return the partition for the markers of this application."""
         if self._partition is None:
             self._locate()
         assert self._partition is not None
         return self._topic, self._partition
 
     def catch_up(self) -> None:
-        """Read up to the high watermark as it is now; from the start where the topic was deleted and made again."""
+        """Read up to the high watermark, from the start if the topic was deleted and created again."""
         try:
             self._reader.read_to_end()
         except ClientError as error:
@@ -113,8 +113,9 @@ class Ledger:
             self._reader.read_to_end()
 
     def settle(self, decision: Decision) -> frozenset[int]:
-        """Commit what was decided and is still open, and wait until the topic says what became of each transaction: a
-        coordinator answers before the partitions have been told. The tasks that were not committed after all.
+        """Commit what was decided and is still open; return the tasks that were not committed after all.
+
+        A coordinator answers before the partitions have their markers, so this waits until the topic has them.
         """
         rows = [
             Transaction(transactional_id(self.application, task), *one)
@@ -134,7 +135,7 @@ class Ledger:
         self._put([(batch_key(self.application), decision_value(decision))])
 
     def hand_on(self) -> str:
-        """Let a query with another checkpoint take the application over; the offsets from which it must read."""
+        """Let a query with another checkpoint take the application over; return the offsets where it must begin."""
         self.catch_up()
         decision = self.decision
         if decision is None:
@@ -161,7 +162,7 @@ class Ledger:
         self._put([(batch_key(self.application), None), *((task_key(self.application, task), None) for task in tasks)])
 
     def _put(self, rows: list[tuple[bytes, bytes | None]]) -> None:
-        """Write without a producer id, which would be a new one each time: to write it twice changes nothing."""
+        """Write without a producer id, which would be new each time; writing twice changes nothing."""
         now = int(time.time() * 1000)
         append(self._client, *self.place, build(Record(0, now, key, value) for key, value in rows))
 
@@ -170,7 +171,7 @@ _ledgers: dict[tuple[int, str, str], tuple[Client, Ledger]] = {}
 
 
 def ledger_for(client: Client, topic: str, application: str) -> Ledger:
-    """The ledger of this process, which goes on reading where it was."""
+    """Return the cached ledger of this process, which continues reading where it was."""
     key = (id(client), topic, application)
     if key not in _ledgers:
         if len(_ledgers) >= MOST_LEDGERS:
@@ -180,19 +181,20 @@ def ledger_for(client: Client, topic: str, application: str) -> Ledger:
 
 
 def everyone(client: Client, topic: str) -> dict[str, Decision]:
-    """The last decision of every application."""
+    """Return the last decision of every application."""
     make_topic(client, topic)
-    found: dict[str, Decision] = {}
+    decisions: dict[str, Decision] = {}
     for partition in client.topic(topic).partitions:
         ledger = Ledger(client, topic, "", partition)
         ledger.catch_up()
-        found |= ledger.decisions
-    return found
+        decisions |= ledger.decisions
+    return decisions
 
 
 def resumed(client: Client, topic: str, application: str) -> dict[str, Any] | None:
-    """For a source that is asked where it begins: the offsets from which the application goes on; None if it is a new
-    one, and begins by its options. Spark asks without a checkpoint, and again when it replays the first batch of one.
+    """Return the offsets where an application continues; None for a new one, which begins by its options.
+
+    Spark asks a source for its beginning without a checkpoint, and again when it replays the first batch of one.
     """
     if not exists(client, topic):
         return None
@@ -201,13 +203,14 @@ def resumed(client: Client, topic: str, application: str) -> dict[str, Any] | No
     decision = ledger.decision
     if decision is None:
         return None
-    found = decision.began if is_first(decision) else ledger.hand_on()
-    return None if found is None else json.loads(found)
+    offsets = decision.began if is_first(decision) else ledger.hand_on()
+    return None if offsets is None else json.loads(offsets)
 
 
 def is_first(decision: Decision) -> bool:
-    """Whether it is of the first batch of a checkpoint that is still there. A query of another checkpoint that takes
-    this for its own is refused by the sink.
+    """Tell whether a decision is of the first batch of a checkpoint that still exists.
+
+    A query with another checkpoint that takes this for its own is refused by the sink.
     """
     if decision.batch or decision.released or not decision.offsets:
         return False
@@ -217,16 +220,16 @@ def is_first(decision: Decision) -> bool:
 def end_all(
     client: Client, open_ones: Iterable[Transaction], commit: bool, timeout_s: float | None = None
 ) -> list[Transaction]:
-    """Commit or abort many transactions at the same time; those that were not there any more."""
+    """Commit or abort many transactions at the same time; return those that could no longer be ended."""
     rows = list(open_ones)
     if len(rows) < 2:
-        return [one for one in rows if not _ended(client, one, commit, timeout_s)]
+        return [one for one in rows if not _end(client, one, commit, timeout_s)]
     with ThreadPoolExecutor(min(AT_ONCE, len(rows))) as pool:
-        outcomes = list(pool.map(lambda one: _ended(client, one, commit, timeout_s), rows))
+        outcomes = list(pool.map(lambda one: _end(client, one, commit, timeout_s), rows))
     return [one for one, ended in zip(rows, outcomes, strict=True) if not ended]
 
 
-def _ended(client: Client, open_one: Transaction, commit: bool, timeout_s: float | None) -> bool:
+def _end(client: Client, open_one: Transaction, commit: bool, timeout_s: float | None) -> bool:
     try:
         end(client, open_one, commit, timeout_s=timeout_s)
     except ClientError as error:
@@ -237,8 +240,9 @@ def _ended(client: Client, open_one: Transaction, commit: bool, timeout_s: float
 
 
 def abort_left(client: Client, application: str) -> None:
-    """Abort what tasks of an earlier run left open, if none of their number have come since: readers of committed
-    records would wait for them. Between two batches nothing of a query is open.
+    """Abort what tasks of an earlier run left open, because readers of committed records would wait for it.
+
+    Between two batches no transaction of a query is open.
     """
     pattern = re.compile(re.escape(transactional_id(application, 0))[:-1] + r"\d+")
     for answer in client.send_to_each(messages.ListTransactionsRequest(state_filters=["Ongoing"])).values():
@@ -248,7 +252,7 @@ def abort_left(client: Client, application: str) -> None:
 
 
 def make_topic(client: Client, topic: str) -> None:
-    """Make the marker topic, unless it is there; one that is not compacted would lose markers, and is refused."""
+    """Create the marker topic unless it exists; refuse one that is not compacted, which would lose markers."""
     if exists(client, topic):
         _check_policy(client, topic)
         return
@@ -264,9 +268,9 @@ def make_topic(client: Client, topic: str) -> None:
 
 
 def _check_policy(client: Client, topic: str) -> None:
-    found = settings_of(client, topic, "cleanup.policy")
-    if found.get("cleanup.policy", "compact") != "compact":
+    policy = settings_of(client, topic, "cleanup.policy").get("cleanup.policy", "compact")
+    if policy != "compact":
         raise Refused(
-            f"the marker topic {topic} has cleanup.policy={found['cleanup.policy']}, and would forget what was "
-            f"written: set it to compact, or name another topic by markers.topic"
+            f"the marker topic {topic} has cleanup.policy={policy}, and would forget what was written: set it to "
+            f"compact, or name another topic by markers.topic"
         )

@@ -1,14 +1,14 @@
-"""What the sink writes about itself, so that nothing is written twice: markers of tasks, decisions of batches.
+"""How the sink avoids writing twice: markers of tasks and decisions of batches.
 
-Each task writes its rows and a **marker** into a transaction of its own and leaves it open. When all tasks are done the
+Each task writes its rows and a **marker** in a transaction of its own and leaves it open. When all tasks are done the
 driver writes a **decision** (which batch, which transactions, up to which offsets), and only then commits them. So a
-batch of which no decision is found has committed nothing, and a batch of which one is found is carried to its end by
-whoever finds it. Only where the broker has ended a decided transaction by itself, because nobody came for longer than
-`transaction.timeout.ms`, is a batch torn; then markers tell which of its tasks are in the topic.
+batch without a decision has committed nothing, and a batch with a decision is completed by whoever finds it. A batch is
+torn only if the broker ended a decided transaction by itself, because nobody came for longer than
+`transaction.timeout.ms`; then markers tell which of its tasks are in the topic.
 
-Markers and decisions are records of one compacted topic, those of one application in one partition. `Book` folds
-them: it sees all records, also those of open transactions, because a reader of committed ones would wait for tasks
-that have not begun. What a task does is decided here, without input or output.
+Markers and decisions are records of one compacted topic, those of one application in one partition. `Book` reads all
+records, also those of open transactions, because a reader of committed ones would wait for tasks that have not begun.
+What a task does is decided here, without I/O.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TOPIC = "__moldau_sink_markers"
 PARTITIONS = 8
 FORMAT = 1
 TASK, BATCH = "task", "batch"
-LIMIT = 1 << 20  # of what one batch of the marker topic may become
+LIMIT = 1 << 20  # bytes of one batch of the marker topic, decompressed
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a task wrote, to tell whether a task of the same number has the same rows again; in any order."""
+    """A summary of the rows of a task, in any order, to tell whether a replay has the same rows."""
 
     rows: int = 0
     bytes: int = 0
@@ -52,8 +52,10 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A batch whose transactions are to be committed. `transactions` has for each task producer id, epoch and version,
-    or None where nothing was written. `released` lets a query of another checkpoint take the application over.
+    """A batch whose transactions are to be committed.
+
+    `transactions` has producer id, epoch and version of each task, or None where it wrote nothing. `released` lets a
+    query with another checkpoint take the application over.
     """
 
     query: str
@@ -106,24 +108,23 @@ class Book:
     position: int = 0
     markers: dict[tuple[str, int], Marker] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
-    pending: dict[int, list[tuple[int, Record]]] = field(
-        default_factory=dict
-    )  # open transactions: producer -> epoch, record
+    # open transactions: producer -> epoch, record
+    pending: dict[int, list[tuple[int, Record]]] = field(default_factory=dict)
 
     def read(self, batch: Batch) -> None:
-        """Take in the next batch, whoever wrote it."""
+        """Read the next batch, whoever wrote it."""
         if batch.last_offset < self.position:
             return
-        found = list(records(batch, LIMIT))
+        content = list(records(batch, LIMIT))
         if batch.is_control:
             written = self.pending.pop(batch.producer_id, [])
-            if control_type(found[0].key) == ControlType.COMMIT:
+            if control_type(content[0].key) == ControlType.COMMIT:
                 self._apply(record for _, record in written)
         elif batch.is_transactional:
             epoch = batch.producer_epoch
-            self.pending.setdefault(batch.producer_id, []).extend((epoch, record) for record in found)
+            self.pending.setdefault(batch.producer_id, []).extend((epoch, record) for record in content)
         else:
-            self._apply(found)
+            self._apply(content)
         self.position = batch.next_offset
 
     def take(self, fetched: Fetched) -> None:
@@ -134,12 +135,12 @@ class Book:
         self.position = max(self.position, end)
 
     def is_open(self, decision: Decision) -> bool:
-        """Whether a transaction of a decision is not ended yet, as far as its marker has been read."""
+        """Tell whether a transaction of a decision is still open, as far as the topic has been read."""
         wanted = {one[:2] for one in decision.transactions if one is not None}
         return any((producer, epoch) in wanted for producer, rows in self.pending.items() for epoch, _ in rows)
 
-    def _apply(self, found: Iterable[Record]) -> None:
-        for record in found:
+    def _apply(self, written: Iterable[Record]) -> None:
+        for record in written:
             try:
                 self._apply_one(record)
             except (ValueError, KeyError, TypeError):
@@ -169,22 +170,16 @@ class Book:
             self.decisions.pop(application, None)
             return
         row = _row(value)
-        found = Decision(
-            row["query"],
-            row["batch"],
-            tuple(tuple(one) if one else None for one in row["transactions"]),
-            tuple(row["offsets"]),
-            row["checkpoint"],
-            row["released"],
-            row.get("began"),
-        )
-        if _follows(found, self.decisions.get(application)):
-            self.decisions[application] = found
+        transactions = tuple(tuple(one) if one else None for one in row["transactions"])
+        more = tuple(row["offsets"]), row["checkpoint"], row["released"], row.get("began")
+        decision = Decision(row["query"], row["batch"], transactions, *more)
+        if _follows(decision, self.decisions.get(application)):
+            self.decisions[application] = decision
 
 
 def _follows(decision: Decision, known: Decision | None) -> bool:
-    """A driver that was thought dead may still decide: a batch that is long done by its successor, or one of an
-    application that was handed on. Neither counts.
+    """Tell whether a decision counts. A driver that was thought dead may still decide a batch that its successor has
+    done long ago, or one of an application that was handed on.
     """
     if known is None or known.query != decision.query:
         return True
@@ -202,19 +197,19 @@ def _row(value: bytes) -> dict[str, Any]:
 
 
 class Refused(Exception):
-    """The sink does not write, because it could not do so exactly once. Its text says what to do."""
+    """A refusal to write, because it could not be exactly once. Its text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The task writes its rows. `tasks` is how many there must be of them, if it matters."""
+    """The task writes its rows. `tasks` is how many tasks there must be, if it matters."""
 
     tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The rows are in the topic. `content` is what they must be, where that can be told from nothing else."""
+    """The rows are already in the topic. `content` is their summary, where the task must check it."""
 
     content: Content | None = None
     tasks: int | None = None
@@ -224,8 +219,9 @@ Step = Write | Skip
 
 
 def decided(decision: Decision | None, application: str, query: str, batch: int) -> Decision | None:
-    """The decision of this very batch, whose transactions are to be committed first; None if there is none. Refused
-    where what the topic has is not the past of this query.
+    """Return the decision of this batch, whose transactions must be committed first; None if there is none.
+
+    Refused if what the topic has is not the past of this query.
     """
     if decision is None:
         return None
@@ -245,9 +241,7 @@ def decided(decision: Decision | None, application: str, query: str, batch: int)
 
 
 def beginning(known: Decision | None, query: str, batch: int) -> str | None:
-    """Where a query began that took an application over: to be kept with its first batch, which Spark may replay from
-    there.
-    """
+    """Return where a query began that took over an application; Spark may replay its first batch from there."""
     if batch or known is None:
         return None
     return known.began if known.query == query else next(iter(known.offsets), None)
@@ -271,7 +265,7 @@ def another_query(application: str, decision: Decision) -> str:
 
 
 def torn(decision: Decision, application: str, markers: Mapping[tuple[str, int], Marker]) -> frozenset[int]:
-    """The tasks of a decided batch whose transactions were not committed after all."""
+    """Return the tasks of a decided batch whose transactions were not committed after all."""
     return frozenset(
         task
         for task, transaction in enumerate(decision.transactions)
@@ -280,7 +274,7 @@ def torn(decision: Decision, application: str, markers: Mapping[tuple[str, int],
 
 
 def of_decided(decision: Decision, missing: frozenset[int], marker: Marker | None, task: int) -> Step:
-    """What a task of a decided batch does, once its transactions are ended."""
+    """Decide what a task of a decided batch does, after its transactions have ended."""
     if not missing:
         return Skip()
     if task >= decision.tasks:
@@ -291,7 +285,7 @@ def of_decided(decision: Decision, missing: frozenset[int], marker: Marker | Non
 
 
 def of_marker(marker: Marker | None, query: str, batch: int) -> Step:
-    """What a task does that has taken over its transactional id: nobody else can write a marker of it any more."""
+    """Decide what a task does that has taken over its transactional id: nobody else can write its marker now."""
     if marker is None or marker.query != query or marker.batch < batch:
         return Write()
     if marker.batch == batch:

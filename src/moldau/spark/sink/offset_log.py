@@ -1,7 +1,7 @@
-"""The offsets up to which a batch reads, out of the offset log that Spark keeps in a query's checkpoint.
+"""Reads the end offsets of a batch from the offset log in a query's checkpoint, because Spark does not tell a sink.
 
-A sink is not told them. The log has a file for each batch, written before the batch runs: a line with the version, one
-with settings, and one for each source.
+The log has a file for each batch, written before the batch runs: a line with the version, one with settings, and one
+for each source.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NONE = "-"  # a source that has nothing in this batch
 
 
 def end_offsets(checkpoint: str | None, batch: int) -> tuple[str | None, ...]:
-    """JSON of each source, or nothing where the checkpoint cannot be read from here."""
+    """Return the JSON of each source, or nothing where the checkpoint cannot be read from here."""
     if checkpoint is None:
         return ()
     try:
@@ -23,7 +23,7 @@ def end_offsets(checkpoint: str | None, batch: int) -> tuple[str | None, ...]:
 
 
 def content(place: str) -> bytes:
-    """Hadoop writes a local file as `file:/a/b`, which no other reader takes."""
+    """Read a file. Hadoop writes a local path as `file:/a/b`, which no other reader understands."""
     parts = urlsplit(place)
     if parts.scheme in ("", "file"):
         with open(unquote(parts.path) if parts.scheme else place, "rb") as file:

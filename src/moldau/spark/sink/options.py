@@ -1,6 +1,4 @@
-"""The options of the sink. Names are those of Spark's Kafka sink where it has one; those of Java's producer may stand
-behind `kafka.`.
-"""
+"""The options of the sink, named as in Spark's Kafka sink; settings of Java's producer may follow `kafka.`."""
 
 from __future__ import annotations
 
@@ -76,12 +74,12 @@ DEFAULTS = {
     "retry.backoff.ms": "20",  # a coordinator that is still busy with the batch before needs no longer
 }
 OF_PRODUCERS = ("compression.type", "batch.size", "max.request.size", "transaction.timeout.ms")
-# Names of Java's producer that mean nothing here.
+# Settings of Java's producer that have no effect here.
 WITHOUT_EFFECT = {
     "linger.ms",  # a task sends what is full, and the rest at its end
     "buffer.memory",
     "delivery.timeout.ms",
-    "enable.idempotence",  # it always is
+    "enable.idempotence",  # it is always on
     "max.block.ms",
     "partitioner.adaptive.partitioning.enable",
     "partitioner.availability.timeout.ms",
@@ -99,7 +97,7 @@ REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """Everything that a task needs; it is sent to the workers."""
+    """Everything that a task needs; workers get it."""
 
     client: Mapping[str, str]
     topic: str | None

@@ -1,7 +1,4 @@
-"""Where a task of the sink stands, what it hands to the driver, and whom both talk to.
-
-Planning and committing are done in Python processes of their own: what they import is kept small.
-"""
+"""Which task of the sink this is, what it reports to the driver, and the clients of both. Imports are kept few."""
 
 from __future__ import annotations
 
@@ -18,9 +15,7 @@ FIRST_CONTACT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which task of which batch of which query this is. `query` is None in a job without a name: nobody runs it again
-    as the same, so it needs no markers.
-    """
+    """A task of a batch of a query. `query` is None in a job without a name, which needs no markers."""
 
     application: str
     query: str | None
@@ -35,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a task hands to the driver. `tasks` is how many there must be, where that matters."""
+    """What a task reports to the driver. `tasks` is how many there must be, where that matters."""
 
     place: Place
     content: Content
@@ -44,13 +39,13 @@ class Outcome:
 
 
 def ledger_of(options: SinkOptions, application: str) -> Ledger:
-    """The ledger of an application. Its client creates no topics: one that the broker made would not be compacted."""
+    """Return the ledger of an application. Its client creates no topics: the broker's defaults do not compact."""
     client = client_for({**options.client, "allow.auto.create.topics": "false"})
     return ledger_for(client, options.markers, application)
 
 
 def connect(options: SinkOptions) -> Client:
-    """The client of this process; that nobody can be reached is said soon, the first time."""
+    """Return the client of this process; the first call fails soon if no broker can be reached."""
     client = client_for(options.client)
     if not client.cluster.brokers:
         client.refresh(timeout_s=FIRST_CONTACT_S)

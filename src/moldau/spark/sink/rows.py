@@ -1,7 +1,4 @@
-"""Rows of a data frame as columns of records: topic, key, value, partition, headers and timestamp.
-
-The names and types are those of Spark's Kafka sink; `timestamp` is ours (`columns.py`).
-"""
+"""Turns rows of a data frame into columns of records; the names and types are in `columns.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Rows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Bytes of key, value and headers of each row."""
+        """Return the bytes of key, value and headers of each row."""
         names = self.header_keys.ends - self.header_keys.starts
         words = self.header_values.ends - self.header_values.starts
         total = np.concatenate(([0], np.cumsum(names + words)))
@@ -51,7 +48,7 @@ def _lengths(column: Slices) -> np.ndarray:
 
 
 def by_topic(batch: pa.RecordBatch, options: SinkOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each topic, in their order; the option goes before the column."""
+    """Yield the rows of each topic, in their order; the option overrides the column."""
     if options.topic is not None:
         yield options.topic, batch
         return
@@ -86,7 +83,7 @@ def rows_of(batch: pa.RecordBatch, keys: pa.Array, values: pa.Array, with_header
 
 
 def _times(column: pa.Array | None, count: int) -> np.ndarray:
-    """Milliseconds; a row without a time gets that of now, as producers do."""
+    """Return times in ms; a row without one gets the current time, as with producers."""
     now = int(time.time() * 1000)
     if column is None:
         return np.full(count, now, np.int64)

@@ -1,6 +1,6 @@
-"""A schema for columns that have none: Avro, JSON Schema or Protobuf, made of the Arrow type, one row for each type.
+"""Makes an Avro, JSON Schema or Protobuf schema from the Arrow type of columns that have none.
 
-Every field may be null, as a column of Spark may. A name that the format does not allow is refused.
+Every field may be null, as in Spark. A name that the format does not allow is refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NARROW = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.large_string(): pa.s
 
 
 def schema_of(type: pa.DataType, format: str, topic: str, part: str) -> str:
-    """The text of a schema for values of this type."""
+    """Return the text of a schema for values of this type."""
     name = record_name(topic, part)
     match format:
         case "avro":
@@ -52,7 +52,7 @@ def schema_of(type: pa.DataType, format: str, topic: str, part: str) -> str:
 
 
 def fitting(type: pa.DataType, format: str) -> pa.DataType:
-    """The type that values are given before they are written: small integers are wider in every format."""
+    """Return the type to which values are cast before they are written: no format has small integers."""
     if pa.types.is_struct(type):
         return pa.struct([pa.field(one.name, fitting(one.type, format), one.nullable) for one in type])
     if pa.types.is_list(type) or pa.types.is_large_list(type):
@@ -67,7 +67,7 @@ def fitting(type: pa.DataType, format: str) -> pa.DataType:
 
 
 def record_name(topic: str, part: str) -> str:
-    """A name that every format takes: `orders-eu` has values of OrdersEuValue."""
+    """Return a name that every format allows: values of `orders-eu` are OrdersEuValue."""
     words = re.findall(r"[A-Za-z0-9]+", topic)
     made = "".join(word[0].upper() + word[1:] for word in words) + part.capitalize()
     return made if made[0].isalpha() else f"T{made}"
@@ -133,19 +133,16 @@ def protobuf_message(type: pa.DataType, name: str, indent: str) -> str:
 
 
 def protobuf_field(type: pa.DataType, name: str, indent: str) -> tuple[str, str]:
-    """How a field is declared, and the message that it needs."""
+    """Return the declaration of a field, and the message that it needs."""
     if pa.types.is_struct(type):
         return f"optional {name}", protobuf_message(type, name, indent)
-    if pa.types.is_list(type):
-        kind, inner = protobuf_field(type.value_type, name, indent)
+    is_map = pa.types.is_map(type) and PROTOBUF.get(type.key_type) in ("string", "int32", "int64", "bool")
+    if is_map or pa.types.is_list(type):
+        kind, inner = protobuf_field(type.item_type if is_map else type.value_type, name, indent)
         if not kind.startswith("optional "):
             raise refused(type, "Protobuf")
-        return f"repeated {kind.removeprefix('optional ')}", inner
-    if pa.types.is_map(type) and PROTOBUF.get(type.key_type) in ("string", "int32", "int64", "bool"):
-        kind, inner = protobuf_field(type.item_type, name, indent)
-        if not kind.startswith("optional "):
-            raise refused(type, "Protobuf")
-        return f"map<{PROTOBUF[type.key_type]}, {kind.removeprefix('optional ')}>", inner
+        kind = kind.removeprefix("optional ")
+        return f"map<{PROTOBUF[type.key_type]}, {kind}>" if is_map else f"repeated {kind}", inner
     if type in PROTOBUF:
         return f"optional {PROTOBUF[type]}", ""
     raise refused(type, "Protobuf")

@@ -1,7 +1,7 @@
-"""One task of the sink: the rows of a partition of the data frame into topics, in a transaction that the driver ends.
+"""One task of the sink, which writes the rows of a partition in a transaction that the driver ends.
 
-A task that may be a replay does three things first, in this order: it carries out what was decided of its batch, takes
-over its transactional id, so that nobody else can write under it, and reads what is in the topics already.
+A task that may be a replay first does three things, in this order: it completes what was decided for its batch, takes
+over its transactional id, so that nobody else can write under it, and reads what is already in the topics.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from moldau.spark.sink.values import Values
 from moldau.topicstore import settings_of
 
 TOPICS = 10_000  # that a task may write to
-LIMITS_S = 300.0  # how long the limits of a topic are believedfrom moldau.topicstore import settings_of
+LIMITS_S = 300.0  # how long the limits of a topic are cachedfrom moldau.topicstore import settings_of
 
 
 def run(options: SinkOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Outcome:
@@ -53,7 +53,7 @@ def run(options: SinkOptions, place: Place, batches: Iterable[pa.RecordBatch]) -
 
 
 class Writing:
-    """The rows of a task on their way into record batches."""
+    """The rows of a task, to be written or skipped."""
 
     def __init__(self, options: SinkOptions, client: Client, batches: Iterator[pa.RecordBatch]) -> None:
         self.options, self.client = options, client
@@ -72,7 +72,7 @@ class Writing:
         return rows_of(batch, self._keys.to_bytes(keys, topic), values, self.options.headers)
 
     def write(self, send: Callable[[str, int, bytearray], Any], turn: int) -> Content:
-        """Send everything; what it was."""
+        """Send all rows, and return a summary of them."""
         batches, total = Batches(send, self.options.compression, turn), Content()
         for topic, rows in self.rows():
             total += batches.add(limits_of(self.client, topic, self.options), rows)
@@ -80,7 +80,7 @@ class Writing:
         return total
 
     def skip(self) -> Content:
-        """Look at all rows without writing them."""
+        """Summarize all rows without writing them."""
         return sum((content_of(rows) for _, rows in self.rows()), Content())
 
     def drop(self) -> None:
@@ -103,19 +103,19 @@ def exactly_once(writing: Writing, place: Place) -> Outcome:
     ledger = None if place.query is None else ledger_of(options, place.application)
     step = look(ledger, place)
     if isinstance(step, Skip):
-        return skipped(writing, place, step)
+        return skip(writing, place, step)
     began = time.monotonic()
     producer = take_over(client, place, options.timeout_ms)
     try:
         step = look(ledger, place)
         if isinstance(step, Skip):
-            return skipped(writing, place, step)
+            return skip(writing, place, step)
         content = writing.write(producer.send, place.task + place.batch)
         if ledger is not None:
             producer.send(*ledger.place, marker_batch(place, content))
         return Outcome(place, content, producer.flush(), step.tasks)
     except ClientError as error:
-        raise explained(error, place, time.monotonic() - began, options.timeout_ms) from error
+        raise explain(error, place, time.monotonic() - began, options.timeout_ms) from error
     except BaseException:
         undo(producer)
         raise
@@ -124,27 +124,30 @@ def exactly_once(writing: Writing, place: Place) -> Outcome:
 
 
 def look(ledger: Ledger | None, place: Place) -> Step:
-    """What is to be done, by what is in the topics. It is looked at before the transactional id is taken over, because
-    that would abort what was decided, and once more after it, because only then nobody else can commit any more.
+    """Decide what to do, by what is in the topics.
+
+    This is called before the transactional id is taken over, because that would abort what was decided, and once more
+    afterwards, because only then nobody else can commit.
     """
     if ledger is None or place.query is None:
         return Write()
     ledger.catch_up()
-    found = decided(ledger.decision, place.application, place.query, place.batch)
-    if found is None:
+    decision = decided(ledger.decision, place.application, place.query, place.batch)
+    if decision is None:
         return of_marker(ledger.marker(place.task), place.query, place.batch)
-    missing = ledger.settle(found)
-    return of_decided(found, missing, ledger.marker(place.task), place.task)
+    missing = ledger.settle(decision)
+    return of_decided(decision, missing, ledger.marker(place.task), place.task)
 
 
-def skipped(writing: Writing, place: Place, step: Skip) -> Outcome:
+def skip(writing: Writing, place: Place, step: Skip) -> Outcome:
+    """Pass over rows that are in the topic, and check that they are the same where it matters."""
     if step.content is None:
         writing.drop()
         return Outcome(place, Content(), None, step.tasks)
-    found = writing.skip()
-    if found != step.content:
-        raise Refused(other_rows(place.batch, place.task, step.content, found))
-    return Outcome(place, found, None, step.tasks)
+    content = writing.skip()
+    if content != step.content:
+        raise Refused(other_rows(place.batch, place.task, step.content, content))
+    return Outcome(place, content, None, step.tasks)
 
 
 def take_over(client: Client, place: Place, timeout_ms: int) -> TransactionalProducer:
@@ -160,15 +163,15 @@ def take_over(client: Client, place: Place, timeout_ms: int) -> TransactionalPro
 
 
 def undo(producer: TransactionalProducer) -> None:
-    """What cannot be aborted now is when the task runs again, or when its time is up."""
+    """Abort; what cannot be aborted now is aborted when the task runs again, or when its time is up."""
     try:
         producer.abort()
     except ClientError:
         return
 
 
-def explained(error: ClientError, place: Place, seconds: float, timeout_ms: int) -> ClientError:
-    """Why a transaction was lost: it took too long, or somebody took it over."""
+def explain(error: ClientError, place: Place, seconds: float, timeout_ms: int) -> ClientError:
+    """Say why a transaction was lost: it took too long, or somebody took it over."""
     if error.error not in GONE:
         return error
     if seconds * 1000 >= timeout_ms:
@@ -192,12 +195,11 @@ _limits: dict[tuple[int, str], tuple[float, int]] = {}
 
 
 def limits_of(client: Client, topic: str, options: SinkOptions) -> TopicLimits:
-    """What a topic takes. Who may not see its settings learns of its limit from the broker's refusal."""
+    """Return the limits of a topic. If its settings may not be read, the broker's refusal shows the limit."""
     count = len(client.topic(topic).partitions)
     until, most = _limits.get((id(client), topic), (0.0, 0))
     if until < time.monotonic():
-        found = settings_of(client, topic, "max.message.bytes")
-        most = int(found.get("max.message.bytes", options.max_request_size))
+        most = int(settings_of(client, topic, "max.message.bytes").get("max.message.bytes", options.max_request_size))
         if len(_limits) >= TOPICS:
             _limits.clear()
         _limits[id(client), topic] = (time.monotonic() + LIMITS_S, most)

@@ -1,8 +1,7 @@
-"""Columns into the bytes of keys and values: as they are, as text or JSON, or with a schema of the registry.
+"""Turns columns into the bytes of keys and values: as they are, as text or JSON, or with a schema of the registry.
 
-The schema is the one that was given, or is made of the columns (`schema.py`); it is registered at the first row of
-a topic, unless `value.serde.auto.register.schemas` or `value.serde.use.latest.version` say otherwise.
-What knows schemas is imported when there are any.
+The schema is given, or made from the columns (`schema.py`); it is registered at the first row of a topic, unless
+`value.serde.auto.register.schemas` or `value.serde.use.latest.version` say otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Part = Literal["key", "value"]
 
 
 class Values:
-    """Turns the column of keys or of values into bytes."""
+    """The conversion of a column of keys or values into bytes."""
 
     def __init__(self, options: SinkOptions, part: Part, registry: Callable[[], Registry]) -> None:
         self._options = options
@@ -36,7 +35,7 @@ class Values:
         self._columns: dict[tuple[str, pa.DataType], tuple[ArrowColumns, pa.DataType]] = {}
 
     def to_bytes(self, given: pa.Array, topic: str) -> pa.Array:
-        """A binary array; SerdeError for a row that cannot be written."""
+        """Return a binary array; SerdeError for a row that cannot be written."""
         if self._format == RAW:
             return given
         context = Context(topic, self._part)
@@ -74,7 +73,7 @@ class Values:
 
 
 def json_rows(given: pa.Array) -> pa.Array:
-    """Values of any type as JSON text; what is null is left out of objects, as Spark's to_json does."""
+    """Return values of any type as JSON; objects omit nulls, as with Spark's to_json."""
     return pa.array([None if one is None else _text(one, given.type) for one in given.to_pylist()], pa.binary())
 
 
@@ -95,7 +94,7 @@ def _plain(value: Any, type: pa.DataType) -> Any:
 
 
 def _other(value: Any) -> Any:
-    """What JSON has no form for: bytes in base 64, times as ISO 8601 writes them, decimals as numbers in text."""
+    """Convert what JSON lacks: bytes to base64, times to ISO 8601, decimals to text."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

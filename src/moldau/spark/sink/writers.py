@@ -1,8 +1,8 @@
-"""The sinks of the data source "moldau": rows of a stream or of a job into topics, exactly once.
+"""The sinks of the data source "moldau", which write rows of a stream or of a job into topics exactly once.
 
 `write` runs in a Python worker for each task, `commit` and `abort` on the driver when all tasks of a batch are done or
-one of them has failed for good. See markers.py for why nothing is doubled whoever dies when. Only `write` imports what
-works on rows: compiled code takes its time to load.
+one of them has failed for good. markers.py explains why nothing is written twice. Only `write` imports what works on
+rows, because compiled code takes time to load.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def commit(options: SinkOptions, done: Sequence[Outcome]) -> None:
 
 
 def check_torn(options: SinkOptions, done: Sequence[Outcome]) -> None:
-    """Refused, if a batch that was written in part came back with other tasks, or with rows in other ones."""
+    """Raise Refused if a batch that was written in part has other tasks now, or other rows in a task."""
     wanted = next((one.tasks for one in done if one.tasks is not None), None)
     if wanted is None:
         return
@@ -153,8 +153,9 @@ def check_torn(options: SinkOptions, done: Sequence[Outcome]) -> None:
 
 
 def content_before(marker: Marker | None, place: Place) -> Content | None:
-    same = marker is not None and (marker.query, marker.batch) == (place.query, place.batch)
-    return marker.content if marker is not None and same else None
+    if marker is None or (marker.query, marker.batch) != (place.query, place.batch):
+        return None
+    return marker.content
 
 
 def _row(transaction: Transaction | None) -> tuple[int, int, int] | None:
@@ -172,7 +173,7 @@ def lost_transactions(place: Place, lost: Sequence[Transaction]) -> ClientError:
 
 
 def abort(options: SinkOptions, done: Sequence[Outcome]) -> None:
-    """Abort the transactions of a batch that failed; but not those that it was decided to commit."""
+    """Abort the transactions of a failed batch, except those that are decided to be committed."""
     open_ones = [one.transaction for one in done if one.transaction is not None]
     if not open_ones:
         return

@@ -172,7 +172,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _commit(self, position: Position) -> None:
         if self._group is not None:
-            self._group.reached(self.reading.client, position.offsets)
+            self._group.commit(self.reading.client, position.offsets)
 
     def _tell(self, sentences: list[str]) -> None:
         """Each loss once: what was gone stays so in every batch."""
