@@ -20,7 +20,7 @@ from moldau.serdes.context import Context
 from moldau.serdes.formats import serde
 from moldau.serdes.framing import SCHEMA_HEADER
 from moldau.serdes.registry import Registry, RegistryError
-from moldau.spark.source.variant import Variants, encoded, text
+from moldau.spark.source.variant import Variants, encode, text
 from tests.spark.conftest import Cluster
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_the_schema_may_be_named_in_a_header(url: str, mixed: tuple[str, list[by
     header = pa.array([here.header(SCHEMA_HEADER["value"])], pa.binary())
     found = Variants(registry).to_arrow(pa.array([data], pa.binary()), Context("t"), header)
     assert not found.errors
-    assert found.values.to_pylist() == [encoded({"x": 5})]
+    assert found.values.to_pylist() == [encode({"x": 5})]
 
 
 def test_a_registry_that_is_away_is_no_fault_of_the_value() -> None:

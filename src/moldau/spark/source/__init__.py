@@ -1,1 +1,1 @@
-"""The source: what a batch reads, how it is read, and the columns that come of it."""
+"""The source: what a batch reads, how it is read, and the columns of the result."""

@@ -1,4 +1,4 @@
-"""What was fetched as Arrow columns: batches checked and decompressed, their records decoded by compiled code."""
+"""Turns fetched batches into Arrow columns: checked, decompressed, and decoded by compiled code."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from moldau.wire.kernel import memory
 from moldau.wire.records import CODEC_MASK, CONTROL, MAX_DECOMPRESSED
 from moldau.wire.records import column_reader as decode
 
-SMALL = 2048  # bytes of a batch; a call for each costs more than a slower checksum
-GROUP_BYTES = 32 << 20  # records that become columns at once are no larger, unless a single batch is
+SMALL = 2048  # bytes of a batch; below, a call costs more than a slower checksum
+GROUP_BYTES = 32 << 20  # of records that become columns together, unless a single batch is larger
 MAX_BYTES = (1 << 31) - 1  # of a column: its offsets are 32 bits wide
 
 
@@ -55,7 +55,7 @@ class Decoded:
         return bool(self.table[decode.HEADERS, : self.rows].any())
 
     def records(self, rows: Sequence[int]) -> list[Record]:
-        """Some of them as they are, for those few that something is wrong with."""
+        """Return some records as they are; used for the few that are wrong."""
         some = pa.array(rows, pa.int64())
         keys, values = (one.take(some).to_pylist() for one in (self.keys, self.values))
         headers = self.headers.take(some)
@@ -70,7 +70,7 @@ class Decoded:
 
     @property
     def headers(self) -> pa.Array:
-        """As Spark has them: null where a record has none."""
+        """Return headers as Spark has them: null where a record has none."""
         counts = self.table[decode.HEADERS, : self.rows]
         total = int(counts.sum())
         found = np.empty((4, total), np.int64)
@@ -102,7 +102,7 @@ class Decoded:
 
 
 def decoded(fetched: Fetched, first: int, last: int) -> Iterator[Decoded]:
-    """The committed records with first <= offset < last, group by group. WireError where a batch is damaged."""
+    """Yield the committed records with first <= offset < last, in groups; WireError if a batch is damaged."""
     data = frozen(np.frombuffer(fetched.records, np.uint8))
     table = np.empty((decode.count_batches(memory(data), len(data)), decode.BATCH_COLUMNS), np.int64)
     decode.find_batches(memory(data), memory(table))
@@ -115,7 +115,7 @@ def decoded(fetched: Fetched, first: int, last: int) -> Iterator[Decoded]:
 
 
 def wanted(table: np.ndarray, fetched: Fetched, first: int, last: int) -> np.ndarray:
-    """The batches that have records to read: no markers, nothing that was aborted."""
+    """Return the batches that have records to read: no markers, nothing that was aborted."""
     kept = (table[:, decode.ATTRIBUTES] & CONTROL == 0) & (table[:, decode.COUNT] != 0)
     kept &= (table[:, decode.LAST_OFFSET] >= first) & (table[:, decode.BASE_OFFSET] < last)
     if fetched.aborted:
@@ -128,7 +128,7 @@ def wanted(table: np.ndarray, fetched: Fetched, first: int, last: int) -> np.nda
 
 
 def verify(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> None:
-    """Small batches by compiled code, large ones by the processor's own instruction."""
+    """Check CRCs, of small batches by compiled code, of large ones by the processor's own instruction."""
     damaged = decode.first_damaged(*map(memory, (data, table, rows)), SMALL, memory(CRC_TABLE))
     large = rows[table[rows, decode.SIZE] > SMALL]
     for row, at in zip(large.tolist(), table[large, decode.POSITION].tolist(), strict=True):
@@ -140,7 +140,7 @@ def verify(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> None:
 
 
 def grouped(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches whose records become columns at once, and the memory that these stand in, decompressed."""
+    """Yield groups of batches that become columns together, with the decompressed memory that they are in."""
     if not (table[rows, decode.ATTRIBUTES] & CODEC_MASK).any():
         if len(rows):
             yield data, table[rows]
@@ -162,7 +162,7 @@ def grouped(data: np.ndarray, table: np.ndarray, rows: np.ndarray) -> Iterator[t
 
 
 def joined(bodies: Sequence[bytes], batches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All bodies in one memory, and the batches with their places in it."""
+    """Put all bodies into one memory, and set the places of their batches in it."""
     ends = np.cumsum([len(body) for body in bodies])
     batches[:, decode.START], batches[:, decode.END] = [0, *ends[:-1]], ends
     return frozen(np.frombuffer(b"".join(bodies), np.uint8)), batches
@@ -183,13 +183,13 @@ def named(table: np.ndarray, row: Any) -> str:
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """One kind of memory, or compiled code is made twice."""
+    """Make an array read-only: compiled code is made anew for each kind of memory."""
     array.flags.writeable = False
     return array
 
 
 def crc_table() -> np.ndarray:
-    """What each byte does to a CRC-32C."""
+    """Compute the table of CRC-32C by byte."""
     sums = []
     for byte in range(256):
         for _ in range(8):

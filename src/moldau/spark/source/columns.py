@@ -1,6 +1,6 @@
-"""Which columns the source has: those of Spark's own Kafka source, or typed keys and values in their place.
+"""The columns of the source: those of Spark's own Kafka source, with typed keys and values if the user wants.
 
-Planning needs no more than this. What fills the columns is in `filling.py`: it brings compiled code along.
+Planning needs only this. `filling.py`, which fills the columns, imports compiled code.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns, and what becomes of records that do not fit them."""
+    """The columns, and how to handle records that do not fit them."""
 
     headers: bool
     typed: Typed
     pinned: tuple[Pinned, ...] = ()
-    query: str = ""  # what dead letters call it
+    query: str = ""  # its name in dead letters
 
     def arrow_schema(self) -> pa.Schema:
         own = {one.name: one.arrow_type() for one in self.pinned}

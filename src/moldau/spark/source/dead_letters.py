@@ -1,4 +1,4 @@
-"""Records that do not decode, sent to a topic of their own, with the headers that Kafka Connect gives them."""
+"""Sends records that do not decode to a topic of their own, with the headers of Kafka Connect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_ONCE = 500  # records of one batch
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record, where it stood, which part of it was wrong, and why."""
+    """A record that does not decode, where it was, which part is wrong, and why."""
 
     topic: str
     partition: int
@@ -23,7 +23,7 @@ class DeadLetter:
     reason: str
 
     def context(self, query: str) -> tuple[tuple[str, bytes], ...]:
-        told = {
+        headers = {
             "topic": self.topic,
             "partition": self.partition,
             "offset": self.record.offset,
@@ -35,12 +35,12 @@ class DeadLetter:
             "exception.message": self.reason,
             "exception.stacktrace": "",
         }
-        return tuple((ERRORS + name, str(value).encode()) for name, value in told.items())
+        return tuple((ERRORS + name, str(value).encode()) for name, value in headers.items())
 
 
 def send(client: Client, topic: str, letters: Iterable[DeadLetter], query: str, headers: bool) -> None:
-    """Write letters and wait until they are there. A task that is run again writes its letters again."""
-    partitions = len(_topic(client, topic))
+    """Write letters and wait until they are stored. A task that runs again writes its letters again."""
+    partitions = _partition_count(client, topic)
     by_partition: dict[int, list[Record]] = {}
     for letter in letters:
         more = letter.context(query) if headers else ()
@@ -56,12 +56,12 @@ def send(client: Client, topic: str, letters: Iterable[DeadLetter], query: str, 
         sender.close()
 
 
-def _topic(client: Client, name: str) -> list[int]:
-    """The partitions of the topic, which is made where it is not there."""
+def _partition_count(client: Client, name: str) -> int:
+    """Return how many partitions the topic has; create it if it does not exist."""
     try:
-        return list(client.topic(name).partitions)
+        return len(client.topic(name).partitions)
     except ClientError as error:
         if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
             raise
     make_topic(client, name, 1)
-    return list(client.topic(name).partitions)
+    return len(client.topic(name).partitions)

@@ -1,4 +1,4 @@
-"""Columns filled with decoded records; records that do not decode are dealt with as the user said."""
+"""Fills columns with decoded records, and handles those that do not decode as the user wants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Wrong = dict[int, tuple[str, str]]  # row -> which part of it, and why
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Arrow batches of some columns."""
+    """The conversion of decoded records into Arrow batches."""
 
     columns: Columns
     client: Client
@@ -33,7 +33,7 @@ class Filling:
             arrays, wrong = self._arrays(chunk, wanted)
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
             if wrong:
-                self._tell(chunk, wanted, wrong)
+                self._report(chunk, wanted, wrong)
                 if columns.typed.mode == "dropmalformed":
                     kept = np.ones(chunk.rows, np.bool_)
                     kept[list(wrong)] = False
@@ -41,7 +41,7 @@ class Filling:
             yield batch
 
     def _arrays(self, chunk: Decoded, wanted: Range) -> tuple[list[pa.Array], Wrong]:
-        """The columns, and the rows that are wrong: which part of them, and why."""
+        """Return the columns, and for each wrong row which part is wrong and why."""
         columns = self.columns
         raw = {"key": chunk.keys, "value": chunk.values}
         headers = chunk.headers if columns.headers or (columns.pinned and chunk.has_headers) else None
@@ -66,8 +66,8 @@ class Filling:
             arrays.append(_only(raw["value"], bad))
         return arrays, wrong
 
-    def _tell(self, chunk: Decoded, wanted: Range, wrong: Wrong) -> None:
-        """Records that are wrong: fail, or send them where they are kept."""
+    def _report(self, chunk: Decoded, wanted: Range, wrong: Wrong) -> None:
+        """Fail because of wrong records, or send them to the topic of dead letters."""
         columns, typed = self.columns, self.columns.typed
         if typed.mode == "failfast":
             row, (name, why) = min(wrong.items())
@@ -85,7 +85,7 @@ class Filling:
 
 
 def _only(values: pa.Array, rows: list[int]) -> pa.Array:
-    """The values of some rows, null elsewhere."""
+    """Return the values of some rows, and null for the others."""
     kept = np.full(len(values), -1, np.int64)
     kept[rows] = rows
     return values.take(pa.array(kept, mask=kept < 0))

@@ -1,4 +1,4 @@
-"""Records that are gone before they were read: a query fails by it, or goes on, as it was told."""
+"""Records that are gone before they were read: a query fails or continues, as failOnDataLoss says."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ log = logging.getLogger("moldau.spark")
 
 
 class DataLoss(RuntimeError):
-    """Records that were to be read are not there any more; the text says which, and what to do."""
+    """Records that should have been read and are gone; the text says which, and what to do."""
 
 
 def lost(sentences: list[str], fail: bool) -> None:
-    """Fail, or go on and tell."""
+    """Fail, or log and continue."""
     if not sentences:
         return
     if fail:

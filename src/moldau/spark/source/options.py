@@ -1,4 +1,4 @@
-"""The options of the source: the names of Spark's Kafka source, and what they say of topics, bounds and limits."""
+"""The options of the source, named as in Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a user asked for, checked."""
+    """The options of a user, checked."""
 
     client: Mapping[str, str]
     group: str | None
@@ -163,7 +163,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
-        """Checked as far as it can be before it is known whether they are for a stream or a batch job."""
+        """Check options, without bounds while it is not known whether they are for a stream or a batch job."""
         values = resolve(TABLE, given, PREFIXES)
         starting = first_of(values, "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
         ending = first_of(values, "endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")

@@ -1,9 +1,9 @@
-"""What a micro-batch reads, decided: offsets, limits, lost data, and the cut into tasks. No I/O, no clock.
+"""Decides what a micro-batch reads: offsets, limits, lost data, and the cut into tasks. No I/O, no clock.
 
 A position is what Spark writes into the checkpoint as the end of a batch: the JSON of Spark's own Kafka source,
-`{"orders": {"0": 23}}`, so that checkpoints of that source can be gone on with. Behind names that no topic can have
-stand the ids of the topics, by which one that was deleted and made anew is known, and how the batch was cut into tasks,
-so that it is cut in the same way when it is replayed, whatever the options are by then.
+`{"orders": {"0": 23}}`, so that checkpoints of that source can be continued. Under names that no topic can have it also
+has the ids of topics, which reveal a topic that was deleted and created again, and how the batch was cut into tasks, so
+that a replay cuts it the same way, whatever the options are by then.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TopicPartition = tuple[str, int]
 Numbers = Mapping[TopicPartition, int]
 
 IDS, CUT = "@ids", "@cut"
-# What a conveyor adds for itself: the partitions with more to read, the time, the ends of global topics, and up to
-# where changelogs are read before anything else.
+# What a conveyor adds: the partitions with more to read, the time, the ends of global topics, and the offsets up to
+# which changelogs are read first.
 MORE, NOW, VIEWS, RESTORE = "@more", "@now", "@views", "@restore"
 OF_CONVEYORS = frozenset({MORE, NOW, VIEWS, RESTORE})
-FEW = 200  # records that are read sooner than a task is started for them
+FEW = 200  # records that are read faster than a task starts
 OF_ANOTHER = "is not an offset that is known here: give the query a checkpointLocation of its own."
 
 
@@ -55,7 +55,7 @@ class Position:
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> Position:
-        """What a checkpoint has; ForeignOffset where that was written by somebody else."""
+        """Read a position of a checkpoint; ForeignOffset if somebody else wrote it."""
         try:
             topics = {name: numbers for name, numbers in document.items() if not name.startswith("@")}
             offsets = {(topic, int(one)): int(offset) for topic, some in topics.items() for one, offset in some.items()}
@@ -66,7 +66,7 @@ class Position:
         return cls(offsets, document.get(IDS, {}), Cut.of_json(document.get(CUT)))
 
     def to_json(self) -> dict[str, Any]:
-        """Always in the same order: Spark takes a text that differs for new data."""
+        """Return the JSON, always in the same order: Spark takes a different text for new data."""
         out: dict[str, Any] = {}
         for (topic, partition), offset in sorted(self.offsets.items()):
             out.setdefault(topic, {})[str(partition)] = offset
@@ -77,7 +77,7 @@ class Position:
         return out
 
     def start_of(self, partition: TopicPartition, now: Position) -> int:
-        """Where reading goes on: at the start of what is new, and of a topic that was made anew."""
+        """Return where reading continues: at 0 for a new partition, or in a topic that was created again."""
         return 0 if self.is_anew(partition[0], now) else self.offsets.get(partition, 0)
 
     def is_anew(self, topic: str, now: Position) -> bool:
@@ -104,7 +104,7 @@ class Range:
         return self.end - self.start
 
     def pieces(self, count: int) -> Iterator[Range]:
-        """So many ranges of nearly the same size, in order."""
+        """Split into so many ranges of nearly the same size, in order."""
         bounds = [self.start + self.size * number // count for number in range(count + 1)]
         for start, end in pairwise(bounds):
             if start < end:
@@ -112,27 +112,27 @@ class Range:
 
 
 def losses(start: Position, latest: Position) -> list[str]:
-    """What was to be read and is not there any more, a sentence each."""
-    found = []
+    """Describe what should have been read and is gone, a sentence each."""
+    sentences = []
     topics = {topic for topic, _ in latest.offsets}
     for topic in sorted({topic for topic, _ in start.offsets}):
         if topic not in topics:
-            found.append(f"The topic {topic} is gone, or not subscribed to any more.")
+            sentences.append(f"The topic {topic} is gone, or not subscribed to any more.")
         elif start.is_anew(topic, latest):
-            found.append(f"The topic {topic} was deleted and made anew: what was not read of the old one is lost.")
+            sentences.append(f"The topic {topic} was deleted and made anew: what was not read of the old one is lost.")
     for (topic, partition), offset in sorted(start.offsets.items()):
         if topic not in topics or start.is_anew(topic, latest):
             continue
         end = latest.offsets.get((topic, partition))
         if end is None:
-            found.append(f"Partition {topic}-{partition} is gone, and with it what was not read yet.")
+            sentences.append(f"Partition {topic}-{partition} is gone, and with it what was not read yet.")
         elif end < offset:
-            found.append(f"Partition {topic}-{partition} was read up to {offset} and now ends at {end}.")
-    return found
+            sentences.append(f"Partition {topic}-{partition} was read up to {offset} and now ends at {end}.")
+    return sentences
 
 
 def carried(start: Position, latest: Position) -> Position:
-    """With what is not there at the moment as it was: should it come back, it is gone on with and not read again."""
+    """Add positions of topics that are gone at the moment: if one comes back, reading continues there."""
     topics = {topic for topic, _ in latest.offsets}
     kept = {one: offset for one, offset in start.offsets.items() if one not in latest.offsets and one[0] not in topics}
     ids = {topic: start.ids[topic] for topic, _ in kept if topic in start.ids}
@@ -140,13 +140,13 @@ def carried(start: Position, latest: Position) -> Position:
 
 
 def waiting(start: Position, latest: Position) -> dict[TopicPartition, int]:
-    """How many offsets of each partition are to be read."""
+    """Return how many offsets of each partition wait to be read."""
     sizes = {one: end - start.start_of(one, latest) for one, end in latest.offsets.items()}
     return {one: size for one, size in sizes.items() if size > 0}
 
 
 def limited(start: Position, latest: Position, most: int) -> Position:
-    """At most so many offsets: one for each partition that has any, the rest in the proportion of what is waiting."""
+    """Limit the offsets: one for each partition that has any, the rest in proportion to what waits."""
     sizes = waiting(start, latest)
     total, rest = sum(sizes.values()), max(0, most - len(sizes))
     if total <= most:
@@ -158,8 +158,9 @@ def limited(start: Position, latest: Position, most: int) -> Position:
 
 
 def evenly(start: Position, latest: Position, most: int) -> Position:
-    """At most so many offsets, shared out evenly: what has little is read to its end. So nobody who reads several
-    topics together waits for long for the end of a small one, as a stream does that is joined with a table.
+    """Limit the offsets evenly, so that small partitions are read to their ends.
+
+    A stream that is joined with a table then does not wait long for the end of the table's topic.
     """
     sizes = waiting(start, latest)
     if sum(sizes.values()) <= most:
@@ -173,7 +174,7 @@ def evenly(start: Position, latest: Position, most: int) -> Position:
 
 
 def at_most(position: Position, target: Position) -> Position:
-    """No further than a target that was set before; what is new since then is left out."""
+    """Cut a position at an earlier target, without partitions that are newer."""
     offsets = {
         one: min(end, target.offsets[one])
         for one, end in position.offsets.items()
@@ -183,8 +184,9 @@ def at_most(position: Position, target: Position) -> Position:
 
 
 def gathered(start: Position, end: Position) -> Position:
-    """Where nothing was said of tasks, a batch of few records has fewer of them than partitions that have any: what a
-    task costs in Spark, in the sink and in the broker is most of what a small batch takes.
+    """Use fewer tasks than partitions for a batch of few records, unless options say how many.
+
+    Most of the cost of a small batch is that of its tasks, in Spark, in the sink and in the broker.
     """
     if end.cut != Cut():
         return end
@@ -194,7 +196,7 @@ def gathered(start: Position, end: Position) -> Position:
 
 
 def ranges(start: Position, end: Position) -> list[Range]:
-    """What a batch reads, in the order of topics and partitions."""
+    """Return what a batch reads, ordered by topic and partition."""
     found = (
         Range(topic, partition, start.start_of((topic, partition), end), offset, end.ids.get(topic))
         for (topic, partition), offset in sorted(end.offsets.items())
@@ -203,13 +205,13 @@ def ranges(start: Position, end: Position) -> list[Range]:
 
 
 def tasks(whole: Sequence[Range], cut: Cut) -> list[tuple[Range, ...]]:
-    """What each task reads. It depends on nothing else, so that a replayed batch is cut as it was."""
+    """Return what each task reads. It depends on nothing else, so a replay has the same tasks."""
     parts = split(whole, cut)
     if cut.max_partitions is None or len(parts) <= cut.max_partitions:
         return [(part,) for part in parts]
     loads: list[list[Range]] = [[] for _ in range(cut.max_partitions)]
     sizes = [0] * cut.max_partitions
-    for part in sorted(parts, key=lambda one: -one.size):  # the largest first, each to whoever has least
+    for part in sorted(parts, key=lambda one: -one.size):  # the largest first, each to the task with the least
         least = sizes.index(min(sizes))
         loads[least].append(part)
         sizes[least] += part.size
@@ -217,7 +219,7 @@ def tasks(whole: Sequence[Range], cut: Cut) -> list[tuple[Range, ...]]:
 
 
 def split(whole: Sequence[Range], cut: Cut) -> list[Range]:
-    """Ranges cut where they are too large."""
+    """Cut ranges that are too large."""
     parts = list(whole)
     if cut.max_records is not None:
         parts = _cut(parts, [-(-one.size // cut.max_records) for one in parts])

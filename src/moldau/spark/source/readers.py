@@ -1,7 +1,7 @@
 """The source "moldau": micro-batches and batch jobs over topics, in the columns of Spark's own Kafka source.
 
-Offsets are planned in one process for each query; ranges are read in Spark's Python workers. Both make their readers
-from options alone, so readers hold no connection that is not made again where they arrive.
+One process per query plans offsets; Spark's Python workers read ranges. Both make their readers from options alone, so
+readers carry no connection.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from moldau.spark.source.columns import Columns
 from moldau.spark.source.loss import lost
 from moldau.spark.source.options import EARLIEST, LATEST, SourceOptions
 from moldau.spark.source.planning import Position, Range
-from moldau.spark.source.topics import Topics, list_offsets, located
+from moldau.spark.source.topics import Topics, list_offsets, locate
 
-FIRST_CONTACT_S = 10.0  # a cluster that is not there is told of so soon
+FIRST_CONTACT_S = 10.0  # how soon a query fails if the cluster is away
 LATER_S = 5.0
 Looked = tuple[list[planning.TopicPartition], dict[str, str]]
 log = logging.getLogger("moldau.spark")
@@ -50,7 +50,7 @@ class Task(InputPartition):
 
 
 class Reading:
-    """What both kinds of readers share: a task's range as Arrow batches."""
+    """What both kinds of readers share: reading a task's ranges as Arrow batches."""
 
     def __init__(self, options: SourceOptions, columns: Columns) -> None:
         self.options = options
@@ -73,7 +73,7 @@ class Reading:
 
     def batches(self, task: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
-        if not isinstance(task, Task):  # what Spark makes of no partitions at all
+        if not isinstance(task, Task):  # Spark's own, where there are no partitions
             return
         from moldau.spark.source.filling import Filling
         from moldau.spark.source.reading import read
@@ -100,11 +100,11 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Position | None = None
         self._latest: Position | None = None
         self._last_batch_at = time.monotonic()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._group = GroupProgress(options.group) if options.group else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only what a worker needs to read: it plans nothing."""
+        """Return only what a worker needs: it reads, and plans nothing."""
         return {"options": self.options, "reading": self.reading}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -114,10 +114,10 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions, ids = self._look()
         options = self.options
         if options.application is not None:
-            found = resumed(self.reading.client, options.markers, options.application)
-            if found is not None:
-                return found
-        offsets = located(
+            offsets = resumed(self.reading.client, options.markers, options.application)
+            if offsets is not None:
+                return offsets
+        offsets = locate(
             self.reading.client,
             options.starting,
             partitions,
@@ -136,13 +136,13 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._now(known=forgiven)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch. When Spark asks, all before `start` is done: that is when it is committed."""
+        """Return the end of the next batch. When Spark asks, all before `start` is done, so it is committed now."""
         begin = Position.of_json(start)
         self._commit(begin)
         latest = self._reachable({topic for topic, _ in begin.offsets})
         if latest is None:
             return start
-        self._tell(planning.losses(begin, latest))
+        self._report(planning.losses(begin, latest))
         if self._target is not None:
             latest = planning.at_most(latest, self._target)
         end = self._admitted(begin, planning.carried(begin, latest), limit)
@@ -164,8 +164,9 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._commit(Position.of_json(end))
 
     def stop(self) -> None:
-        """The process that plans a query ends when Java closes its connection. PySpark takes that for an error, tries
-        to tell Java of it, and prints both failures, each time that a query ends.
+        """End the process that plans a query without a word when Java closes its connection.
+
+        PySpark takes that for an error, tries to report it to Java, and prints both failures.
         """
         if isinstance(sys.exception(), EOFError):
             os._exit(0)
@@ -174,31 +175,30 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._group is not None:
             self._group.commit(self.reading.client, position.offsets)
 
-    def _tell(self, sentences: list[str]) -> None:
-        """Each loss once: what was gone stays so in every batch."""
-        lost([one for one in sentences if one not in self._told], self.options.fail_on_data_loss)
-        self._told.update(sentences)
+    def _report(self, sentences: list[str]) -> None:
+        """Report each lost range once; it is lost in every later batch too."""
+        lost([one for one in sentences if one not in self._reported], self.options.fail_on_data_loss)
+        self._reported.update(sentences)
 
     def _look(self, timeout_s: float = FIRST_CONTACT_S, known: Collection[str] = ()) -> Looked:
-        """The partitions there are. At the first look a topic that is named must be there, unless it is `known`."""
+        """Return the current partitions. At first every named topic must exist, unless it is `known`."""
         if self._topics is None:
             topics = Topics(self.reading.client, self.options.subscription)
-            found = topics.partitions(timeout_s)
+            looked = topics.partitions(timeout_s)
             topics.check(known)
             self._topics = topics
-            return found
+            return looked
         return self._topics.partitions(timeout_s)
 
     def _now(self, timeout_s: float = FIRST_CONTACT_S, known: Collection[str] = ()) -> Position:
         partitions, ids = self._look(timeout_s, known)
-        committed = self.reading.committed
-        wanted = dict.fromkeys(partitions, LATEST)
+        wanted, committed = dict.fromkeys(partitions, LATEST), self.reading.committed
         offsets = list_offsets(self.reading.client, wanted, committed=committed, timeout_s=timeout_s)
         self._latest = Position(offsets, ids, self.options.cut)
         return self._latest
 
     def _reachable(self, known: Collection[str]) -> Position | None:
-        """The ends of partitions now; None while the cluster is away, if it has been there before."""
+        """Return the current ends of partitions; None while a cluster is away that was there before."""
         try:
             return self._now(FIRST_CONTACT_S if self._latest is None else LATER_S, known)
         except ClientError as error:
@@ -210,7 +210,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def _admitted(self, begin: Position, latest: Position, limit: ReadLimit) -> Position | None:
-        """As much as the limits allow; None while there is too little. Spark's `once` knows no limits."""
+        """Return the end that the limits allow; None while there is too little. Spark's `once` has no limits."""
         options = self.options
         if isinstance(limit, ReadAllAvailable):
             return latest
@@ -222,7 +222,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class BatchSource(DataSourceReader):
-    """A batch job: everything between two bounds."""
+    """A batch job, which reads everything between two bounds."""
 
     def __init__(self, options: SourceOptions, columns: Columns) -> None:
         self.options = options
@@ -234,17 +234,17 @@ class BatchSource(DataSourceReader):
         partitions, ids = topics.partitions(FIRST_CONTACT_S)
         topics.check()
         without_match = self.options.without_match
-        start = located(client, self.options.starting, partitions, committed=committed, without_match=without_match)
-        end = located(client, self.options.ending, partitions, committed=committed)
+        start = locate(client, self.options.starting, partitions, committed=committed, without_match=without_match)
+        end = locate(client, self.options.ending, partitions, committed=committed)
         if self.options.starting.kind == "offsets":
-            start = self._checked(start)
+            start = self._check(start)
         return self.reading.tasks(Position(start, ids), Position(end, ids, self.options.cut))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.reading.batches(partition)
 
-    def _checked(self, start: planning.Numbers) -> dict[planning.TopicPartition, int]:
-        """Offsets that were given, and are gone by now, are lost data before a task finds out."""
+    def _check(self, start: planning.Numbers) -> dict[planning.TopicPartition, int]:
+        """Return the offsets that still exist; given ones that are gone are lost data."""
         first = list_offsets(self.reading.client, dict.fromkeys(start, EARLIEST), committed=False)
         gone = sorted(one for one in start if start[one] < first[one])
         sentences = [f"Partition {t}-{p} begins at offset {first[t, p]}, after {start[t, p]}." for t, p in gone]
@@ -253,7 +253,7 @@ class BatchSource(DataSourceReader):
 
 
 def columns_of(options: SourceOptions) -> Columns:
-    """The columns that options ask for; where values are typed, schemas are looked up now and stay."""
+    """Return the columns that options ask for; schemas of typed values are looked up now, once."""
     if not options.typed.fields:
         return Columns(options.headers, options.typed)
     from moldau.spark.source.typed import pin

@@ -1,7 +1,7 @@
-"""Ranges of partitions, read to their ends: what a task of Spark does.
+"""Reads ranges of partitions to their ends: what a task of Spark does.
 
-A range may end in markers of transactions, in aborted records or where compaction left a hole: it is read to the end
-when the position behind the batches that came is there, whether or not a record was.
+A range may end in transaction markers, in aborted records or in a hole that compaction left. It is complete when the
+position after the fetched batches reaches its end, whether or not there was a record.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from moldau.client import Client, ClientError, Error, Fetched, Fetcher
 from moldau.spark.source.batches import Decoded, decoded
@@ -18,20 +19,20 @@ from moldau.spark.source.planning import Range, TopicPartition
 from moldau.spark.source.topics import id_of, list_offsets
 from moldau.wire.errors import WireError
 
-LEAST_BYTES, MOST_BYTES = 64 << 10, 8 << 20  # of one fetch
-GUESSED_RECORD = 1024  # bytes, for how much to ask of a short range
+LEAST_BYTES, MOST_BYTES = 64 << 10, 8 << 20  # per fetch
+GUESSED_RECORD = 1024  # bytes, to guess the size of a short range
 ATTEMPT_S = 30.0
-CERTAIN = 3  # empty answers: the first may be one that names a replica to ask instead
+CERTAIN = 3  # empty answers; the first may only name another replica to ask
 GONE = {Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID}
 
 
 class Unreadable(RuntimeError):
-    """What stands in a partition cannot be read, or nobody answers; the text says why."""
+    """A partition that cannot be read, or whose brokers do not answer; the text says why."""
 
 
 @dataclass(slots=True)
 class Reached:
-    """How far a range is read."""
+    """The state of reading a range."""
 
     wanted: Range
     position: int
@@ -45,8 +46,9 @@ class Reached:
 def read(
     client: Client, ranges: Sequence[Range], *, isolation: str, fail_on_data_loss: bool, patience_ms: int
 ) -> Iterator[tuple[Range, Decoded]]:
-    """The records of ranges, of all partitions at the same time. Brokers that are away are waited for; ClientError
-    when nothing came for `patience_ms`.
+    """Yield the records of ranges, from all partitions at the same time.
+
+    It waits for brokers that are away, but raises ClientError if nothing came for `patience_ms`.
     """
     ids = {one.topic: id_of(one.topic_id) for one in ranges if one.topic_id}
     fetcher = Fetcher(client, isolation_level=isolation, topic_ids=ids)
@@ -55,15 +57,11 @@ def read(
 
 
 def waves(ranges: Iterable[Range]) -> list[list[Range]]:
-    """Ranges that can be read at the same time: one of each partition."""
-    found: list[dict[TopicPartition, Range]] = []
+    """Group ranges that can be read at the same time: at most one of each partition."""
+    by_partition: dict[TopicPartition, list[Range]] = {}
     for one in ranges:
-        place = (one.topic, one.partition)
-        free = next((wave for wave in found if place not in wave), None)
-        if free is None:
-            found.append(free := {})
-        free[place] = one
-    return [list(wave.values()) for wave in found]
+        by_partition.setdefault((one.topic, one.partition), []).append(one)
+    return [[one for one in wave if one is not None] for wave in zip_longest(*by_partition.values())]
 
 
 def _read(
@@ -72,7 +70,7 @@ def _read(
     left = {(one.topic, one.partition): Reached(one, one.start) for one in ranges}
     until = time.monotonic() + patience
     while left:
-        answers = _fetched(fetcher, left, until)
+        answers = _fetch(fetcher, left, until)
         full = any(len(found.records) for found in answers.values())
         for place, found in answers.items():
             state, before = left[place], left[place].position
@@ -101,9 +99,10 @@ def _records(state: Reached, found: Fetched, isolation: str, full: bool) -> Iter
 
 
 def _advance(state: Reached, found: Fetched, isolation: str, full: bool) -> None:
-    """Go behind what came. Where nothing comes and nothing is to come before the end, as where compaction took the last
-    records, the end is reached. That nothing came says nothing if the answer has records of others: they may have
-    taken all the room.
+    """Move the position after what came.
+
+    The end is also reached if nothing comes and nothing can come before it, as where compaction removed the last
+    records. An empty answer does not count if it has records of other partitions: they may have taken all the room.
     """
     reached = found.next_offset(state.position)
     if reached > state.position:
@@ -115,9 +114,10 @@ def _advance(state: Reached, found: Fetched, isolation: str, full: bool) -> None
         state.position = state.wanted.end
 
 
-def _fetched(fetcher: Fetcher, left: Mapping[TopicPartition, Reached], until: float) -> dict[TopicPartition, Fetched]:
-    """What came, waited for; what fails for a while is left out. That a topic is gone is believed only where nothing
-    else comes: brokers say so too while a partition moves.
+def _fetch(fetcher: Fetcher, left: Mapping[TopicPartition, Reached], until: float) -> dict[TopicPartition, Fetched]:
+    """Fetch once, without partitions that fail for a while.
+
+    That a topic is gone counts only if nothing else came: brokers say so too while a partition moves.
     """
     most = max(state.wanted.end - state.position for state in left.values()) * GUESSED_RECORD
     size = min(MOST_BYTES, max(LEAST_BYTES, most))
@@ -132,7 +132,7 @@ def _fetched(fetcher: Fetcher, left: Mapping[TopicPartition, Reached], until: fl
                 return {place: Fetched(error.error) for place in left}
             found = {}
             for name in topics:
-                found |= _fetched(fetcher, {place: one for place, one in left.items() if place[0] == name}, until)
+                found |= _fetch(fetcher, {place: one for place, one in left.items() if place[0] == name}, until)
             return found
         if not error.retriable or time.monotonic() > until:
             raise
@@ -142,7 +142,7 @@ def _fetched(fetcher: Fetcher, left: Mapping[TopicPartition, Reached], until: fl
 
 
 def _after(client: Client, state: Reached, error: Error, fail: bool) -> int:
-    """Where to go on when a partition refused, if at all."""
+    """Return the position at which to continue after a partition refused, or raise."""
     wanted, position, name = state.wanted, state.position, state.wanted.name
     if error in GONE:
         lost([f"The topic {wanted.topic} was deleted: {name} is lost from offset {position} on."], fail)

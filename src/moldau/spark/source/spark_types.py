@@ -1,4 +1,4 @@
-"""Arrow's types as Spark takes them: one unit of time, one kind of text, nothing that Spark has no type for."""
+"""Converts Arrow types to those that Spark has: one unit of time, one kind of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN_TO_SPARK = "read the bytes and convert them, or leave the field out of t
 
 
 def for_spark(type: Any, path: str = "") -> Any:
-    """The type that Spark has for this one; SerdeError where it has none. (Decimals are fixed in size too.)"""
+    """Return the type that Spark has for this one; SerdeError if it has none. (Decimals have a fixed size too.)"""
     if pa.types.is_decimal(type):
         if type.precision > 38:
             raise refused(path, f"{type.precision} digits, of which Spark has 38")

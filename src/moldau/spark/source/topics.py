@@ -1,4 +1,4 @@
-"""Topics as a cluster tells of them: which partitions a subscription means, and their first, last and timed offsets."""
+"""The partitions of a subscription, and their offsets: first, last, or by time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moldau.spark.options import OptionError
 from moldau.spark.source.options import EARLIEST, LATEST, Bound, Subscription
 from moldau.spark.source.planning import TopicPartition
 
-FRESH_S = 1.0  # so long is what the cluster told of its topics believed
+FRESH_S = 1.0  # how long cached topic metadata is trusted
 NO_ID = bytes(16)
 
 
 class Topics:
-    """The partitions of a subscription, looked up again and again: new ones are found."""
+    """The partitions of a subscription, looked up repeatedly, so that new ones are found."""
 
     def __init__(self, client: Client, subscription: Subscription) -> None:
         self.client = client
@@ -27,15 +27,15 @@ class Topics:
         self._cluster = Cluster()
 
     def partitions(self, timeout_s: float) -> tuple[list[TopicPartition], dict[str, str]]:
-        """All partitions that there are now, and the ids of their topics. Waits so long, or less if the client may."""
+        """Return all current partitions and the ids of their topics; wait so long, or less if the client says so."""
         if time.monotonic() - self._asked_at > FRESH_S:
             limit = min(timeout_s, self.client.config.seconds("default.api.timeout.ms"))
             self._cluster = self.client.refresh(self._names(), timeout_s=limit)
             self._asked_at = time.monotonic()
-        return chosen(self._cluster, self.subscription)
+        return choose(self._cluster, self.subscription)
 
     def check(self, known: Collection[str] = ()) -> None:
-        """OptionError where a topic that is named is not there; `known` ones may be gone."""
+        """Raise OptionError if a named topic does not exist; `known` ones may be gone."""
         missing = [name for name in self._names() or () if name not in self._cluster.topics and name not in known]
         if not missing:
             return
@@ -50,7 +50,7 @@ class Topics:
         )
 
     def forget(self) -> None:
-        """Ask again at the next look."""
+        """Drop the cached metadata."""
         self._asked_at = float("-inf")
 
     def _names(self) -> tuple[str, ...] | None:
@@ -59,29 +59,26 @@ class Topics:
         return self.subscription.topics or tuple(self.subscription.assigned or ())
 
 
-def chosen(cluster: Cluster, subscription: Subscription) -> tuple[list[TopicPartition], dict[str, str]]:
-    """The partitions of a cluster that a subscription means, and the ids of their topics. Pure."""
+def choose(cluster: Cluster, subscription: Subscription) -> tuple[list[TopicPartition], dict[str, str]]:
+    """Return the partitions of a cluster that a subscription means, and the ids of their topics. Pure."""
     names: Iterable[str] = subscription.topics or ()
     if subscription.pattern is not None:
-        names = (
-            topic.name
-            for topic in cluster.topics.values()
-            if not topic.internal and subscription.pattern.fullmatch(topic.name)
-        )
+        known = (topic.name for topic in cluster.topics.values() if not topic.internal)
+        names = filter(subscription.pattern.fullmatch, known)
     elif subscription.assigned is not None:
         names = subscription.assigned
-    found = [cluster.topics[name] for name in sorted(names) if name in cluster.topics]
+    topics = [cluster.topics[name] for name in sorted(names) if name in cluster.topics]
     partitions = [
         (topic.name, number)
-        for topic in found
+        for topic in topics
         for number in sorted(topic.partitions)
         if subscription.assigned is None or number in subscription.assigned[topic.name]
     ]
-    return partitions, {topic.name: text_of(topic.id) for topic in found if topic.id != NO_ID}
+    return partitions, {topic.name: text_of(topic.id) for topic in topics if topic.id != NO_ID}
 
 
 def text_of(topic_id: bytes) -> str:
-    """An id as Kafka's tools print it."""
+    """Return an id as Kafka's tools print it."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
@@ -89,7 +86,7 @@ def id_of(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "==")
 
 
-def located(
+def locate(
     client: Client,
     bound: Bound,
     partitions: Iterable[TopicPartition],
@@ -97,24 +94,23 @@ def located(
     committed: bool,
     without_match: str = "latest",
 ) -> dict[TopicPartition, int]:
-    """The offsets that a bound means. `without_match` says what a time does that is later than all records."""
+    """Return the offsets that a bound means. `without_match` is what to do if a time is later than all records."""
     partitions = list(partitions)
-    times = asked_for(bound, partitions)
-    found = {one: number for one, number in times.items() if bound.kind == "offsets" and number >= 0}
-    found |= list_offsets(client, {one: at for one, at in times.items() if one not in found}, committed=committed)
-    unmatched = [one for one in partitions if found[one] < 0]
+    times = times_of(bound, partitions)
+    offsets = {one: number for one, number in times.items() if bound.kind == "offsets" and number >= 0}
+    offsets |= list_offsets(client, {one: at for one, at in times.items() if one not in offsets}, committed=committed)
+    unmatched = [one for one in partitions if offsets[one] < 0]
     if unmatched and without_match == "error":
         topic, number = unmatched[0]
         raise OptionError(
             f"No record of {topic}-{number} is as young as {times[unmatched[0]]}: set an earlier time, or "
             "startingOffsetsByTimestampStrategy to latest."
         )
-    return found | list_offsets(client, dict.fromkeys(unmatched, LATEST), committed=committed)
+    return offsets | list_offsets(client, dict.fromkeys(unmatched, LATEST), committed=committed)
 
 
-def asked_for(bound: Bound, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """What to ask of each partition; with numbers, every partition must have one, and no other. Pure."""
-    partitions = list(partitions)
+def times_of(bound: Bound, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return what to ask of each partition. If a bound has numbers, they must be for exactly these partitions. Pure."""
     if bound.kind == "timestamp":
         return dict.fromkeys(partitions, bound.at)
     if bound.numbers is None:

@@ -1,7 +1,7 @@
-"""Typed keys and values: bytes of records to columns with the fields of their schema.
+"""Typed keys and values: converts bytes of records to columns with the fields of their schema.
 
-The schema is taken from the registry once, when the query starts, and goes with the reader: later versions are read
-through it, and the columns stay as they are.
+The schema is looked up once, when the query starts, and sent with the reader: later versions are read through it, so
+the columns do not change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pc: Any = pyarrow.compute
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A field whose schema is settled. It is all that a worker needs to know of it."""
+    """A field with its schema: all that a worker needs to know."""
 
     field: Field
     registry: tuple[tuple[str, str], ...]
@@ -46,7 +46,7 @@ class Pinned:
         return found if self.field.format == VARIANT else for_spark(found, self.name)
 
     def convert(self, raw: pa.Array, topic: str, headers: pa.Array | None) -> Converted:
-        """A row for each row; those that are wrong are null and stand in the errors."""
+        """Convert each row; wrong ones become null and have an entry in the errors."""
         context = Context(topic, self.name)  # type: ignore[arg-type]
         named = None if headers is None else header_named(headers, SCHEMA_HEADER[self.name])
         made = _converter(self).to_arrow(raw, context, named)
@@ -55,7 +55,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """JSON without a registry, by a JSON Schema of the user's."""
+    """The conversion of JSON without a registry, by the user's JSON Schema."""
 
     schema: Schema
 
@@ -70,13 +70,13 @@ class JsonText:
 
 
 def pin(field: Field, registry: Mapping[str, str], topics: Iterable[str]) -> Pinned:
-    """Settle the schema of a field: the one that is given, else the latest of the topics' subjects."""
+    """Choose the schema of a field: the given one, otherwise the latest of the topics' subjects."""
     settings = tuple(sorted(registry.items()))
     given = Schema("JSON", field.schema) if field.format == "json" and field.schema else None
     if field.format not in WITH_REGISTRY:
         return Pinned(field, settings, given)
     try:
-        pinned = {topic: _pinned(field, settings, topic) for topic in topics}
+        pinned = {topic: _pin(field, settings, topic) for topic in topics}
         types = {topic: one.arrow_type() for topic, one in pinned.items()}
     except SerdeError as error:
         raise OptionError(f"The {field.name} cannot be read as {field.format}: {error}.") from None
@@ -94,13 +94,13 @@ def pin(field: Field, registry: Mapping[str, str], topics: Iterable[str]) -> Pin
     return pinned[first]
 
 
-def _pinned(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> Pinned:
-    """With a registry that is asked anew: processes that plan are used again, and the latest is not what it was."""
+def _pin(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> Pinned:
+    """Look up the schema with a new registry client: a cached one may not know the latest version."""
     registry = Registry.connect(dict(settings))
     try:
-        made = _made(Pinned(field, settings, None), registry)
-        assert isinstance(made, TypedColumns)
-        return Pinned(field, settings, made.reader(Context(topic, field.name)))  # type: ignore[arg-type]
+        converter = _make(Pinned(field, settings, None), registry)
+        assert isinstance(converter, TypedColumns)
+        return Pinned(field, settings, converter.reader(Context(topic, field.name)))  # type: ignore[arg-type]
     finally:
         registry.close()
 
@@ -108,10 +108,10 @@ def _pinned(field: Field, settings: tuple[tuple[str, str], ...], topic: str) -> 
 @lru_cache(maxsize=64)
 def _converter(pinned: Pinned) -> ArrowColumns:
     typed = pinned.field.format in (*WITH_REGISTRY, VARIANT)
-    return _made(pinned, registry_for(pinned.registry) if typed else None)
+    return _make(pinned, registry_for(pinned.registry) if typed else None)
 
 
-def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
+def _make(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
     field = pinned.field
     if field.format == "json" and pinned.schema is not None:
         return JsonText(pinned.schema)
@@ -128,7 +128,7 @@ def _made(pinned: Pinned, registry: Registry | None) -> ArrowColumns:
 
 
 def header_named(headers: pa.Array, name: str) -> pa.Array | None:
-    """The bytes of a header of each record, null where it has none; None where no record has it."""
+    """Return the bytes of a header for each record, null where it has none; None if no record has it."""
     flat = headers.flatten()
     mine = pc.equal(flat.field("key"), name)
     if not pc.any(mine).as_py():

@@ -1,4 +1,4 @@
-"""Options of typed keys and values: their format and schema, and what becomes of records that do not decode."""
+"""Options of typed keys and values: their format and schema, and how to handle records that do not decode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from moldau.serdes.primitive import PLAIN
 from moldau.spark.options import Option, OptionError, boolean, one_of, under, words
 
-WITH_REGISTRY = ("avro", "json-schema", "protobuf")  # serdes.formats says so too, and takes long to import
+WITH_REGISTRY = ("avro", "json-schema", "protobuf")  # serdes.formats has them too, but is slow to import
 VARIANT = "variant"
 FORMATS = (*PLAIN, *WITH_REGISTRY, VARIANT)
 REGISTRY = "schema.registry."
@@ -72,7 +72,7 @@ TYPED = (
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How a key or a value is written."""
+    """The format of a key or a value."""
 
     name: str
     format: str
@@ -83,7 +83,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Which columns are typed, and what becomes of records that are wrong."""
+    """Which columns are typed, and how wrong records are handled."""
 
     fields: tuple[Field, ...]
     mode: str

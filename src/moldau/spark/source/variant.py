@@ -1,6 +1,6 @@
-"""Values of any schema in one column: each is read by the schema that it was written with, and becomes a VARIANT.
+"""Values of any schema in one column of the type VARIANT: each is read by the schema that it was written with.
 
-For topics in which values have different schemas, or different formats. This takes a Python object for each record.
+This is for topics whose values have different schemas or formats. It takes a Python object for each record.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ TYPE = pa.struct(
 
 
 class Variants:
-    """Framed values of any format, by a registry."""
+    """The conversion of framed values of any format, by a registry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._serde = cache(self._made)
+        self._serde = cache(self._make)
 
     def type(self, context: Context) -> pa.DataType:
         return TYPE
 
     def to_arrow(self, values: pa.Array, context: Context, headers: pa.Array | None = None) -> Converted:
-        """`headers` has, for each row, the header that names its schema, if rows have such."""
+        """Convert rows. `headers` has the header of each row that names its schema, if rows have such."""
         rows: list[Any] = []
         errors: dict[int, str] = {}
         named = [None] * len(values) if headers is None else headers.to_pylist()
@@ -66,16 +66,15 @@ class Variants:
         if header is not None:
             here.headers.append((SCHEMA_HEADER[context.field], header))
         ref, _ = unframe(data, here)
-        found = self._serde(self._registry.schema(ref).type).from_bytes(data, here)
-        return encoded(found)
+        return encode(self._serde(self._registry.schema(ref).type).from_bytes(data, here))
 
-    def _made(self, type: str) -> Serde:
+    def _make(self, type: str) -> Serde:
         if type not in FORMATS:
             raise SerdeError(f"schemas of type {type} are not known: they are {', '.join(FORMATS)}")
         return serde(FORMATS[type], self._registry)
 
 
-def encoded(value: Any) -> dict[str, bytes]:
+def encode(value: Any) -> dict[str, bytes]:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import VariantVal
 
@@ -87,7 +86,7 @@ def encoded(value: Any) -> dict[str, bytes]:
 
 
 def text(value: Any) -> str:
-    """JSON of a value: decimals as numbers with all their digits, bytes in base 64, times in ISO 8601."""
+    """Return the JSON of a value: decimals as numbers with all their digits, bytes in base64, times in ISO 8601."""
     match value:
         case enum.Enum():
             return text(value.value)
