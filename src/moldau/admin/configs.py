@@ -87,11 +87,7 @@ class Change:
 
 
 def described(
-    client: Client,
-    resource: Resource,
-    names: Iterable[str] | None = None,
-    *,
-    documentation: bool = False,
+    client: Client, resource: Resource, names: Iterable[str] | None = None, *, documentation: bool = False
 ) -> list[Entry]:
     """All settings by name, or these."""
     return describe_all(client, [resource], names, documentation=documentation)[resource]

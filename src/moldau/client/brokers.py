@@ -1,4 +1,4 @@
-"""Which broker is asked: known ones and those of `bootstrap.servers`, and how those that failed are spared."""
+"""Connections to known brokers and those of `bootstrap.servers`, with a back-off after failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moldau.client.pool import Pool
 
 
 class Brokers:
-    """Connections to addresses, with a pause that grows before one that failed is tried again."""
+    """Connections by address, with a growing pause before one that failed is tried again."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -38,7 +38,7 @@ class Brokers:
         self._pool.check()
 
     def choose(self, known: Iterable[Address]) -> Address:
-        """Any that did not fail; else the one that may be tried again first."""
+        """Choose any address that did not fail; otherwise the one that may be tried again first."""
         every = list(dict.fromkeys((*known, *self._config.bootstrap)))
         now = time.monotonic()
         ready = [address for address in every if self._failed.get(address, (0, 0.0))[1] <= now]
@@ -46,7 +46,7 @@ class Brokers:
 
     @contextmanager
     def connection(self, address: Address, deadline: Deadline) -> Iterator[Connection]:
-        """A connection for the length of a `with`."""
+        """Lend a connection for the length of a `with`."""
         taken = self.take(address, deadline)
         try:
             yield taken
@@ -54,7 +54,7 @@ class Brokers:
             self.give_back(taken)
 
     def take(self, address: Address, deadline: Deadline) -> Connection:
-        """A connection that is the caller's until it is given back."""
+        """Return a connection that is the caller's until it is given back."""
         count, again = self._failed.get(address, (0, 0.0))
         if (wait := again - time.monotonic()) > 0:
             self.sleep(min(wait, deadline.left))

@@ -1,4 +1,4 @@
-"""The client: any message of the protocol to whom it belongs, with retries, back-off and a deadline."""
+"""The client, which sends any message to the broker in charge, with retries, back-off and a deadline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Client:
         self.brokers = Brokers(self.config)
         self._lock = threading.Lock()
         self._cluster = Cluster()
-        self._learned: dict[str, float] = {}  # when a topic was last told of
+        self._learned: dict[str, float] = {}  # when the metadata of a topic last came
         self._coordinators: dict[Coordinator, Address] = {}
 
     def __enter__(self) -> Self:
@@ -46,29 +46,29 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close all connections. A call that another thread has under way fails."""
+        """Close all connections. Calls of other threads fail."""
         self.brokers.close()
 
     def sibling(self) -> Client:
-        """Another client of the same settings, with connections of its own."""
+        """Return another client with the same settings and connections of its own."""
         return Client(self._settings)
 
     @property
     def cluster(self) -> Cluster:
-        """What is known, without asking anybody."""
+        """Return what is known, without a request."""
         return self._cluster
 
     def refresh(self, topics: Iterable[str] | None = (), *, timeout_s: float | None = None) -> Cluster:
-        """Ask for the brokers and for these topics; None means all topics."""
+        """Fetch metadata of the brokers and of these topics; None means all topics."""
         names = None if topics is None else tuple(topics)
         return self.until(self.deadline(timeout_s), lambda deadline: self._ask_metadata(names, deadline))
 
     def topic(self, name: str, *, timeout_s: float | None = None) -> Topic:
-        """A topic, asked for if it is not known or was not for `metadata.max.age.ms`."""
+        """Return a topic; it is fetched if it is unknown or older than `metadata.max.age.ms`."""
         return self.until(self.deadline(timeout_s), lambda deadline: self._topic(name, deadline))
 
     def learn(self, names: Iterable[str], deadline: Deadline) -> Cluster:
-        """Ask for those of the topics that are not known, or not any more; one attempt."""
+        """Fetch those of the topics that are unknown or too old; one attempt."""
         oldest = time.monotonic() - self.config.seconds("metadata.max.age.ms")
         cluster = self._cluster
         missing = [
@@ -87,12 +87,12 @@ class Client:
         at_most: int | None = None,
         retry: bool = True,
     ) -> Any:
-        """Send a request of `moldau.wire.messages` and return the response, as it came.
+        """Send a request of `moldau.wire.messages` and return the response as it came.
 
-        It goes out in the newest version that both sides speak and that can carry it (`at_most` sets a limit). Where
-        the broker cannot be reached, is not the one in charge, or is not ready, it goes out again, until the deadline:
-        `timeout_s`, else `default.api.timeout.ms`. A response of which any part succeeded, or that refuses for good,
-        is returned; `check` makes an exception of errors in it. With `retry` false the first outcome is the last.
+        The version is the newest that both sides speak and that can carry the request (`at_most` limits it). If the
+        broker cannot be reached, is not in charge or not ready, the request is repeated until `timeout_s` is over, by
+        default `default.api.timeout.ms`. A response is returned if any part of it succeeded, or if it refuses for good;
+        `check` raises the errors in it. With `retry` false there is one attempt.
         """
         target = Node(to) if isinstance(to, int) else to
         deadline = self.deadline(timeout_s, own_wait_s(message))
@@ -104,20 +104,20 @@ class Client:
             return error.answer
 
     def send_to_each(self, message: Any, *, timeout_s: float | None = None) -> dict[int, Any]:
-        """Send a request to every broker and return the responses by broker: what is known to each of them alone."""
+        """Send a request to every broker and return the responses by broker."""
         return {
             broker: self.send(message, Node(broker), timeout_s=timeout_s)
             for broker in sorted(self.refresh(timeout_s=timeout_s).brokers)
         }
 
     def deadline(self, timeout_s: float | None = None, more_s: float = 0.0) -> Deadline:
-        """The end of a call that begins now."""
+        """Return the deadline of a call that begins now."""
         return Deadline(self.config.seconds("default.api.timeout.ms") + more_s if timeout_s is None else timeout_s)
 
     def until(self, deadline: Deadline, attempt: Callable[[Deadline], T], retry: bool = True) -> T:
         """Try until it succeeds, fails for good, or the time is up.
 
-        The time may cut the last try short, which then says no more than that: what the try before it said is noted.
+        The deadline may cut the last try short, so the error of the try before it is added as a note.
         """
         began, before = time.monotonic(), ""
         first, most = self.config["retry.backoff.ms"], self.config["retry.backoff.max.ms"]
@@ -138,7 +138,7 @@ class Client:
         raise AssertionError("unreachable")
 
     def locate(self, to: Target, deadline: Deadline) -> Address:
-        """Where somebody listens, asked for if it is not known; one attempt."""
+        """Return the address of a target, which is looked up if it is unknown; one attempt."""
         match to:
             case AnyBroker():
                 return self.brokers.choose(broker.address for broker in self._cluster.brokers.values())
@@ -152,7 +152,7 @@ class Client:
                 return self._coordinators.get(to) or self._find_coordinator(to, deadline)
 
     def forget(self, to: Target) -> None:
-        """Ask again before the next request to somebody who was not there, or not the one."""
+        """Forget where a target is, because it was not there or not in charge."""
         match to:
             case Coordinator():
                 self._coordinators.pop(to, None)
@@ -165,7 +165,7 @@ class Client:
                 pass
 
     def features(self, to: Target = ANY, *, timeout_s: float | None = None) -> dict[str, int]:
-        """The levels of features that the cluster has settled on, as a broker tells them."""
+        """Return the finalized feature levels of the cluster, as a broker reports them."""
 
         def ask(deadline: Deadline) -> dict[str, int]:
             with self.brokers.connection(self.locate(to, deadline), deadline) as connection:
@@ -174,7 +174,7 @@ class Client:
         return self.until(self.deadline(timeout_s), ask)
 
     def connection(self, to: Target, deadline: Deadline) -> Connection:
-        """A connection that is the caller's until `client.brokers.give_back(connection)`."""
+        """Return a connection that is the caller's until `client.brokers.give_back(connection)`."""
         return self.brokers.take(self.locate(to, deadline), deadline)
 
     def _attempt(self, message: Any, to: Target, deadline: Deadline, at_most: int | None) -> Any:
@@ -253,10 +253,10 @@ class Client:
 
 
 def own_wait_s(message: Any) -> float:
-    """How long a request lets the broker wait before it answers."""
+    """Return how long a request lets the broker wait before it answers."""
     return max(0, *(getattr(message, name, 0) for name in WAITS)) / 1000
 
 
 def _throttle_s(error: ClientError) -> float:
-    """The pause that a broker asks for when a quota is used up (KIP-599)."""
+    """Return the pause that a broker asks for when a quota is used up (KIP-599)."""
     return getattr(error.answer, "throttle_time_ms", 0) / 1000 if error.answer is not None else 0.0

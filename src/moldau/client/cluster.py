@@ -1,4 +1,4 @@
-"""What a client knows of its cluster: brokers, the controller, topics and their leaders. Values, and how they age."""
+"""What a client knows of its cluster, as values: brokers, the controller, topics and their leaders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Brokers and topics as far as they were asked for. `unknown` has why a topic is not there."""
+    """Brokers and topics, as far as they are known. `unknown` says why a topic is not."""
 
     id: str | None = None
     controller: int = NOBODY
@@ -56,7 +56,7 @@ class Cluster:
     unknown: Mapping[str, Error] = field(default_factory=lambda: MappingProxyType({}))
 
     def after(self, answer: Any, whole: bool) -> Cluster:
-        """With what a Metadata response says; `whole` if it names all topics there are."""
+        """Return the cluster updated by a Metadata response; `whole` if the response has all topics."""
         brokers = {
             row.node_id: Broker(row.node_id, Address(row.host, row.port), row.rack or None) for row in answer.brokers
         }
@@ -87,6 +87,6 @@ def _topic(row: Any, before: Topic | None) -> Topic:
             tuple(part.offline_replicas),
         )
         old = known.get(part.partition_index)
-        # A broker that lags behind may still tell of the leader before (KIP-320).
+        # A broker that lags behind may still report the previous leader (KIP-320).
         partitions[part.partition_index] = old if old is not None and old.leader_epoch > found.leader_epoch else found
     return Topic(row.name, row.topic_id, partitions, row.is_internal)

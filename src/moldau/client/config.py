@@ -43,7 +43,7 @@ class Config:
         return self._values[name]
 
     def seconds(self, name: str) -> float:
-        """A setting in milliseconds, as Python wants it."""
+        """Return a setting in milliseconds as seconds."""
         return self._values[name] / 1000
 
     @property
@@ -73,7 +73,7 @@ def _text(value: Any) -> str:
 
 
 def _resolve(texts: dict[str, str]) -> dict[str, Any]:
-    """Every row's value: given under its own name, under another name for the same, or the default."""
+    """Return the value of every row: given under its name or an alias, or the default."""
     table = rows(CLIENT)
     other = {alias: row.name for row in table.values() for alias in row.chain}
     values: dict[str, Any] = {}

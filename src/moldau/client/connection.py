@@ -1,7 +1,7 @@
 """One connection to one broker: TLS, version negotiation, authentication, then requests and their answers in order.
 
-A connection has one user at a time. Whatever goes wrong on it ends it: an answer that came too late must not be taken
-for that of a later request.
+A connection has one user at a time. Any failure closes it, because a late answer must not be taken for that of a later
+request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Versions = dict[int, tuple[int, int]]
 
 
 class Connection:
-    """Open on construction. `versions` and `features` are what the broker told."""
+    """A connection, open on construction. `versions` and `features` are what the broker reported."""
 
     def __init__(self, address: Address, config: Config, context: ssl.SSLContext | None, deadline: Deadline) -> None:
         self.address = address
@@ -263,7 +263,7 @@ def _at_least(seconds: float) -> float:
 
 
 def _connected(address: Address, config: Config, deadline: Deadline) -> socket.socket:
-    """A socket, at the first of the name's addresses that takes it."""
+    """Connect to the first of the name's addresses that accepts."""
     try:
         family = FAMILIES[config["broker.address.family"]]
         found = socket.getaddrinfo(address.host, address.port, family, socket.SOCK_STREAM)

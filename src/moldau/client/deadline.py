@@ -1,4 +1,4 @@
-"""Points in time until which something may take, and the pauses between tries."""
+"""Deadlines, and the pauses between tries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, not below zero."""
+        """Return the seconds that are left, at least 0."""
         return max(0.0, self.at - time.monotonic())
 
     @property
@@ -24,15 +24,15 @@ class Deadline:
         return time.monotonic() >= self.at
 
     def within(self, seconds: float) -> Deadline:
-        """The earlier of this one and one in so many seconds."""
+        """Return the earlier of this deadline and one in so many seconds."""
         sooner = Deadline(seconds)
         return sooner if sooner.at < self.at else self
 
 
 def pause_s(attempt: int, first_ms: int, most_ms: int) -> float:
-    """The pause after a failed attempt (0 is the first): doubled each time, a fifth up or down by chance.
+    """Return the pause after a failed attempt (0 is the first): doubled each time, a fifth more or less at random.
 
-    Chance keeps clients that failed together from coming back together (KIP-580).
+    Otherwise clients that failed together would come back together (KIP-580).
     """
     doubled = min(first_ms << min(attempt, 30), most_ms) / 1000
     return doubled * random.uniform(0.8, 1.2)

@@ -1,4 +1,4 @@
-"""The one error of the client: a Kafka error code, a sentence of what happened, and whether trying again helps."""
+"""The one error of the client: a Kafka error code, a sentence, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from moldau.wire.errors import Error
 
 
 class ClientError(Exception):
-    """A call that failed. Its text is a sentence for the user; `error` is the code for a program.
+    """A failed call. Its text is a sentence for the user, `error` a code for programs, `answer` the response, if any.
 
-    Troubles of the client's own have the code that fits: NETWORK_EXCEPTION where a broker could not be reached or went
-    away, REQUEST_TIMED_OUT where it did not answer in time, UNSUPPORTED_VERSION where it does not know the request.
-    `answer` is the response that carried the code, if there was one.
+    Failures in the client have a fitting code: NETWORK_EXCEPTION if a broker could not be reached or went away,
+    REQUEST_TIMED_OUT if it did not answer in time, UNSUPPORTED_VERSION if it does not know the request.
     """
 
     def __init__(self, error: Error, sentence: str, *, retriable: bool | None = None, answer: Any = None) -> None:
@@ -31,7 +30,7 @@ def timed_out(sentence: str) -> ClientError:
 
 
 def error_of(code: int) -> Error:
-    """The error of a code, also of one that only a later Kafka knows."""
+    """Return the error of a code, UNKNOWN_SERVER_ERROR for a code of a later Kafka."""
     try:
         return Error(code)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Record batches as they are stored, fetched from the leaders of many partitions at a time."""
+"""Fetches record batches as they are stored, from the leaders of many partitions at a time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ NOTHING = memoryview(b"")
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of one partition. `records` are batches as they are stored: the first may begin before the offset that
-    was asked for, the last may be cut. `aborted` are producer ids and first offsets of aborted transactions in them.
+    """What was fetched of a partition.
+
+    `records` are batches as they are stored: the first may begin before the requested offset, the last may be cut.
+    `aborted` are producer ids and first offsets of aborted transactions in them.
     """
 
     error: Error
@@ -43,16 +45,16 @@ class Fetched:
     aborted: tuple[tuple[int, int], ...] = ()
 
     def batches(self) -> Iterator[Batch]:
-        """The batches that came whole."""
+        """Return the complete batches."""
         return (Batch(self.records, at) for at in starts(self.records))
 
     def next_offset(self, asked: int) -> int:
-        """Return the offset after the last batch that came whole, markers included; `asked` where none did."""
+        """Return the offset after the last complete batch, markers included; `asked` if there is none."""
         last = max(starts(self.records), default=-1)
         return asked if last < 0 else max(asked, Batch(self.records, last).next_offset)
 
     def committed(self) -> Iterator[Batch]:
-        """The whole batches without markers and without those of aborted transactions."""
+        """Yield the complete batches, without markers and aborted transactions."""
         coming = sorted(self.aborted, key=lambda pair: pair[1], reverse=True)
         aborted: set[int] = set()
         for batch in self.batches():
@@ -66,11 +68,10 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches from wherever the leaders are. One thread at a time.
+    """A fetcher from any number of leaders, for one thread at a time.
 
-    A topic is known by its id from its first fetch on (or from `topic_ids`): one that was deleted and made again under
-    the same name is told as INCONSISTENT_TOPIC_ID and not read. With `sessions` a response has only the partitions
-    with something new.
+    A topic is known by its id from its first fetch on (or from `topic_ids`): one that was deleted and created again
+    under the same name fails with INCONSISTENT_TOPIC_ID. With `sessions` a response has only partitions with news.
     """
 
     def __init__(
@@ -98,10 +99,10 @@ class Fetcher:
         max_partition_bytes: int | None = None,
         timeout_s: float | None = None,
     ) -> dict[TopicPartition, Fetched]:
-        """One round: every leader is asked once, all at the same time. What is not given comes from the settings.
+        """Ask every leader once, all at the same time. What is not given comes from the settings.
 
-        A partition that failed has its error; it may be asked for again if that is retriable. Where no partition has
-        anything but passing errors the round is tried again; ClientError when the time for that is up.
+        A partition that failed has its error. If all partitions have passing errors the round is tried again, until
+        ClientError when the time is up.
         """
         config = self._client.config
         request = messages.FetchRequest(
@@ -138,7 +139,7 @@ class Fetcher:
         return found
 
     def _place(self, cluster: Cluster, partition: TopicPartition) -> tuple[int, bytes, int] | Error:
-        """Whom to ask, the topic's id and the leader's epoch; or why nobody can be asked."""
+        """Return the broker to ask, the topic's id and the leader's epoch; or the error why none can be asked."""
         topic = cluster.topics.get(partition[0])
         if topic is None:
             return cluster.unknown.get(partition[0], Error.UNKNOWN_TOPIC_OR_PARTITION)
@@ -156,7 +157,7 @@ class Fetcher:
     def _ask_all(
         self, request: Any, plan: Mapping[int, Mapping[Key, Want]], deadline: Deadline
     ) -> dict[TopicPartition, Fetched]:
-        """Send all requests, then take all answers: the brokers work at the same time."""
+        """Send all requests, then take all answers, so that brokers work at the same time."""
         found: dict[TopicPartition, Fetched] = {}
         asked: list[tuple[int, Connection]] = []
         limit = deadline.within(self._client.config.seconds("socket.timeout.ms") + request.max_wait_ms / 1000)

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): a broker remembers what was asked for, so that only changes need to be said."""
+"""Fetch sessions (KIP-227): a broker remembers what was requested, so that requests carry only changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 0x7FFFFFFF
 
 
 class Key(NamedTuple):
-    """A partition of a topic that may have been made anew under its name."""
+    """A partition of a topic; the id tells topics of the same name apart."""
 
     topic: str
     topic_id: bytes
@@ -18,7 +18,7 @@ class Key(NamedTuple):
 
 
 class Want(NamedTuple):
-    """What is asked for of a partition."""
+    """What is requested of a partition."""
 
     offset: int
     leader_epoch: int
@@ -26,7 +26,7 @@ class Want(NamedTuple):
 
 
 class FetchSession:
-    """A session with one broker. A response names its partitions only where there is something new."""
+    """A session with one broker. Responses have only partitions with news."""
 
     __slots__ = ("_known", "epoch", "id")
 
@@ -36,7 +36,7 @@ class FetchSession:
         self._known: dict[Key, Want] = {}
 
     def changes(self, wanted: Mapping[Key, Want]) -> tuple[dict[Key, Want], list[Key]]:
-        """What must be said of partitions this time, and which the broker shall forget."""
+        """Return what the next request must carry, and which partitions the broker shall forget."""
         if self.epoch == 0:
             self._known = dict(wanted)
             return dict(wanted), []
@@ -46,12 +46,12 @@ class FetchSession:
         return changed, forgotten
 
     def answered(self, session_id: int) -> None:
-        """A broker that has no room for a session gives it the id 0: then all is said each time."""
+        """Note the id of the session; a broker without room gives 0, and then every request carries everything."""
         self.id = session_id
         self.epoch = 0 if session_id == 0 else 1 if self.epoch == MOST else self.epoch + 1
 
     def begin_anew(self, *, unknown: bool) -> None:
-        """Say all again. The broker ends the old session, unless it does not know it any more."""
+        """Start a new session. The broker ends the old one, unless it no longer knows it."""
         self.epoch = 0
         if unknown:
             self.id = 0

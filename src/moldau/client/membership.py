@@ -1,10 +1,10 @@
-"""Membership in a group of any protocol type: join, be assigned something, show that one is alive, leave.
+"""Membership in a group of any protocol type: join, get an assignment, send heartbeats, leave.
 
-What members tell each other is up to the caller: bytes of metadata go in with each join, the member that the group
-makes its leader turns them into bytes of assignment for each, and everybody gets theirs (KIP-62, KIP-345, KIP-394).
+The caller decides what members exchange: each join carries bytes of metadata, the leader of the group turns them into
+bytes of assignment for each member, and every member gets its own (KIP-62, KIP-345, KIP-394).
 
-`poll` does the work that a caller's thread must see: joining, and the callbacks around it. Heartbeats go out from a
-thread of their own, so a callback may take its time. `start` has a thread that polls.
+`poll` joins and runs the callbacks in the caller's thread. Heartbeats have their own thread, so a callback may take its
+time. `start` polls in a thread.
 """
 
 from __future__ import annotations
@@ -24,12 +24,9 @@ from moldau.wire.errors import Error
 
 POLL_S = 1.0
 CLOSE_S = 15.0
-# Refusals after which a member joins again, and whether as nobody.
-REJOIN = {
-    Error.REBALANCE_IN_PROGRESS: False,
-    Error.ILLEGAL_GENERATION: False,
-    Error.UNKNOWN_MEMBER_ID: True,
-}
+LEAVE_S = 2.0
+# Errors after which a member joins again, and whether it needs a new member id.
+REJOIN = {Error.REBALANCE_IN_PROGRESS: False, Error.ILLEGAL_GENERATION: False, Error.UNKNOWN_MEMBER_ID: True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +60,10 @@ Assign = Callable[[str, Sequence[Peer]], Mapping[str, bytes]]
 class Member:
     """A member of a group.
 
-    `protocols` are names and metadata, most wanted first, or a function that gives them anew for each join. `assign`
-    is called in the leader: protocol and members to assignments by member id. `on_assigned` follows each join,
-    `on_revoked` comes before the next one, `on_lost` instead of it where the group went on without this member (if it
-    is not given, `on_revoked` does for both). `session.timeout.ms`, `heartbeat.interval.ms` and `max.poll.interval.ms`
-    are the client's settings.
+    `protocols` are names and metadata in order of preference, or a function that returns them for each join. The leader
+    calls `assign`, which turns protocol and members into assignments by member id. `on_assigned` follows each join,
+    `on_revoked` precedes the next one, and `on_lost` replaces it if the group went on without this member (without
+    `on_lost`, `on_revoked` does for both). Timeouts are the client's settings.
     """
 
     def __init__(
@@ -106,18 +102,18 @@ class Member:
 
     @property
     def generation(self) -> Generation | None:
-        """The round that this member is in; None between rounds."""
+        """Return the current round of this member; None between rounds."""
         with self._changed:
             return None if self._lost else self._generation
 
     def start(self) -> Self:
-        """Poll in a thread, until `close` or until `failure` says why it ended. Callbacks run there."""
+        """Poll in a thread until `close`, or until `failure` says why it ended. Callbacks run there."""
         self._poller = threading.Thread(target=self._run, name=f"member of {self.group_id}", daemon=True)
         self._poller.start()
         return self
 
     def rejoin(self) -> None:
-        """Join again at the next poll: the metadata has changed, say."""
+        """Join again at the next poll, for example because the metadata has changed."""
         with self._changed:
             self._rejoin = True
             self._changed.notify_all()
@@ -125,7 +121,7 @@ class Member:
     def poll(self, timeout_s: float = 0.0) -> Generation | None:
         """Wait at most so long for a change in the group, take part in it, and return the round.
 
-        A join itself takes as long as the other members do. ClientError where this member cannot be one.
+        A join itself takes as long as the other members need. ClientError if the group refuses this member.
         """
         with self._changed:
             self._polled = time.monotonic()
@@ -144,7 +140,7 @@ class Member:
         return self.generation
 
     def close(self) -> None:
-        """Leave the group, unless it knows this member by its instance id and waits for it to come back."""
+        """Leave the group; a member with an instance id stays in it, because it may come back."""
         with self._changed:
             closed, self._closed = self._closed, True
             self._changed.notify_all()
@@ -240,7 +236,7 @@ class Member:
         return generation
 
     def _refused(self, answer: Any) -> bool:
-        """Whether to join again. ClientError where that would not help."""
+        """Tell whether to join again; ClientError if that would not help."""
         error = error_of(answer.error_code)
         if error is Error.NONE:
             return False
@@ -254,7 +250,7 @@ class Member:
         return self._client.send(request, coordinator_of(self.group_id), timeout_s=timeout_s)
 
     def _beat(self) -> None:
-        """The thread of heartbeats: it only notes what the group says; `poll` acts on it."""
+        """Send heartbeats in a thread. It only notes what the group says; `poll` acts on it."""
         config = self._client.config
         interval_s, session_s = config.seconds("heartbeat.interval.ms"), config.seconds("session.timeout.ms")
         alive = time.monotonic()
@@ -272,7 +268,7 @@ class Member:
                 alive = self._beat_once(generation, alive, session_s)
 
     def _beat_once(self, generation: Generation, alive: float, session_s: float) -> float:
-        """One heartbeat; returns when the group last knew that this member is alive."""
+        """Send one heartbeat; return when the group last knew that this member is alive."""
         request = messages.HeartbeatRequest(self.group_id, generation.id, generation.member_id, self.instance_id)
         try:
             answer = self._ask(request, session_s)
@@ -305,8 +301,6 @@ class Member:
             return
         row = messages.LeaveGroupRequest_MemberIdentity(member_id, self.instance_id, reason)
         try:
-            self._client.send(
-                messages.LeaveGroupRequest(self.group_id, members=[row]), coordinator_of(self.group_id), timeout_s=2.0
-            )
+            self._ask(messages.LeaveGroupRequest(self.group_id, members=[row]), LEAVE_S)
         except ClientError:
             return  # the session will run out

@@ -36,12 +36,12 @@ NAMES |= {"index", "member_id", "user", "log_dir", "partition"}
 
 
 def outcomes(answer: Any) -> list[Outcome]:
-    """All of them, in the response's order. Below a refusal nothing is looked at."""
+    """Return all outcomes in the response's order; below a refusal nothing counts."""
     return list(_outcomes(answer, ""))
 
 
 def check(answer: Any) -> Any:
-    """The answer, if there is no error in it; else ClientError, with the answer in it."""
+    """Return the answer if it has no error; otherwise raise ClientError with the answer in it."""
     for error, message, item in outcomes(answer):
         if error:
             words = (message or error.message).rstrip(".")
@@ -51,11 +51,11 @@ def check(answer: Any) -> Any:
 
 
 def all_among(answer: Any, errors: Collection[Error]) -> bool:
-    """Whether nothing succeeded, and each refusal is one of these. Then the request may go out again as it is."""
+    """Tell whether nothing succeeded and each refusal is one of these: then the request may be repeated."""
     is_refusal = False
     for outcome in _outcomes(answer, ""):
         if outcome.error not in errors:
-            return False  # mostly the very first: the rest, 10,000 topics say, is not looked at
+            return False  # usually the first; the rest, perhaps 10,000 topics, is skipped
         is_refusal = True
     return is_refusal
 

@@ -1,7 +1,7 @@
-"""Connections by address. A user takes one and gives it back; the latest that was given back is taken first.
+"""A pool of connections by address. A user takes one and gives it back; the latest given back is taken first.
 
-There are as many connections to a broker as there were users at a time: a long poll never stands in the way of a
-heartbeat. Idle ones go after `connections.max.idle.ms`.
+A broker has as many connections as it had users at the same time, so a long poll never delays a heartbeat. Idle ones
+are closed after `connections.max.idle.ms`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.wire.errors import Error
 
 
 class Pool:
-    """Any thread may call; a connection itself belongs to one of them at a time."""
+    """The pool of a client, for any number of threads; a connection belongs to one thread at a time."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -36,7 +36,7 @@ class Pool:
         return self._register(Connection(address, self._config, self._context, deadline))
 
     def give_back(self, taken: Connection) -> None:
-        """Keep a connection for the next user, and close the one that nobody has wanted for longest if it is old."""
+        """Keep a connection for the next user, and close the least recently used one if it is old."""
         unwanted: Connection | None = taken
         with self._lock:
             self._used.discard(taken)
@@ -49,7 +49,7 @@ class Pool:
             unwanted.close()
 
     def close(self) -> None:
-        """Close what is idle, and interrupt what is in use."""
+        """Close idle connections, and interrupt those in use."""
         with self._lock:
             self.closed = True
             idle = [connection for some in self._idle.values() for connection in some]
@@ -61,7 +61,7 @@ class Pool:
             connection.interrupt()
 
     def check(self) -> None:
-        """ClientError once it is closed."""
+        """Raise ClientError if the pool is closed."""
         if self.closed:
             raise ClientError(Error.NETWORK_EXCEPTION, "The client is closed.", retriable=False)
 

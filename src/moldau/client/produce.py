@@ -1,4 +1,4 @@
-"""Record batches to the leaders of their partitions, several on their way at a time, in order."""
+"""Sends record batches to the leaders of their partitions, several in flight, in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAST_WITH_NAMES = 12  # after this version topics go by their ids
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """A batch on its way. `base_offset` is None until it is acknowledged, and -1 where nobody says it."""
+    """A batch in flight. `base_offset` is None until it is acknowledged, -1 if it is unknown."""
 
     topic: str
     partition: int
@@ -47,7 +47,7 @@ class Sequences:
     def stamp(
         self, topic: str, partition: int, batch: Buffer, producer_id: int, epoch: int, *, transactional: bool
     ) -> bytearray:
-        """A copy of the batch with producer and sequence in it."""
+        """Return a copy of the batch with producer and sequence."""
         mine, place = bytearray(batch), (topic, partition)
         sequence = self._next.get(place, 0)
         self._next[place] = sequence + Batch(mine).last_offset_delta + 1 & MOST_SEQUENCE
@@ -60,19 +60,19 @@ class Sequences:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A connection to a leader, and the batches on it that have no answer yet."""
+    """A connection to a leader, and its batches that have no answer yet."""
 
     connection: Connection
     sent: deque[Sent] = field(default_factory=deque)
 
 
 class Sender:
-    """Sends batches as they are given. One thread at a time.
+    """A sender of batches, for one thread at a time.
 
-    Up to `max.in.flight` are on their way to a broker. Where one fails for a while, what was sent after it waits, and
-    all go out again. With acks -1 a batch of no producer gets an id and a sequence, so that none is written twice or
-    out of order; with other acks that can happen. A batch that is refused for good raises ClientError from the call
-    that learns of it, and from each one after.
+    Up to `max.in.flight` batches are in flight to a broker. If one fails for a while, later ones wait and all are sent
+    again. With acks -1 a batch without a producer gets an id and a sequence, so that none is written twice or out of
+    order; with other acks that can happen. A batch that is refused for good raises ClientError from the current call
+    and from all later ones.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Sender:
         self.failure: ClientError | None = None
 
     def send(self, topic: str, partition: int, batch: Buffer) -> Sent:
-        """Put a batch on its way."""
+        """Send a batch."""
         self._check()
         if self._again:
             self.flush()
@@ -127,7 +127,7 @@ class Sender:
         return sent
 
     def _make_way(self, place: tuple[str, int], lane: Lane) -> None:
-        """Take answers until a batch for the partition may follow those before it on its lane."""
+        """Take answers until a batch for the partition may be sent on its lane."""
         before = self._lane_of.get(place, lane)
         while before is not lane and before.sent:  # the leader has moved
             self._receive(before)
@@ -146,7 +146,7 @@ class Sender:
         self._check()
 
     def close(self) -> None:
-        """Give the connections back; what has no answer yet gets none."""
+        """Give the connections back; batches without an answer get none."""
         for lane in self._lanes.values():
             if lane.sent:
                 lane.connection.close()
@@ -158,7 +158,7 @@ class Sender:
             raise self.failure
 
     def _identified(self, topic: str, partition: int, batch: Buffer) -> Buffer:
-        """The batch with a producer, if it has none and a broker is to tell duplicates."""
+        """Return the batch with a producer, if it has none and brokers shall detect duplicates."""
         if self._acks != ALL or Batch(batch).has_producer_id:
             return batch
         if self._producer is None:
@@ -181,7 +181,7 @@ class Sender:
         return lane
 
     def _receive(self, lane: Lane) -> None:
-        """The answer to the first batch of a lane. What failed for a while is kept to be sent again."""
+        """Take the answer to the first batch of a lane; keep it to be sent again if it failed for a while."""
         try:
             answer = lane.connection.receive(self._limit())
         except ClientError as error:
@@ -199,7 +199,7 @@ class Sender:
             self._settle(sent, row, error)
 
     def _lose(self, lane: Lane, error: ClientError) -> None:
-        """A connection is gone, and with it the answers."""
+        """Give up a connection; its batches are sent again."""
         self._lanes = {address: one for address, one in self._lanes.items() if one is not lane}
         self._client.brokers.give_back(lane.connection)
         if not error.retriable:
@@ -212,7 +212,7 @@ class Sender:
         lane.sent.clear()
 
     def _repeat(self, sent: Sent) -> None:
-        """Alone and until it has an answer; whoever was sent after it waits."""
+        """Send a batch again, alone, until it has an answer."""
         deadline = self._client.deadline(None, self._client.config.seconds("request.timeout.ms"))
         self._client.until(deadline, lambda left: self._repeat_once(sent, left))
 
@@ -247,7 +247,7 @@ class Sender:
         return messages.ProduceRequest(self._transactional_id, self._acks, timeout_ms, [topic])
 
     def _version(self, topic: str) -> int | None:
-        """The limit to the version: where the id of a topic is not known it must go by its name."""
+        """Return the limit of the version: a topic without a known id must go by its name."""
         known = self._client.cluster.topics.get(topic)
         limits = [self._at_most, LAST_WITH_NAMES if known is None or known.id == NO_ID else None]
         return min((limit for limit in limits if limit is not None), default=None)

@@ -1,7 +1,4 @@
-"""SASL mechanisms as generators: each yields what to send and takes what came back, until it is satisfied.
-
-The mechanisms do no I/O themselves; `connection.py` carries their bytes.
-"""
+"""SASL mechanisms as generators: each yields what to send and takes what came back. They do no I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ LIFE_SECONDS = 3600
 
 
 def exchange(config: Config) -> Exchange:
-    """A fresh exchange of the mechanism that the settings ask for."""
+    """Return a new exchange of the mechanism in the settings."""
     mechanism = config["sasl.mechanism"]
     if mechanism == "OAUTHBEARER":
         return oauthbearer(config)
@@ -42,7 +39,7 @@ def plain(user: str, password: str) -> Exchange:
 
 def oauthbearer(config: Config) -> Exchange:
     """OAUTHBEARER (RFC 7628, KIP-255): a token from the callback, or one that nobody signed."""
-    token, extensions = _unsigned(config) if config.token is None else _asked(config)
+    token, extensions = _unsigned(config) if config.token is None else _from_callback(config)
     said = "".join(f"{name}={value}\x01" for name, value in extensions.items())
     refusal = yield f"n,,\x01auth=Bearer {token}\x01{said}\x01".encode()
     if refusal:  # the broker gives its reason, and fails once it is acknowledged
@@ -51,8 +48,8 @@ def oauthbearer(config: Config) -> Exchange:
         raise ClientError(Error.SASL_AUTHENTICATION_FAILED, f"The broker does not accept the token: {reason}.")
 
 
-def _asked(config: Config) -> tuple[str, Mapping[str, str]]:
-    """What confluent-kafka's `oauth_cb` returns: token and expiry, perhaps principal and extensions."""
+def _from_callback(config: Config) -> tuple[str, Mapping[str, str]]:
+    """Call confluent-kafka's `oauth_cb`, which returns token and expiry, perhaps principal and extensions."""
     assert config.token is not None
     given = config.token(config["sasl.oauthbearer.config"])
     if isinstance(given, str):
@@ -63,7 +60,7 @@ def _asked(config: Config) -> tuple[str, Mapping[str, str]]:
 
 
 def _unsigned(config: Config) -> tuple[str, Mapping[str, str]]:
-    """An unsecured token (RFC 7519, algorithm none) with the claims of `sasl.oauthbearer.config`."""
+    """Make an unsecured token (RFC 7519, algorithm none) with the claims of `sasl.oauthbearer.config`."""
     name, text = "sasl.oauthbearer.config", config["sasl.oauthbearer.config"]
     words = dict(word.partition("=")[::2] for word in text.split())
     extensions = {key[10:]: words.pop(key) for key in list(words) if key.startswith("extension_")}

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802), the client's side: what to say, what must come back. No I/O; the nonce is passed in."""
+"""SCRAM (RFC 5802), the client's side. No I/O; the nonce is passed in."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ MOST_ITERATIONS = 10_000_000  # a server may not keep us busy for minutes
 
 
 def scram(algorithm: str, user: str, password: str, nonce: str) -> Generator[bytes, bytes, None]:
-    """Yields what to send and takes what came back; ClientError if the server does not know the password either.
-
-    `algorithm` is sha256 or sha512.
-    """
+    """Yield what to send and take what came back; ClientError if the server does not know the password either."""
     name = user.replace("=", "=3D").replace(",", "=2C")
     bare = f"n={name},r={nonce}"
     challenge = (yield f"n,,{bare}".encode()).decode(errors="replace")
@@ -41,7 +38,7 @@ def scram(algorithm: str, user: str, password: str, nonce: str) -> Generator[byt
 
 
 def _challenge(text: str, nonce: str) -> tuple[bytes, int, str]:
-    """Salt, iterations and the whole nonce of the server's first message."""
+    """Return salt, iterations and the whole nonce of the server's first message."""
     fields = _fields(text)
     try:
         salt, iterations, whole = b64decode(fields["s"], validate=True), int(fields["i"]), fields["r"]

@@ -1,4 +1,4 @@
-"""Whom a request goes to, and after which refusals it goes out again, perhaps to somebody else."""
+"""Targets of requests, and the errors after which a request is repeated, perhaps elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class AnyBroker:
-    """Whoever answers."""
+    """Any broker that answers."""
 
     def __str__(self) -> str:
         return "any broker"
@@ -75,8 +75,8 @@ def share(group_id: str, topic_id: str, partition: int) -> Coordinator:
     return Coordinator(SHARE, f"{group_id}:{topic_id}:{partition}")
 
 
-# Not every error that Kafka calls retriable is tried again: whoever deletes a topic that is not there, or asks for an
-# election that is not needed, wants to know at once.
+# Not every error that Kafka calls retriable is retried: who deletes a topic that does not exist, or asks for a needless
+# election, wants to know at once.
 ALWAYS = frozenset(
     {
         Error.NETWORK_EXCEPTION,
@@ -106,5 +106,5 @@ OF_LEADERS = ALWAYS | {
 
 
 def passing(to: Target) -> frozenset[Error]:
-    """The errors of an answer that may be gone at the next try."""
+    """Return the errors of an answer that may be gone at the next try."""
     return OF_LEADERS | UNKNOWN if isinstance(to, Leader) else ALWAYS

@@ -1,4 +1,4 @@
-"""TLS by the settings `ssl.*`, and sentences for what goes wrong in a handshake."""
+"""TLS by the settings `ssl.*`, and sentences for failed handshakes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import socket
 import ssl
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from moldau.client.config import Address, Config
 from moldau.client.errors import ClientError, unreachable
@@ -14,7 +15,7 @@ from moldau.settings import SettingError
 
 
 def context(config: Config) -> ssl.SSLContext:
-    """The context of all TLS connections of a client; SettingError where a file cannot be used."""
+    """Return the context of all TLS connections of a client; SettingError if a file cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     verified = config["enable.ssl.certificate.verification"]
     made.check_hostname = verified and config["ssl.endpoint.identification.algorithm"] == "https"
@@ -40,7 +41,7 @@ def _trust(made: ssl.SSLContext, config: Config) -> None:
 
 
 def _identify(made: ssl.SSLContext, config: Config) -> None:
-    """This client's own certificate. The library reads files only, so text goes through one that is private."""
+    """Load this client's own certificate. The library reads only files, so text goes through a private one."""
     certificate, key = config["ssl.certificate.location"], config["ssl.key.location"]
     password = config["ssl.key.password"] or ""  # a missing one must fail, not ask at the terminal
     if config["ssl.certificate.pem"]:
@@ -54,22 +55,18 @@ def _identify(made: ssl.SSLContext, config: Config) -> None:
             made.load_cert_chain(certificate, key or None, password)
 
 
-class _blaming:
-    """What the library has against a file becomes the fault of the setting that names it."""
-
-    def __init__(self, config: Config, name: str) -> None:
-        self.name, self.value = name, None if name.endswith(".pem") else config[name]
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):  # ssl.SSLError is one
-            reason = error.strerror or str(error)
-            raise SettingError(self.name, self.value, f"it cannot be used: {reason}") from error
+@contextmanager
+def _blaming(config: Config, name: str) -> Iterator[None]:
+    """Turn errors of a file into a SettingError of the setting that names it."""
+    try:
+        yield
+    except OSError as error:  # ssl.SSLError is one
+        value = None if name.endswith(".pem") else config[name]
+        raise SettingError(name, value, f"it cannot be used: {error.strerror or error}") from error
 
 
 def wrap(sock: socket.socket, made: ssl.SSLContext, address: Address) -> ssl.SSLSocket:
-    """Shake hands; the socket's own time-out holds."""
+    """Perform the handshake, within the socket's own timeout."""
     try:
         return made.wrap_socket(sock, server_hostname=address.host)
     except ssl.SSLError as error:
@@ -77,7 +74,7 @@ def wrap(sock: socket.socket, made: ssl.SSLContext, address: Address) -> ssl.SSL
 
 
 def refusal(address: Address, error: ssl.SSLError) -> ClientError:
-    """A sentence for a failed handshake. None of these passes by itself."""
+    """Describe a failed handshake in a sentence; a retry helps with none of these."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate is not accepted ({error.verify_message}); see ssl.ca.location"
         if error.verify_code in (62, 64):  # host name, address

@@ -1,7 +1,7 @@
-"""Transactions whose batches one process writes and that another may end.
+"""Transactions that one process writes and another may end.
 
-`TransactionalProducer` writes; `flush` gives a `Transaction`, a small value that can be sent elsewhere; `end` decides
-it there. With transaction version 2 (KIP-890) writing a batch adds its partition, and ending raises the epoch.
+`TransactionalProducer` writes; `flush` returns a `Transaction`, a small value that can be sent elsewhere; `end` commits
+or aborts it there. With transaction version 2 (KIP-890) a write adds its partition, and the end raises the epoch.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ class Transaction:
 
 
 def end(client: Client, open_one: Transaction, commit: bool, *, timeout_s: float | None = None) -> Transaction:
-    """Commit or abort, and return who may write the next one. To do so twice changes nothing.
+    """Commit or abort, and return the producer's next transaction. Doing so twice changes nothing.
 
-    ClientError with PRODUCER_FENCED or INVALID_PRODUCER_EPOCH where another producer has taken the id over: then the
-    transaction was ended for it.
+    PRODUCER_FENCED and INVALID_PRODUCER_EPOCH mean that another producer has taken over the id and so ended it.
     """
     if open_one.empty:
         return open_one
@@ -53,7 +52,7 @@ def end(client: Client, open_one: Transaction, commit: bool, *, timeout_s: float
 
 
 class TransactionalProducer:
-    """A producer of transactions under an id. Making one fences its predecessor and aborts what that left open.
+    """A producer of transactions under an id. A new one fences its predecessor and aborts its open transaction.
 
     One thread at a time. After a ClientError from `send` or `flush` only `abort` makes sense.
     """

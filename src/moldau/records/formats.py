@@ -30,7 +30,6 @@ OWN = ("hex", "base64", "registry")
 FORMATS = ("string", "json", *TYPED, *OWN, *(name for name in PLAIN if name not in ("string", "json")))
 LARGEST_SCHEMA = 10 << 20
 TYPES = {"AVRO": "avro", "JSON": "json-schema", "PROTOBUF": "protobuf"}
-SUFFIXES = {".avsc": "avro", ".proto": "protobuf"}
 
 
 class Codec(Protocol):

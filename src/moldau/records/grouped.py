@@ -19,16 +19,9 @@ QUIET = {"log.connection.close": "false", "logger": logging.getLogger("moldau.cl
 
 
 def chunks(
-    settings: Mapping[str, Any],
-    topics: list[str],
-    *,
-    to_end: bool,
-    most: int | None,
-    tell: Callable[[str], None],
+    settings: Mapping[str, Any], topics: list[str], *, to_end: bool, most: int | None, tell: Callable[[str], None]
 ) -> Iterator[list[Chunk]]:
-    """What the group gives us, until the end of it is reached if that was asked for. What was handed out before the
-    next one is asked for is committed.
-    """
+    """Yield what the group gives us, with `to_end` until its end. A chunk is committed when the next is requested."""
     consumer = made({**settings, **QUIET, "enable.partition.eof": to_end, "enable.auto.offset.store": False})
     ended: set[tuple[str, int]] = set()
 

@@ -11,14 +11,7 @@ from moldau.admin.mistakes import misused
 from moldau.client import Client
 
 BEGINNING, END, STORED = "beginning", "end", "stored"
-WORDS = {
-    "beginning": BEGINNING,
-    "earliest": BEGINNING,
-    "start": BEGINNING,
-    "end": END,
-    "latest": END,
-    "stored": STORED,
-}
+WORDS = {"beginning": BEGINNING, "earliest": BEGINNING, "start": BEGINNING, "end": END, "latest": END, "stored": STORED}
 
 
 @dataclass(frozen=True, slots=True)

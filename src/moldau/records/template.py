@@ -74,11 +74,8 @@ def compiled(text: str, key: Part, value: Part) -> Layout:
                 raise misused(f"-f has no %{token}: there are {', '.join('%' + name for name in TOKENS)} and %%.")
             conversion += row.conversion
             expressions.append(row.expression)
-        elif code is not None:
-            conversion += _literal(bytes.fromhex(code))
         else:
-            plain = ESCAPES.get(escape, f"\\{escape}".encode()) if escape is not None else literal.encode()
-            conversion += _literal(plain)
+            conversion += _literal(_plain(code, escape, literal))
     return _function(conversion, expressions, key, value)
 
 
@@ -93,6 +90,13 @@ def _whole(text: str) -> str:
     if re.search(r"(?<!%)(?:%%)*%$", text):
         raise misused("-f ends with a single %; write %% for one.")
     return text
+
+
+def _plain(code: str | None, escape: str | None, literal: str) -> bytes:
+    """Return the bytes of `\\x00`, of another escape, or of plain text."""
+    if code is not None:
+        return bytes.fromhex(code)
+    return literal.encode() if escape is None else ESCAPES.get(escape, f"\\{escape}".encode())
 
 
 def _literal(data: bytes) -> bytes:
@@ -128,11 +132,7 @@ def delimiter(text: str, option: str) -> bytes:
     r"""A delimiter from the command line, where `\n`, `\t` and `\x00` are written as such."""
     found = b""
     for piece in re.finditer(r"\\x([0-9a-fA-F]{2})|\\(.)|([^\\]+|\\$)", text, re.DOTALL):
-        code, escape, literal = piece.groups()
-        if code is not None:
-            found += bytes.fromhex(code)
-        else:
-            found += ESCAPES.get(escape, f"\\{escape}".encode()) if escape is not None else literal.encode()
+        found += _plain(*piece.groups())
     if not found:
         raise misused(f"{option} must not be empty.")
     return found
