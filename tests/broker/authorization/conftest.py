@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.api import APIS, Api
 from moldau.machines.metadata.acls import ALLOW, CLUSTER, CLUSTER_NAME, LITERAL, Acl, record
 from moldau.wire import messages as m
 from tests.broker.conftest import FEW, Client, World
@@ -69,12 +68,3 @@ def realm(make_world: Callable[..., World]) -> Realm:
     world = make_world(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS", **FEW).coordinate()
     world.create("t")
     return Realm(world)
-
-
-def stand_ins() -> dict[int, Api]:
-    """Handlers, that answer nothing in particular, for keys that have a guard but no handler yet."""
-
-    def answer(node: Any, connection: Any, request: Any, version: int) -> Any:
-        return m.response_class(request.SCHEMA.key)()
-
-    return {key: Api(key, 0, 99, 0, answer) for key in range(100) if key not in APIS}

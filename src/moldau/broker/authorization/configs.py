@@ -5,56 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from moldau.broker.api import Answer
 from moldau.broker.api.describe_configs import CHECKS
 from moldau.broker.api.incremental_alter_configs import check_changes
-from moldau.broker.authorization import DENIED, Call, guard
+from moldau.broker.authorization import DENIED, Call
+from moldau.broker.authorization.whole import guard
 from moldau.broker.configs import SCOPES
 from moldau.machines.metadata import acls
 from moldau.machines.metadata.acls import ALTER_CONFIGS, CLUSTER_NAME, DESCRIBE_CONFIGS
 from moldau.machines.metadata.cluster import BROKER_LOGGER, GROUP, TOPIC
 from moldau.machines.metadata.configs import duplicates
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 # What has permissions of its own; all other resources are the cluster's.
 OWN = {TOPIC: acls.TOPIC, GROUP: acls.GROUP}
 
 
-def may(call: Call, operation: int, resource: Any) -> bool:
+def may(call: Call[Any], operation: int, resource: Any) -> bool:
     kind = OWN.get(resource.resource_type, acls.CLUSTER)
     return call.may(operation, kind, resource.resource_name if kind != acls.CLUSTER else CLUSTER_NAME)
 
 
-def denied(row: Callable[..., Any], resource: Any) -> Any:
-    error = DENIED[OWN.get(resource.resource_type, acls.CLUSTER)]
-    return row(error, error.message, resource.resource_type, resource.resource_name)
+def denial_of(resource: Any) -> Error:
+    return DENIED[OWN.get(resource.resource_type, acls.CLUSTER)]
 
 
 @guard(32)
-def describe_configs(call: Call) -> Any:
+def describe_configs(call: Call[m.DescribeConfigsRequest]) -> Answer:
     if any(resource.resource_type not in CHECKS for resource in call.request.resources):
         return call.forward()  # the handler refuses all of them
-    row = m.DescribeConfigsResponse_DescribeConfigsResult
-    return call.withhold(
-        "resources",
-        "results",
-        lambda resource: may(call, DESCRIBE_CONFIGS, resource),
-        lambda resource: denied(row, resource),
-    )
+    return call.withhold("resources", "results", lambda resource: may(call, DESCRIBE_CONFIGS, resource), denial_of)
 
 
 @guard(33)
-def alter_configs(call: Call) -> Any:
-    return guard_changes(call, m.AlterConfigsResponse_AlterConfigsResourceResponse, has_values, tuple(SCOPES))
+def alter_configs(call: Call[m.AlterConfigsRequest]) -> Answer:
+    return guard_changes(call, has_values, tuple(SCOPES))
 
 
 @guard(44)
-def incremental_alter_configs(call: Call) -> Any:
-    row = m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse
-    return guard_changes(call, row, is_sound, (*SCOPES, BROKER_LOGGER))
+def incremental_alter_configs(call: Call[m.IncrementalAlterConfigsRequest]) -> Answer:
+    return guard_changes(call, is_sound, (*SCOPES, BROKER_LOGGER))
 
 
-def guard_changes(call: Call, row: Callable[..., Any], sound: Callable[[Any], bool], kinds: tuple[int, ...]) -> Any:
+def guard_changes(call: Call[Any], sound: Callable[[Any], bool], kinds: tuple[int, ...]) -> Answer:
     """What is not sound is refused by the handler, and before anybody asks for permissions."""
     twice = duplicates(call.request.resources)
 
@@ -64,7 +59,7 @@ def guard_changes(call: Call, row: Callable[..., Any], sound: Callable[[Any], bo
             return True
         return may(call, ALTER_CONFIGS, resource)
 
-    return call.withhold("resources", "responses", passes, lambda resource: denied(row, resource))
+    return call.withhold("resources", "responses", passes, denial_of)
 
 
 def has_values(resource: Any) -> bool:

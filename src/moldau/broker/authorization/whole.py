@@ -9,238 +9,150 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from moldau.broker.authorization import DENIED, GUARDS, Call, free
-from moldau.machines.metadata.acls import (
-    ALTER,
-    ALTER_CONFIGS,
-    CLUSTER,
-    CLUSTER_ACTION,
-    CLUSTER_NAME,
-    DELETE,
-    DESCRIBE,
-    DESCRIBE_CONFIGS,
-    GROUP,
-    READ,
-    TRANSACTIONAL_ID,
-    WRITE,
-)
+from moldau.broker.api import Answer
+from moldau.broker.authorization import DENIED, GUARDS, Call, Guard, refuse_all
+from moldau.machines.metadata import acls
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
-Refusal = Callable[[Call, Error], Any]
+Refusal = Callable[[Call[Any], Error], Any]
 
 
 class Ask(NamedTuple):
     """An operation on a resource; `field` of the request has its name."""
 
     operation: int
-    resource_type: int = CLUSTER
+    resource_type: int = acls.CLUSTER
     field: str | None = None
 
 
-def coded(call: Call, error: Error) -> Any:
-    """The answer has a code, and most have a message."""
-    answer = m.response_class(call.request.SCHEMA.key)(error_code=error)
+def quietly(call: Call[Any], error: Error) -> Any:
+    """Refuse by the answer's code."""
+    return m.response_class(call.request.SCHEMA.key)(error_code=error)
+
+
+def coded(call: Call[Any], error: Error) -> Any:
+    """Refuse by the answer's code, and its message if it has one."""
+    answer = quietly(call, error)
     if hasattr(answer, "error_message"):
         answer.error_message = error.message
     return answer
 
 
-def quietly(call: Call, error: Error) -> Any:
-    return m.response_class(call.request.SCHEMA.key)(error_code=error)
+def each(items: str, rows: str) -> Refusal:
+    """Refuse each of the request's `items` by one of the answer's `rows`."""
+
+    def refusal(call: Call[Any], error: Error) -> Any:
+        response = m.response_class(call.request.SCHEMA.key)
+        return response(**{rows: refuse_all(response, rows, getattr(call.request, items), error)})
+
+    return refusal
 
 
-def create_acls(call: Call, error: Error) -> Any:
-    rows = [m.CreateAclsResponse_AclCreationResult(error, error.message) for _ in call.request.creations]
-    return m.CreateAclsResponse(results=rows)
-
-
-def delete_acls(call: Call, error: Error) -> Any:
-    rows = [m.DeleteAclsResponse_DeleteAclsFilterResult(error, error.message) for _ in call.request.filters]
-    return m.DeleteAclsResponse(filter_results=rows)
-
-
-def alter_replica_log_dirs(call: Call, error: Error) -> Any:
+def alter_replica_log_dirs(call: Call[m.AlterReplicaLogDirsRequest], error: Error) -> Any:
     topics: dict[str, dict[int, None]] = {}
     for directory in call.request.dirs:
         for topic in directory.topics:
             topics.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))
-    rows = [
-        m.AlterReplicaLogDirsResponse_AlterReplicaLogDirTopicResult(
-            name, [m.AlterReplicaLogDirsResponse_AlterReplicaLogDirPartitionResult(index, error) for index in indexes]
-        )
-        for name, indexes in topics.items()
-    ]
+    row = m.AlterReplicaLogDirsResponse_AlterReplicaLogDirTopicResult
+    part_row = m.AlterReplicaLogDirsResponse_AlterReplicaLogDirPartitionResult
+    rows = [row(name, [part_row(index, error) for index in parts]) for name, parts in topics.items()]
     return m.AlterReplicaLogDirsResponse(results=rows)
 
 
-def elect_leaders(call: Call, error: Error) -> Any:
-    rows = [
-        m.ElectLeadersResponse_ReplicaElectionResult(
-            topic.topic,
-            [m.ElectLeadersResponse_PartitionResult(index, error, error.message) for index in topic.partitions],
-        )
-        for topic in call.request.topic_partitions or ()
-    ]
+def elect_leaders(call: Call[m.ElectLeadersRequest], error: Error) -> Any:
+    rows = refuse_all(m.ElectLeadersResponse, "replica_election_results", call.request.topic_partitions or (), error)
     return m.ElectLeadersResponse(error_code=error if call.version >= 1 else 0, replica_election_results=rows)
 
 
-def alter_reassignments(call: Call, error: Error) -> Any:
-    row = m.AlterPartitionReassignmentsResponse_ReassignablePartitionResponse
-    rows = [
-        m.AlterPartitionReassignmentsResponse_ReassignableTopicResponse(
-            topic.name, [row(part.partition_index, error, error.message) for part in topic.partitions]
-        )
-        for topic in call.request.topics
-    ]
-    return m.AlterPartitionReassignmentsResponse(error_code=error, error_message=error.message, responses=rows)
+def alter_reassignments(call: Call[m.AlterPartitionReassignmentsRequest], error: Error) -> Any:
+    answer = coded(call, error)
+    answer.responses = refuse_all(m.AlterPartitionReassignmentsResponse, "responses", call.request.topics, error)
+    return answer
 
 
-def describe_client_quotas(call: Call, error: Error) -> Any:
+def describe_client_quotas(call: Call[m.DescribeClientQuotasRequest], error: Error) -> Any:
     return m.DescribeClientQuotasResponse(error_code=error, error_message=error.message, entries=None)
 
 
-def alter_client_quotas(call: Call, error: Error) -> Any:
-    rows = [
-        m.AlterClientQuotasResponse_EntryData(
-            error,
-            error.message,
-            [m.AlterClientQuotasResponse_EntityData(part.entity_type, part.entity_name) for part in entry.entity],
-        )
-        for entry in call.request.entries
-    ]
-    return m.AlterClientQuotasResponse(entries=rows)
-
-
-def alter_scram(call: Call, error: Error) -> Any:
+def alter_scram(call: Call[m.AlterUserScramCredentialsRequest], error: Error) -> Any:
     users = dict.fromkeys(one.name for one in (*call.request.deletions, *call.request.upsertions))
-    row = m.AlterUserScramCredentialsResponse_AlterUserScramCredentialsResult
-    return m.AlterUserScramCredentialsResponse(results=[row(user, error, error.message) for user in users])
+    return m.AlterUserScramCredentialsResponse(
+        results=refuse_all(m.AlterUserScramCredentialsResponse, "results", users, error)
+    )
 
 
-def offset_commit(call: Call, error: Error) -> Any:
-    return m.OffsetCommitResponse(topics=[offset_commit_row(topic, error) for topic in call.request.topics])
-
-
-def offset_commit_row(topic: Any, error: Error) -> Any:
-    rows = [m.OffsetCommitResponse_OffsetCommitResponsePartition(p.partition_index, error) for p in topic.partitions]
-    return m.OffsetCommitResponse_OffsetCommitResponseTopic(topic.name, topic.topic_id, rows)
-
-
-def txn_offset_commit(call: Call, error: Error) -> Any:
-    return m.TxnOffsetCommitResponse(topics=[txn_offset_commit_row(topic, error) for topic in call.request.topics])
-
-
-def txn_offset_commit_row(topic: Any, error: Error) -> Any:
-    row = m.TxnOffsetCommitResponse_TxnOffsetCommitResponsePartition
-    rows = [row(part.partition_index, error) for part in topic.partitions]
-    return m.TxnOffsetCommitResponse_TxnOffsetCommitResponseTopic(topic.name, rows)
-
-
-def write_markers(call: Call, error: Error) -> Any:
-    row = m.WriteTxnMarkersResponse_WritableTxnMarkerPartitionResult
-    rows = [
-        m.WriteTxnMarkersResponse_WritableTxnMarkerResult(
-            marker.producer_id,
-            [
-                m.WriteTxnMarkersResponse_WritableTxnMarkerTopicResult(
-                    topic.name, [row(index, error) for index in topic.partition_indexes]
-                )
-                for topic in marker.topics
-            ],
-        )
-        for marker in call.request.markers
-    ]
-    return m.WriteTxnMarkersResponse(markers=rows)
-
-
-def share_state(verb: str, call: Call, error: Error) -> Any:
-    """The five APIs on the state of share groups look alike: topics by id, partitions, a code for each."""
-    name = f"{verb}Response"
-    topic_row, partition_row = getattr(m, f"{name}_{SHARE_STATE[verb]}"), getattr(m, f"{name}_PartitionResult")
-    rows = [
-        topic_row(
-            topic_id=topic.topic_id,
-            partitions=[
-                partition_row(partition=part.partition, error_code=error, error_message=error.message)
-                for part in topic.partitions
-            ],
-        )
-        for topic in call.request.topics
-    ]
-    return getattr(m, name)(results=rows)
-
-
-SHARE_STATE = {
-    "InitializeShareGroupState": "InitializeStateResult",
-    "ReadShareGroupState": "ReadStateResult",
-    "WriteShareGroupState": "WriteStateResult",
-    "DeleteShareGroupState": "DeleteStateResult",
-    "ReadShareGroupStateSummary": "ReadStateSummaryResult",
-}
-
-JOIN_AS = Ask(READ, GROUP, "group_id")
-WRITE_AS = Ask(WRITE, TRANSACTIONAL_ID, "transactional_id")
+JOIN_AS = Ask(acls.READ, acls.GROUP, "group_id")
+WRITE_AS = Ask(acls.WRITE, acls.TRANSACTIONAL_ID, "transactional_id")
 
 # What is asked before anything else, one after the other, and how it is refused.
 ASKED: dict[int, tuple[tuple[Ask, ...], Refusal]] = {
-    8: ((JOIN_AS,), offset_commit),
+    8: ((JOIN_AS,), each("topics", "topics")),
     11: ((JOIN_AS,), quietly),
     12: ((JOIN_AS,), quietly),
     13: ((JOIN_AS,), quietly),
     14: ((JOIN_AS,), quietly),
     25: ((WRITE_AS, JOIN_AS), quietly),
     26: ((WRITE_AS,), quietly),
-    28: ((WRITE_AS, JOIN_AS), txn_offset_commit),
-    29: ((Ask(DESCRIBE),), coded),
-    30: ((Ask(ALTER),), create_acls),
-    31: ((Ask(ALTER),), delete_acls),
-    34: ((Ask(ALTER),), alter_replica_log_dirs),
-    35: ((Ask(DESCRIBE),), quietly),
-    43: ((Ask(ALTER),), elect_leaders),
-    45: ((Ask(ALTER),), alter_reassignments),
-    46: ((Ask(DESCRIBE),), coded),
-    47: ((Ask(DELETE, GROUP, "group_id"),), quietly),
-    48: ((Ask(DESCRIBE_CONFIGS),), describe_client_quotas),
-    49: ((Ask(ALTER_CONFIGS),), alter_client_quotas),
-    50: ((Ask(DESCRIBE),), coded),
-    51: ((Ask(ALTER),), alter_scram),
-    55: ((Ask(DESCRIBE),), coded),
-    57: ((Ask(ALTER),), coded),
-    64: ((Ask(ALTER),), coded),
+    28: ((WRITE_AS, JOIN_AS), each("topics", "topics")),
+    29: ((Ask(acls.DESCRIBE),), coded),
+    30: ((Ask(acls.ALTER),), each("creations", "results")),
+    31: ((Ask(acls.ALTER),), each("filters", "filter_results")),
+    34: ((Ask(acls.ALTER),), alter_replica_log_dirs),
+    35: ((Ask(acls.DESCRIBE),), quietly),
+    43: ((Ask(acls.ALTER),), elect_leaders),
+    45: ((Ask(acls.ALTER),), alter_reassignments),
+    46: ((Ask(acls.DESCRIBE),), coded),
+    47: ((Ask(acls.DELETE, acls.GROUP, "group_id"),), quietly),
+    48: ((Ask(acls.DESCRIBE_CONFIGS),), describe_client_quotas),
+    49: ((Ask(acls.ALTER_CONFIGS),), each("entries", "entries")),
+    50: ((Ask(acls.DESCRIBE),), coded),
+    51: ((Ask(acls.ALTER),), alter_scram),
+    55: ((Ask(acls.DESCRIBE),), coded),
+    57: ((Ask(acls.ALTER),), coded),
+    64: ((Ask(acls.ALTER),), coded),
     68: ((JOIN_AS,), quietly),
-    74: ((Ask(DESCRIBE_CONFIGS),), quietly),
+    74: ((Ask(acls.DESCRIBE_CONFIGS),), quietly),
     76: ((JOIN_AS,), quietly),
     78: ((JOIN_AS,), quietly),
     79: ((JOIN_AS,), quietly),
-    80: ((Ask(ALTER),), coded),
-    81: ((Ask(ALTER),), coded),
-    **{
-        key: ((Ask(CLUSTER_ACTION),), partial(share_state, verb))
-        for key, verb in zip(range(83, 88), SHARE_STATE, strict=True)
-    },
+    80: ((Ask(acls.ALTER),), coded),
+    81: ((Ask(acls.ALTER),), coded),
+    **dict.fromkeys(
+        range(83, 88), ((Ask(acls.CLUSTER_ACTION),), each("topics", "results"))
+    ),  # the state of share groups
     88: ((JOIN_AS,), quietly),
     91: ((JOIN_AS,), coded),
-    92: ((Ask(DELETE, GROUP, "group_id"),), coded),
+    92: ((Ask(acls.DELETE, acls.GROUP, "group_id"),), coded),
 }
 # Handshakes, and tokens, which have rules of their own.
 FREE = (17, 18, 36, 38, 39, 40, 41, 71, 72)
 
 
-def refusal(call: Call, key: int) -> Any:
-    """The answer that refuses a call as a whole; None lets it pass."""
+def refusal(call: Call[Any], key: int) -> Any:
+    """Return the answer that refuses a call as a whole; None lets it pass."""
     asks, refuse = ASKED[key]
     for ask in asks:
-        name = CLUSTER_NAME if ask.field is None else getattr(call.request, ask.field)
+        name = acls.CLUSTER_NAME if ask.field is None else getattr(call.request, ask.field)
         if not call.may(ask.operation, ask.resource_type, name):
             return refuse(call, DENIED[ask.resource_type])
     return None
 
 
-def whole(key: int, call: Call) -> Any:
+def guarded_whole(key: int, then: Guard, call: Call[Any]) -> Answer:
     refused = refusal(call, key)
-    return call.forward() if refused is None else refused
+    return then(call) if refused is None else refused
 
 
-GUARDS.update({key: partial(whole, key) for key in ASKED})
-GUARDS.update(dict.fromkeys(FREE, free))
+def guard(key: int) -> Callable[[Guard], Guard]:
+    """Register the guard of an API. If the API has a row above, that is asked first."""
+
+    def register(function: Guard) -> Guard:
+        GUARDS[key] = partial(guarded_whole, key, function) if key in ASKED else function
+        return function
+
+    return register
+
+
+for key in (*ASKED, *FREE):
+    guard(key)(Call[Any].forward)
