@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.broker import operations
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
 from moldau.machines.effects import Effects, Promise
@@ -61,6 +62,22 @@ def forget_topic(node: Node, topic: Topic) -> None:
         changes += share_offsets.of_deleted_topic(machine, topic.id)
         for at in range(0, len(changes), CHANGES_AT_ONCE):
             node.groups.run(index, Effects(changes[at : at + CHANGES_AT_ONCE]))
+
+
+def describe_groups(
+    node: Node, request: Any, kind: str, row: Callable[..., Any], describe: Callable[[Any], Any], enabled: bool = True
+) -> list[Any]:
+    """Describe groups of one kind by a row each, with what the client may do with them if it asks for that."""
+    rows: list[Any] = []
+    for group_id in request.group_ids:
+        try:
+            if not enabled or not group_id:
+                raise Refused(Error.INVALID_GROUP_ID if enabled else Error.UNSUPPORTED_VERSION, "")
+            rows.append(describe(node.groups.of(group_id)[1].get(group_id, kind)))
+        except Refused as refused:
+            rows.append(row(refused.error, refused.message or None, group_id))
+    operations.tell_of_groups(request, rows)
+    return rows
 
 
 def client_of(connection: Connection) -> Client:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from moldau.broker import operations
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.groups import describe_groups
 from moldau.broker.node import Node
 from moldau.machines.consumer.assignors import NO_TARGET
 from moldau.machines.consumer.group import ConsumerGroup
@@ -19,8 +19,6 @@ from moldau.machines.consumer.members import Member
 from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.reconciling import owned_slots
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
-from moldau.wire.refusal import Refused
 
 CLASSIC, CONSUMER = 0, 1
 
@@ -29,30 +27,20 @@ CLASSIC, CONSUMER = 0, 1
 def consumer_group_describe(
     node: Node, connection: Connection, request: m.ConsumerGroupDescribeRequest, version: int
 ) -> Answer:
-    rows = [describe(node, group_id) for group_id in request.group_ids]
-    operations.tell_of_groups(request, rows)
-    return m.ConsumerGroupDescribeResponse(groups=rows)
+    default = assignors(node.settings.__getitem__)[0]
 
+    def describe(group: ConsumerGroup) -> Any:
+        return row(
+            group_id=group.id,
+            group_state=group.state_name(),
+            group_epoch=group.epoch,
+            assignment_epoch=group.target_epoch,
+            assignor_name=group.preferred_assignor(default),
+            members=[member_row(group, member, node.cluster) for member in group.members.values()],
+        )
 
-def describe(node: Node, group_id: str) -> Any:
-    try:
-        if not group_id:
-            return m.ConsumerGroupDescribeResponse_DescribedGroup(Error.INVALID_GROUP_ID)
-        _, machine = node.groups.of(group_id)
-        return described(machine.get(group_id, "consumer"), assignors(machine.setting)[0], node.cluster)
-    except Refused as refused:
-        return m.ConsumerGroupDescribeResponse_DescribedGroup(refused.error, refused.message, group_id)
-
-
-def described(group: ConsumerGroup, default: str, cluster: Cluster) -> Any:
-    return m.ConsumerGroupDescribeResponse_DescribedGroup(
-        group_id=group.id,
-        group_state=group.state_name(),
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        assignor_name=group.preferred_assignor(default),
-        members=[member_row(group, member, cluster) for member in group.members.values()],
-    )
+    row = m.ConsumerGroupDescribeResponse_DescribedGroup
+    return m.ConsumerGroupDescribeResponse(groups=describe_groups(node, request, "consumer", row, describe))
 
 
 def member_row(group: ConsumerGroup, member: Member, cluster: Cluster) -> Any:
@@ -72,7 +60,7 @@ def member_row(group: ConsumerGroup, member: Member, cluster: Cluster) -> Any:
 
 
 def still_owned(member: Member) -> dict[bytes, set[int]]:
-    """What a member is giving up is still its own."""
+    """Return what a member has; what it is giving up is still its own."""
     owned: dict[bytes, set[int]] = {}
     for topic, index in (*owned_slots(member.assigned), *owned_slots(member.revoking)):
         owned.setdefault(topic, set()).add(index)
@@ -80,7 +68,7 @@ def still_owned(member: Member) -> dict[bytes, set[int]]:
 
 
 def assignment(partitions: Mapping[bytes, Collection[int]], cluster: Cluster) -> Any:
-    """Topics that are gone are left out."""
+    """Make an assignment without topics that are gone."""
     rows = [
         m.ConsumerGroupDescribeResponse_TopicPartitions(topic, cluster.topics_by_id[topic].name, sorted(indexes))
         for topic, indexes in partitions.items()

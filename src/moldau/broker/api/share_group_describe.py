@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker import operations
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.groups import describe_groups
 from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.share.group import ShareGroup
 from moldau.machines.share.members import ShareMember
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
-from moldau.wire.refusal import Refused
 
 ASSIGNOR = "simple"
 
@@ -25,37 +23,23 @@ ASSIGNOR = "simple"
 def share_group_describe(
     node: Node, connection: Connection, request: m.ShareGroupDescribeRequest, version: int
 ) -> Answer:
-    rows = [describe(node, group_id) for group_id in request.group_ids]
-    operations.tell_of_groups(request, rows)
+    def describe(group: ShareGroup) -> Any:
+        return row(
+            group_id=group.id,
+            group_state=group.state_name(),
+            group_epoch=group.epoch,
+            assignment_epoch=group.target_epoch,
+            assignor_name=ASSIGNOR,
+            members=[member_row(member, node.cluster) for member in group.members.values()],
+        )
+
+    row = m.ShareGroupDescribeResponse_DescribedGroup
+    rows = describe_groups(node, request, ShareGroup.kind, row, describe, share_groups.enabled(node))
     return m.ShareGroupDescribeResponse(groups=rows)
 
 
-def describe(node: Node, group_id: str) -> Any:
-    row = m.ShareGroupDescribeResponse_DescribedGroup
-    try:
-        if not share_groups.enabled(node):
-            return row(Error.UNSUPPORTED_VERSION, group_id=group_id)
-        if not group_id:
-            return row(Error.INVALID_GROUP_ID)
-        _, machine = node.groups.of(group_id)
-        return described(machine.get(group_id, ShareGroup.kind), node.cluster)
-    except Refused as refused:
-        return row(refused.error, refused.message, group_id)
-
-
-def described(group: ShareGroup, cluster: Cluster) -> Any:
-    return m.ShareGroupDescribeResponse_DescribedGroup(
-        group_id=group.id,
-        group_state=group.state_name(),
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        assignor_name=ASSIGNOR,
-        members=[member_row(member, cluster) for member in group.members.values()],
-    )
-
-
 def member_row(member: ShareMember, cluster: Cluster) -> Any:
-    """Topics that are gone are left out."""
+    """Describe a member; topics that are gone are left out."""
     assigned = [
         m.ShareGroupDescribeResponse_TopicPartitions(topic, cluster.topics_by_id[topic].name, sorted(indexes))
         for topic, indexes in member.assigned.items()

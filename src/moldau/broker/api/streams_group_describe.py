@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from moldau.broker import operations
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.groups import describe_groups
 from moldau.broker.node import Node
 from moldau.broker.streams_groups import is_enabled
 from moldau.machines.streams.configuring import Configured, InternalTopic
@@ -17,48 +17,29 @@ from moldau.machines.streams.group import StreamsGroup
 from moldau.machines.streams.members import Member
 from moldau.machines.streams.tasks import NO_TASKS, Kind, task_rows
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
-from moldau.wire.refusal import Refused
 
 
 @api(89, versions=(0, 0), reads="groups")
 def streams_group_describe(
     node: Node, connection: Connection, request: m.StreamsGroupDescribeRequest, version: int
 ) -> Answer:
-    if not is_enabled(node):
-        rows = [
-            m.StreamsGroupDescribeResponse_DescribedGroup(Error.UNSUPPORTED_VERSION, group_id=group_id)
-            for group_id in request.group_ids
-        ]
-        return m.StreamsGroupDescribeResponse(groups=rows)
-    rows = [describe(node, group_id) for group_id in request.group_ids]
-    operations.tell_of_groups(request, rows)
+    def describe(group: StreamsGroup) -> Any:
+        return row(
+            group_id=group.id,
+            group_state=group.state_name(),
+            group_epoch=group.epoch,
+            assignment_epoch=group.target_epoch,
+            topology=topology_row(group),
+            members=[member_row(group, member) for member in group.members.values()],
+        )
+
+    row = m.StreamsGroupDescribeResponse_DescribedGroup
+    rows = describe_groups(node, request, "streams", row, describe, is_enabled(node))
     return m.StreamsGroupDescribeResponse(groups=rows)
 
 
-def describe(node: Node, group_id: str) -> Any:
-    try:
-        if not group_id:
-            return m.StreamsGroupDescribeResponse_DescribedGroup(Error.INVALID_GROUP_ID)
-        _, machine = node.groups.of(group_id)
-        return described(machine.get(group_id, "streams"))
-    except Refused as refused:
-        return m.StreamsGroupDescribeResponse_DescribedGroup(refused.error, refused.message, group_id)
-
-
-def described(group: StreamsGroup) -> Any:
-    return m.StreamsGroupDescribeResponse_DescribedGroup(
-        group_id=group.id,
-        group_state=group.state_name(),
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        topology=topology_row(group),
-        members=[member_row(group, member) for member in group.members.values()],
-    )
-
-
 def topology_row(group: StreamsGroup) -> Any:
-    """With the partitions that were decided on, once the topology is ready to run; as it was told until then."""
+    """Describe the topology: with the decided partitions once it is ready to run, as it was given until then."""
     if group.configured is not None and group.configured.is_ready:
         return configured_row(group.configured)
     if group.topology is None:
@@ -68,8 +49,8 @@ def topology_row(group: StreamsGroup) -> Any:
             part.subtopology_id,
             sorted(part.source_topics),
             sorted(part.repartition_sink_topics),
-            sorted(map(told_topic, part.state_changelog_topics), key=by_name),
-            sorted(map(told_topic, part.repartition_source_topics), key=by_name),
+            sorted(map(given_topic, part.state_changelog_topics), key=by_name),
+            sorted(map(given_topic, part.repartition_source_topics), key=by_name),
         )
         for part in sorted(group.topology.subtopologies, key=lambda part: part.subtopology_id)
     ]
@@ -95,7 +76,7 @@ def decided_topics(topics: Iterable[InternalTopic]) -> list[Any]:
     return sorted(rows, key=by_name)
 
 
-def told_topic(topic: Any) -> Any:
+def given_topic(topic: Any) -> Any:
     configs = [(pair.key, pair.value) for pair in topic.topic_configs]
     return topic_row(topic.name, topic.partitions, topic.replication_factor, configs)
 
