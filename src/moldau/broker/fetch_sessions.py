@@ -62,6 +62,10 @@ class Context:
         return self.session.id if self.session else NO_SESSION
 
 
+def next_epoch(epoch: int) -> int:
+    return 1 if epoch == EPOCH_MAX else epoch + 1
+
+
 class FetchSessions:
     """The cache of sessions."""
 
@@ -109,7 +113,7 @@ class FetchSessions:
         if not session.partitions:
             del self.sessions[session.id]
             return Context(None, False, [])
-        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
+        session.epoch = next_epoch(session.epoch)
         session.used_ms = now
         self.sessions.move_to_end(session.id)
         return Context(session, True, list(session.partitions.values()))

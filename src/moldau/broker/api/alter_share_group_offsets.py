@@ -24,14 +24,11 @@ Errors = dict[tuple[bytes, int], Error]
 async def alter_share_group_offsets(
     node: Node, connection: Connection, request: m.AlterShareGroupOffsetsRequest, version: int
 ) -> Answer:
-    if not share_groups.enabled(node):
-        return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
-    if not request.group_id:
-        return refused(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
     try:
+        share_groups.check_request(node, request.group_id)
         errors = await alter(node, request)
-    except Refused as why:
-        return refused(why.error, why.message)
+    except Refused as refused:
+        return m.AlterShareGroupOffsetsResponse(error_code=refused.error, error_message=refused.message)
     known = node.cluster.topics
     partitions: dict[str, list[int]] = {}
     for topic in sorted(request.topics, key=lambda topic: topic.topic_name in known):
@@ -40,17 +37,11 @@ async def alter_share_group_offsets(
     return m.AlterShareGroupOffsetsResponse(responses=rows)
 
 
-def refused(error: Error, why: str) -> Any:
-    return m.AlterShareGroupOffsetsResponse(error_code=error, error_message=why)
-
-
 async def alter(node: Node, request: m.AlterShareGroupOffsetsRequest) -> Errors:
-    """Why partitions keep their offsets, for those that do; raises Refused."""
+    """Set the offsets; returns an error for each partition that keeps its own. Raises Refused."""
     index, machine = node.groups.of(request.group_id)
     step = share_offsets.alter(machine, request.group_id, wanted(node, request))
-    error = await node.groups.commit(index, step.changes)
-    if error:
-        raise Refused(error, error.message)
+    await share_groups.write(node, index, step.changes)
     if step.request is None:
         return {}
     errors = share_groups.errors_of(await node.share_state.initialize(step.request))
@@ -60,15 +51,15 @@ async def alter(node: Node, request: m.AlterShareGroupOffsetsRequest) -> Errors:
 
 
 def wanted(node: Node, request: m.AlterShareGroupOffsetsRequest) -> dict[bytes, dict[int, int]]:
-    """The offsets of partitions that exist."""
-    found: dict[bytes, dict[int, int]] = {}
+    """Return the offsets that are asked for, of partitions that exist."""
+    offsets: dict[bytes, dict[int, int]] = {}
     for asked in request.topics:
         topic = node.cluster.topics.get(asked.topic_name)
         if topic is not None:
             starts = {part.partition_index: part.start_offset for part in asked.partitions}
             valid = {index: offset for index, offset in starts.items() if index in topic.partitions}
-            found.setdefault(topic.id, {}).update(valid)
-    return found
+            offsets.setdefault(topic.id, {}).update(valid)
+    return offsets
 
 
 def topic_row(topic: Topic | None, name: str, partitions: list[int], errors: Errors) -> Any:

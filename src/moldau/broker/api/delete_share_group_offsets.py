@@ -5,7 +5,6 @@ Deviates: nothing known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
@@ -21,26 +20,19 @@ from moldau.wire.refusal import Refused
 async def delete_share_group_offsets(
     node: Node, connection: Connection, request: m.DeleteShareGroupOffsetsRequest, version: int
 ) -> Answer:
-    if not share_groups.enabled(node):
-        return refused(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
-    if not request.group_id:
-        return refused(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
     try:
+        share_groups.check_request(node, request.group_id)
         rows = await delete(node, request.group_id, [topic.topic_name for topic in request.topics])
-    except Refused as why:
-        return refused(why.error, why.message)
+    except Refused as refused:
+        return m.DeleteShareGroupOffsetsResponse(error_code=refused.error, error_message=refused.message)
     return m.DeleteShareGroupOffsetsResponse(responses=rows)
 
 
-def refused(error: Error, why: str) -> Any:
-    return m.DeleteShareGroupOffsetsResponse(error_code=error, error_message=why)
-
-
 async def delete(node: Node, group_id: str, names: list[str]) -> list[Any]:
-    """A row for each topic; raises Refused."""
+    """Delete the offsets of topics; returns a row for each. Raises Refused."""
     index, machine = node.groups.of(group_id)
     step, nothing = share_offsets.delete_offsets(machine, group_id, names)
-    await write(node, index, step.changes)
+    await share_groups.write(node, index, step.changes)
     row = m.DeleteShareGroupOffsetsResponse_DeleteShareGroupOffsetsResponseTopic
     failures = [row(name, bytes(16), Error.UNKNOWN_TOPIC_OR_PARTITION, why) for name, why in nothing.items()]
     if step.request is None:
@@ -51,14 +43,8 @@ async def delete(node: Node, group_id: str, names: list[str]) -> list[Any]:
     done = [topic for topic in dict.fromkeys(topic for topic, _ in errors) if topic not in failed]
     if done:
         index, machine = node.groups.of(group_id)  # it may have been loaded again meanwhile
-        await write(node, index, share_offsets.offsets_deleted(machine, group_id, done))
+        await share_groups.write(node, index, share_offsets.offsets_deleted(machine, group_id, done))
     return [row(name_of(node, topic), topic, Error.NONE, None) for topic in done] + failures
-
-
-async def write(node: Node, index: int, changes: Iterable[Any]) -> None:
-    error = await node.groups.commit(index, list(changes))
-    if error:
-        raise Refused(error, error.message)
 
 
 def name_of(node: Node, topic: bytes) -> str:

@@ -48,7 +48,7 @@ async def describe(node: Node, asked: Any) -> Any:
 
 
 async def asked_topics(node: Node, asked: Any) -> list[Any]:
-    """Of a topic that does not exist nothing is known."""
+    """Describe the topics that were asked for; of one that does not exist nothing is known."""
     topics = node.cluster.topics
     unknown = [
         m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseTopic(
@@ -66,8 +66,7 @@ async def all_partitions(node: Node, group_id: str) -> Asked:
     group = existing(machine, group_id, ShareGroup)
     known = group.known_states().initialized if group else {}
     asked = {topic: sorted(found.partitions) for topic, found in known.items() if topic in node.cluster.topics_by_id}
-    if error := await node.groups.commit(index, []):
-        raise Refused(error, error.message)
+    await share_groups.write(node, index)
     return asked
 
 

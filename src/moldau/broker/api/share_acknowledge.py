@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from moldau.broker.node import Node
 from moldau.broker.share.acknowledgements import Told, acknowledge, member_of, said_in
-from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part, ShareSession
+from moldau.broker.share.sessions import Part, ShareSession
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from moldau.broker.node import Node
 from moldau.broker.share.acknowledgements import RENEWS_FROM, Told, acknowledge, member_of, said_in
 from moldau.broker.share.partitions import Shared
 from moldau.broker.share.reading import read_shared
-from moldau.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Part, ShareSession
+from moldau.broker.share.sessions import Part, ShareSession
 from moldau.broker.wait import Wait
 from moldau.machines.share.partition import Wanted
 from moldau.machines.share.state import Key

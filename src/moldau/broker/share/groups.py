@@ -7,7 +7,7 @@ the group, and the next heartbeat or deletion finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from moldau.machines.consumer.assignors import Partitions
@@ -15,6 +15,7 @@ from moldau.machines.effects import Change
 from moldau.machines.groups import Groups
 from moldau.machines.share import offsets as share_offsets
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
@@ -24,8 +25,21 @@ Outcome = Callable[[Groups, str, Partitions], list[Change]]
 
 
 def enabled(node: Node) -> bool:
-    """By the cluster's feature level, or by the broker's settings."""
+    """Tell whether share groups are on, by the cluster's feature level or by the broker's settings."""
     return bool(node.cluster.features.get(FEATURE)) or "share" in node.settings["group.coordinator.rebalance.protocols"]
+
+
+def check_request(node: Node, group_id: str) -> None:
+    """Refuse a request for a group's offsets where share groups are off, or that names no group."""
+    error = Error.NONE if group_id else Error.INVALID_GROUP_ID
+    if error := error if enabled(node) else Error.UNSUPPORTED_VERSION:
+        raise Refused(error, error.message)
+
+
+async def write(node: Node, index: int, changes: Iterable[Change] = ()) -> None:
+    """Commit changes of a group, or wait until those before are committed; raises Refused."""
+    if error := await node.groups.commit(index, list(changes)):
+        raise Refused(error, error.message)
 
 
 async def initialize(node: Node, index: int, request: Any) -> None:
@@ -53,7 +67,7 @@ async def delete_states(node: Node, index: int, machine: Groups, group_id: str) 
 
 
 def errors_of(response: Any) -> dict[tuple[bytes, int], Error]:
-    """What the share coordinator says of each partition."""
+    """Return what the share coordinator says of each partition."""
     return {
         (row.topic_id, part.partition): Error(part.error_code) for row in response.results for part in row.partitions
     }

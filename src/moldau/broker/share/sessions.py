@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from moldau.broker.fetch_sessions import next_epoch
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
-
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-EPOCH_MAX = 2**31 - 1
 
 Part = tuple[bytes, int]  # topic id and number of a partition
 
@@ -28,9 +25,6 @@ class ShareSession:
     connection_id: int
     epoch: int = 1
     parts: dict[Part, None] = field(default_factory=dict[Part, None])
-
-    def advance(self) -> None:
-        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
 
 
 class ShareSessions:
@@ -60,7 +54,7 @@ class ShareSessions:
         session = self.find(group, member)
         if session.epoch != epoch:
             raise Refused(Error.INVALID_SHARE_SESSION_EPOCH, f"expected epoch {session.epoch}, got {epoch}")
-        session.advance()
+        session.epoch = next_epoch(epoch)
         return session
 
     def close(self, session: ShareSession) -> None:
