@@ -10,6 +10,7 @@ import asyncio
 import os
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -32,23 +33,23 @@ Rows = Iterable[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric: its type, what it says, its labels, and how it is read."""
+    """One metric: its type, what it says, how it is read, and its labels if it has more than one value."""
 
     name: str
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
     help: str
-    labels: tuple[str, ...]
-    read: Callable[[Server], Rows]
-
-
-def _one(read: Callable[[Server], float]) -> Callable[[Server], Rows]:
-    return lambda server: (((), read(server)),)
+    read: Callable[[Server], Rows | float]
+    labels: tuple[str, ...] = ()
 
 
 def _requests(server: Server) -> Rows:
     for key, count in server.node.request_counts.items():
         if count:
             yield (m.request_class(key).__name__.removesuffix("Request"),), count
+
+
+def _counts(counts: Counter[str]) -> Rows:
+    return [((name,), count) for name, count in counts.items()]
 
 
 def _partitions(read: Callable[[Any], float]) -> Callable[[Server], Rows]:
@@ -85,58 +86,50 @@ COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 PARTITION = ("topic", "partition")
 
 TABLE = (
-    Row("moldau_connections", GAUGE, "Open client connections.", (), _one(lambda s: len(s.channels))),
-    Row("moldau_connections_accepted", COUNTER, "Connections accepted.", (), _one(lambda s: s.counters.accepted)),
+    Row("moldau_connections", GAUGE, "Open client connections.", lambda s: len(s.channels)),
+    Row("moldau_connections_accepted", COUNTER, "Connections accepted.", lambda s: s.counters.accepted),
     Row(
         "moldau_connections_refused",
         COUNTER,
         "Connections refused or closed by the broker, by the limit or fault that caused it.",
+        lambda s: _counts(s.counters.refused),
         ("reason",),
-        lambda s: [((reason,), count) for reason, count in s.counters.refused.items()],
     ),
-    Row("moldau_received_bytes", COUNTER, "Bytes read from clients.", (), _one(lambda s: s.counters.bytes_in)),
-    Row("moldau_sent_bytes", COUNTER, "Bytes written to clients.", (), _one(lambda s: s.counters.bytes_out)),
-    Row("moldau_unsent_bytes", GAUGE, "Answers that clients have not read yet.", (), _one(_out_bytes)),
-    Row("moldau_requests", COUNTER, "Requests received, by API.", ("api",), _requests),
+    Row("moldau_received_bytes", COUNTER, "Bytes read from clients.", lambda s: s.counters.bytes_in),
+    Row("moldau_sent_bytes", COUNTER, "Bytes written to clients.", lambda s: s.counters.bytes_out),
+    Row("moldau_unsent_bytes", GAUGE, "Answers that clients have not read yet.", _out_bytes),
+    Row("moldau_requests", COUNTER, "Requests received, by API.", _requests, ("api",)),
     Row(
         "moldau_waiting_requests",
         GAUGE,
         "Requests that wait: long polls, acknowledgements, group joins.",
-        (),
-        _one(lambda s: sum(c.connection.wait is not None for c in s.channels.values())),
+        lambda s: sum(c.connection.wait is not None for c in s.channels.values()),
     ),
-    Row("moldau_topics", GAUGE, "Topics on this broker.", (), _one(lambda s: len(s.node.replicas.by_name))),
-    Row("moldau_partitions", GAUGE, "Partitions on this broker.", (), _one(lambda s: sum(1 for _ in s.node.replicas))),
+    Row("moldau_topics", GAUGE, "Topics on this broker.", lambda s: len(s.node.replicas.by_name)),
+    Row("moldau_partitions", GAUGE, "Partitions on this broker.", lambda s: sum(1 for _ in s.node.replicas)),
     Row(
         "moldau_offline_partitions",
         GAUGE,
         "Partitions whose log cannot be used.",
-        (),
-        _one(lambda s: sum(p.log.offline is not None for p in s.node.replicas)),
+        lambda s: sum(p.log.offline is not None for p in s.node.replicas),
     ),
-    Row("moldau_log_bytes", GAUGE, "Size of a partition's log.", PARTITION, _partitions(lambda log: log.size)),
-    Row("moldau_log_start_offset", GAUGE, "First offset.", PARTITION, _partitions(lambda log: log.start_offset)),
-    Row("moldau_log_end_offset", GAUGE, "Next offset.", PARTITION, _partitions(lambda log: log.end_offset)),
-    Row("moldau_high_watermark", GAUGE, "High watermark.", PARTITION, _partitions(lambda log: log.high_watermark)),
-    Row("moldau_telemetry_clients", GAUGE, "Clients that push telemetry.", (), _one(_telemetry_clients)),
-    Row("moldau_telemetry_pushes", COUNTER, "Telemetry packets taken.", (), _one(lambda s: s.node.telemetry.pushes)),
-    Row(
-        "moldau_telemetry_bytes",
-        COUNTER,
-        "Bytes of telemetry taken.",
-        (),
-        _one(lambda s: s.node.telemetry.pushed_bytes),
-    ),
+    Row("moldau_log_bytes", GAUGE, "Size of a partition's log.", _partitions(lambda log: log.size), PARTITION),
+    Row("moldau_log_start_offset", GAUGE, "First offset.", _partitions(lambda log: log.start_offset), PARTITION),
+    Row("moldau_log_end_offset", GAUGE, "Next offset.", _partitions(lambda log: log.end_offset), PARTITION),
+    Row("moldau_high_watermark", GAUGE, "High watermark.", _partitions(lambda log: log.high_watermark), PARTITION),
+    Row("moldau_telemetry_clients", GAUGE, "Clients that push telemetry.", _telemetry_clients),
+    Row("moldau_telemetry_pushes", COUNTER, "Telemetry packets taken.", lambda s: s.node.telemetry.pushes),
+    Row("moldau_telemetry_bytes", COUNTER, "Bytes of telemetry taken.", lambda s: s.node.telemetry.pushed_bytes),
     Row(
         "moldau_telemetry_refused",
         COUNTER,
         "Requests of telemetry that were refused, by error.",
+        lambda s: _counts(s.node.telemetry.refused),
         ("error",),
-        lambda s: [((error,), count) for error, count in s.node.telemetry.refused.items()],
     ),
-    Row("moldau_cpu_seconds", COUNTER, "CPU time of the broker's process.", ("mode",), _cpu),
-    Row("moldau_resident_bytes", GAUGE, "Memory of the broker's process.", (), _one(lambda _: resident_bytes())),
-    Row("moldau_start_time_seconds", GAUGE, "When the broker started, in Unix time.", (), _one(lambda _: STARTED)),
+    Row("moldau_cpu_seconds", COUNTER, "CPU time of the broker's process.", _cpu, ("mode",)),
+    Row("moldau_resident_bytes", GAUGE, "Memory of the broker's process.", lambda _: resident_bytes()),
+    Row("moldau_start_time_seconds", GAUGE, "When the broker started, in Unix time.", lambda _: STARTED),
 )
 
 
@@ -163,7 +156,8 @@ class Collector:
     def collect(self) -> Iterator[Metric]:
         for row in TABLE:
             family = row.kind(row.name, row.help, labels=row.labels)
-            for labels, value in row.read(self.server):
+            values = row.read(self.server)
+            for labels, value in [((), values)] if isinstance(values, int | float) else values:
                 family.add_metric(labels, value)
             yield family
         yield _service_times(self.server)

@@ -20,6 +20,7 @@ from moldau.broker.connection import Connection
 from moldau.log.checkpoints import encode_id
 from moldau.machines.metadata.cluster import CLIENT_METRICS, Cluster
 from moldau.settings import Settings, client_metrics_settings
+from moldau.wire import messages as m
 from moldau.wire.compression import Compression
 from moldau.wire.crc import crc32c
 from moldau.wire.errors import Error
@@ -105,13 +106,13 @@ class Telemetry:
         found.last_error = Error.NONE
         return Error.NONE
 
-    def push(self, found: Instance, request: Push, max_bytes: int, now: float) -> Error:
+    def push(self, found: Instance, request: m.PushTelemetryRequest, max_bytes: int, now: float) -> Error:
         """A client hands over metrics."""
         error = found.last_error = self.noted(objection(found, request, max_bytes, now))
         found.terminating = request.terminating
-        if not error and request.size:
+        if not error and request.metrics:
             self.pushes += 1
-            self.pushed_bytes += request.size
+            self.pushed_bytes += len(request.metrics)
         return error
 
     def noted(self, error: Error) -> Error:
@@ -120,17 +121,7 @@ class Telemetry:
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
-    """What matters of a PushTelemetry request."""
-
-    subscription_id: int
-    terminating: bool
-    compression: int
-    size: int
-
-
-def objection(found: Instance, request: Push, max_bytes: int, now: float) -> Error:
+def objection(found: Instance, request: m.PushTelemetryRequest, max_bytes: int, now: float) -> Error:
     """The checks in Kafka's order. The last push of a client may come early, and is the last one."""
     if found.terminating:
         return Error.INVALID_REQUEST
@@ -138,9 +129,9 @@ def objection(found: Instance, request: Push, max_bytes: int, now: float) -> Err
         return Error.THROTTLING_QUOTA_EXCEEDED
     if request.subscription_id != found.subscription_id:
         return Error.UNKNOWN_SUBSCRIPTION_ID
-    if not 0 <= request.compression <= Compression.ZSTD:
+    if not 0 <= request.compression_type <= Compression.ZSTD:
         return Error.UNSUPPORTED_COMPRESSION_TYPE
-    return Error.TELEMETRY_TOO_LARGE if request.size > max_bytes else Error.NONE
+    return Error.TELEMETRY_TOO_LARGE if len(request.metrics) > max_bytes else Error.NONE
 
 
 def is_reserved(instance_id: bytes) -> bool:

@@ -21,7 +21,7 @@ class Timer(NamedTuple):
     """How often (a setting, or milliseconds where Kafka has no setting for it), and what."""
 
     interval: str | int
-    run: Callable[[Any], None]
+    run: Callable[[Node], None]
 
 
 def flush_due(node: Node) -> None:
@@ -35,10 +35,6 @@ def flush_due(node: Node) -> None:
             node.replicas.flush(partition)
         if partition.uncommitted:
             node.replicas.advanced(partition)
-
-
-def retention(node: Node) -> None:
-    node.work.add(retain_all(node))
 
 
 def retain_all(node: Node) -> Work:
@@ -64,16 +60,6 @@ def report_removal(outcome: Any) -> None:
         log.warning("a deleted file cannot be removed, and is left to the next start", reason=str(outcome))
 
 
-def open_missing(node: Node) -> None:
-    """Partitions that could not be made when they were created."""
-    if node.replicas.missing:
-        node.replicas.open_missing()
-
-
-def checkpoint(node: Node) -> None:
-    node.replicas.checkpoint()
-
-
 def expire_producers(node: Node) -> None:
     now = node.clock.wall_ms()
     for partition in node.replicas:
@@ -96,21 +82,20 @@ def compact(node: Node) -> None:
         node.work.add(compact_all(node))
 
 
-def load_transactions(node: Node) -> None:
-    """Coordinators that have lost their log come back by themselves: transactions time out though nobody asks."""
-    node.work.add(node.transactions.load_all())
-
-
 TIMERS = (
     Timer(1000, flush_due),
     Timer(1000, sweep),
-    Timer(1000, open_missing),
-    Timer("log.retention.check.interval.ms", retention),
-    Timer("log.flush.offset.checkpoint.interval.ms", checkpoint),
+    Timer(1000, lambda node: node.replicas.open_missing()),
+    Timer("log.retention.check.interval.ms", lambda node: node.work.add(retain_all(node))),
+    Timer("log.flush.offset.checkpoint.interval.ms", lambda node: node.replicas.checkpoint()),
     Timer("log.cleaner.backoff.ms", compact),
     Timer(1000, snapshot_metadata),
     Timer("producer.id.expiration.check.interval.ms", expire_producers),
-    Timer("transaction.abort.timed.out.transaction.cleanup.interval.ms", load_transactions),
+    # Coordinators that have lost their log come back by themselves: transactions time out though nobody asks.
+    Timer(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        lambda node: node.work.add(node.transactions.load_all()),
+    ),
     Timer("share.coordinator.cold.partition.snapshot.interval.ms", refresh_cold),
     Timer("share.coordinator.state.topic.prune.interval.ms", prune),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
-from moldau.broker.telemetry import Push, is_reserved, wanted_of
+from moldau.broker.telemetry import is_reserved, wanted_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -19,5 +19,4 @@ def push_telemetry(node: Node, connection: Connection, request: m.PushTelemetryR
     if is_reserved(instance_id):
         return m.PushTelemetryResponse(error_code=Error.INVALID_REQUEST)
     found = telemetry.instance(instance_id, wanted_of(node.cluster, node.settings, connection, instance_id), now)
-    push = Push(request.subscription_id, request.terminating, request.compression_type, len(request.metrics))
-    return m.PushTelemetryResponse(error_code=telemetry.push(found, push, node.settings["telemetry.max.bytes"], now))
+    return m.PushTelemetryResponse(error_code=telemetry.push(found, request, node.settings["telemetry.max.bytes"], now))

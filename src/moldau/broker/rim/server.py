@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 log = logs.get(__name__)
 
 TICK_LIMIT_MS = 100.0
-ACCEPTS = 64
-"""How many connections are accepted in one wake-up."""
+ACCEPTS = 64  # connections that are accepted in one wake-up
 RETRY_ACCEPT_S = 0.1
 SPARE_BUFFERS = 4
 SPARE_SIZE = 4 * 1024 * 1024
-SWEEPS = 8
-"""How often idle connections are looked for within the time that they may be idle."""
+SWEEPS = 8  # how often idle connections are looked for within the time that they may be idle
 STOP_MS = 5000.0
 BUFFERS = (
     ("socket.receive.buffer.bytes", socket.SO_RCVBUF),

@@ -27,36 +27,23 @@ from moldau.wire.errors import WireError
 if TYPE_CHECKING:
     from moldau.broker.rim.server import Server
 
-SMALLEST_FRAME = 8
-"""Key, version and correlation id."""
+SMALLEST_FRAME = 8  # key, version and correlation id
 SHARED_SIZE = 128 * 1024
+# Past this much input that must wait, reading stops. Below the shared buffer's size, so there is always room.
 HELD_LIMIT = SHARED_SIZE // 2
-"""Past this much input that must wait, reading stops. Below the shared buffer's size, so there is always room."""
-WORK_LIMIT = 256 * 1024
-"""What one connection may have done in one wake-up, in bytes in and out, before others get their turn."""
-FRAME_WORK = 1024
-"""What a frame counts besides its bytes: a small request costs the time of copying some kilobytes."""
-SENDFILE_FROM = 32 * 1024
-"""A shorter piece of a file is cheaper to read and send with its neighbours than to send by a call of its own."""
-FIRST_SIZE = 16 * 1024
-"""The least that is set aside for a frame of more than the shared buffer."""
+WORK_LIMIT = 256 * 1024  # bytes in and out that one connection may have served in one wake-up, before others' turn
+FRAME_WORK = 1024  # what a frame counts besides its bytes: a small request costs the time of copying some kilobytes
+SENDFILE_FROM = 32 * 1024  # a shorter piece of a file is cheaper to read and send with its neighbours
+FIRST_SIZE = 16 * 1024  # the least that is set aside for a frame of more than the shared buffer
+# How much is written in one wake-up, so that one fast reader does not hold up the others. A fetch of 1 MB, which
+# consumers like to ask for, is within it; what little follows the last file of an answer always goes with it.
 SEND_LIMIT = 2 * 1024 * 1024
-"""How much is written in one wake-up, so that one fast reader does not hold up the others. A fetch of 1 MB, which
-consumers like to ask for, is within it; what little follows the last file of an answer always goes with it."""
-
-LINGER_S = 0.2
-"""How long a connection that we end may take to see it."""
+LINGER_S = 0.2  # how long a connection that we end may take to see it
 
 _LENGTH = Struct(">i").unpack_from
 _PREFIXES = (
     (b"\x16\x03", "this looks like TLS; the listener speaks plaintext"),
-    (b"GET ", "this looks like HTTP"),
-    (b"POST", "this looks like HTTP"),
-    (b"PUT ", "this looks like HTTP"),
-    (b"HEAD", "this looks like HTTP"),
-    (b"OPTI", "this looks like HTTP"),
-    (b"DELE", "this looks like HTTP"),
-    (b"CONN", "this looks like HTTP"),
+    *((verb, "this looks like HTTP") for verb in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN")),
     (b"PRI ", "this looks like HTTP/2"),
     (b"SSH-", "this looks like SSH"),
 )
