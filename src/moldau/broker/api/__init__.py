@@ -1,14 +1,14 @@
 """One file per API key, named as its message is, and imported when the key is first asked for.
 
-Each registers the versions it answers. What ApiVersions tells of a key that nobody has asked for yet comes from the
-row of its message; registering checks that the two say the same.
+A few keys that are alike share a file: see `TOGETHER`. Each key registers the versions it answers. What ApiVersions
+says of a key that nobody has asked for yet comes from the row of its message; registering checks that both agree.
 """
 
 from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from importlib import import_module
 from inspect import iscoroutinefunction
@@ -35,6 +35,15 @@ SPECIAL: dict[int, Mapping[str, Any]] = {
 }
 
 
+# Files that answer several keys.
+TOGETHER: dict[str, Collection[int]] = {
+    "sasl": (17, 36),
+    "delegation_tokens": range(38, 42),
+    "raft_voters": (80, 81),
+    "share_group_state": range(83, 88),
+}
+
+
 class Api(NamedTuple):
     """What the node needs to answer one key. `advertised` is the lowest version that clients are told of; with a
     `setting` the key is known only where that is true."""
@@ -47,10 +56,10 @@ class Api(NamedTuple):
     setting: str | None = None
 
     def handler(self) -> Handler:
-        """The function that answers; its module is imported if need be."""
+        """Return the function that answers; its module is imported if need be."""
         if self.handle is not None:
             return self.handle
-        import_module(f"{__name__}.{module_of(schema.by_key()['request', self.key].name)}")
+        import_module(f"{__name__}.{module_of(schema.by_key()['request', self.key])}")
         return APIS[self.key].handler()
 
 
@@ -100,17 +109,18 @@ def reading(coordinators: str, handler: Handler) -> Handler:
     return handle
 
 
-def module_of(request: str) -> str:
-    """OffsetFetchRequest is answered in offset_fetch.py."""
-    return WORD.sub("_", request.removesuffix("Request")).lower()
+def module_of(request: schema.Message) -> str:
+    """Return the module that answers a request: OffsetFetchRequest is answered in offset_fetch.py."""
+    own = WORD.sub("_", request.name.removesuffix("Request")).lower()
+    return next((name for name, keys in TOGETHER.items() if request.key in keys), own)
 
 
 @cache
 def rows() -> dict[int, Api]:
     """Every API that has a file, without its handler."""
     files = {module.name for module in pkgutil.iter_modules(__path__)}
-    found = (head for (kind, _), head in schema.by_key().items() if kind == "request" and module_of(head.name) in files)
-    return {head.key: _row(head) for head in found}
+    heads = (head for (kind, _), head in schema.by_key().items() if kind == "request" and module_of(head) in files)
+    return {head.key: _row(head) for head in heads}
 
 
 def _row(head: schema.Message) -> Api:
