@@ -250,19 +250,14 @@ def rewrite(batch: Batch, body: bytes, kept: list[int] | range, horizon: int | N
     else:
         shift, base_timestamp, attributes = horizon - base_timestamp, horizon, attributes | DELETE_HORIZON
         data = b"".join([shifted(body, starts[place], starts[place + 1], shift) for place in kept])
-    return assemble(
-        batch.base_offset,
-        batch.partition_leader_epoch,
-        attributes,
-        batch.last_offset_delta,
-        base_timestamp,
-        newest,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        len(kept),
-        compress(attributes & CODEC_MASK, data),
-    )
+    return with_body(batch, attributes, (base_timestamp, newest), len(kept), compress(attributes & CODEC_MASK, data))
+
+
+def with_body(batch: Batch, attributes: int, times: tuple[int, int], count: int, body: bytes) -> bytearray:
+    """The batch with another body. Its offsets, its epochs and its producer's sequence stay."""
+    place = batch.base_offset, batch.partition_leader_epoch, attributes, batch.last_offset_delta
+    producer = batch.producer_id, batch.producer_epoch, batch.base_sequence
+    return assemble(*place, *times, *producer, count, body)
 
 
 def runs(starts: list[int], kept: list[int] | range) -> Iterable[tuple[int, int]]:
@@ -278,16 +273,5 @@ def runs(starts: list[int], kept: list[int] | range) -> Iterable[tuple[int, int]
 def emptied(batch: Batch) -> bytearray:
     """The batch without any record: its offsets and the producer's sequence are all that is left."""
     assert len(batch.view) >= HEADER_SIZE
-    return assemble(
-        batch.base_offset,
-        batch.partition_leader_epoch,
-        batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL),
-        batch.last_offset_delta,
-        NO_TIMESTAMP,
-        batch.max_timestamp,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        0,
-        b"",
-    )
+    attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    return with_body(batch, attributes, (NO_TIMESTAMP, batch.max_timestamp), 0, b"")

@@ -5,6 +5,7 @@ recovery point passes them: what a crash loses of it is found again in the batch
 """
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
 
 from moldau.log.checkpoints import read_epochs, write_epochs
 from moldau.log.disk import Disk
@@ -13,17 +14,19 @@ FILE = "leader-epoch-checkpoint"
 UNDEFINED = (-1, -1)
 
 
+@dataclass(slots=True, eq=False)
 class LeaderEpochs:
     """Epochs and their start offsets. `latest` is the newest epoch, -1 when there is none."""
 
-    __slots__ = ("dirty", "disk", "entries", "latest", "path")
+    disk: Disk
+    folder: str
+    entries: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    latest: int = -1
+    dirty: bool = False
 
-    def __init__(self, disk: Disk, folder: str) -> None:
-        self.disk = disk
-        self.path = f"{folder}/{FILE}"
-        self.entries: list[tuple[int, int]] = []
-        self.latest = -1
-        self.dirty = False
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{FILE}"
 
     def load(self) -> None:
         for epoch, start in read_epochs(self.disk, self.path):

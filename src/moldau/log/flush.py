@@ -1,5 +1,6 @@
 """A flush in three steps, so that the disk is waited for off the loop: prepare, `sync` (in a thread), `complete`."""
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from moldau.log.disk import Disk, File
@@ -12,22 +13,18 @@ class Flushed(Protocol):
     def flushed(self, flush: "Flush") -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class Flush:
     """What must reach the disk so that the recovery point may move to `offset`."""
 
-    __slots__ = ("disk", "files", "folders", "log", "names", "now_ms", "offset", "sealed")
-
-    def __init__(
-        self, log: Flushed, disk: Disk, files: list[File], folders: list[str], offset: int, now_ms: int
-    ) -> None:
-        self.log = log
-        self.disk = disk
-        self.files = files
-        self.folders = folders
-        self.sealed: list[Segment] = []  # those of which all is synced: not one that was still written to
-        self.names = 0  # the log's `names_made` when this was prepared
-        self.offset = offset
-        self.now_ms = now_ms
+    log: Flushed
+    disk: Disk
+    files: list[File]
+    folders: list[str]
+    offset: int
+    now_ms: int
+    names: int = 0  # the log's `names_made` when this was prepared
+    sealed: list[Segment] = field(default_factory=list[Segment])  # segments of which all is synced
 
     def sync(self) -> None:
         """Wait for the disk; OSError when it fails, and then the log must be told with `log.fail`."""

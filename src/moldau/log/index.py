@@ -10,6 +10,7 @@ A segment that is only read keeps nothing in memory and searches the file by pre
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from moldau.log.disk import File, Files, remove_if_there
@@ -18,19 +19,17 @@ OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 
 
+@dataclass(slots=True, eq=False)
 class Index:
     """Sorted entries of two numbers; `data` holds them while the index is written, else they are read from the file."""
 
-    __slots__ = ("count", "data", "entry", "file", "files", "path", "written")
-
-    def __init__(self, files: Files, path: str, entry: struct.Struct) -> None:
-        self.files = files
-        self.path = path
-        self.entry = entry
-        self.file: File | None = None
-        self.data: bytearray | None = None
-        self.count = -1  # not known yet
-        self.written = 0
+    files: Files
+    path: str
+    entry: struct.Struct
+    file: File | None = None
+    data: bytearray | None = None
+    count: int = -1  # not known yet
+    written: int = 0
 
     def load(self, *, writable: bool) -> None:
         """Learn how many entries there are; a missing file is an empty index."""
@@ -115,18 +114,16 @@ class Aborted(NamedTuple):
 ABORTED_ENTRY = struct.Struct(">hqqqq")
 
 
+@dataclass(slots=True, eq=False)
 class AbortedTransactions:
     """The transaction index of a segment. The file is only there when a transaction was aborted."""
 
-    __slots__ = ("dirty", "entries", "file", "files", "path", "rest")
-
-    def __init__(self, files: Files, path: str) -> None:
-        self.files = files
-        self.path = path
-        self.file: File | None = None
-        self.entries: list[Aborted] | None = None
-        self.dirty = False
-        self.rest = 0  # bytes behind the entries that are none
+    files: Files
+    path: str
+    file: File | None = None
+    entries: list[Aborted] | None = None
+    dirty: bool = False
+    rest: int = 0  # bytes after the last entry that are not an entry
 
     def __iter__(self) -> Iterator[Aborted]:
         if self.entries is None:

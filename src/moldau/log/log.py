@@ -9,6 +9,7 @@ Time is always an argument. Nothing here waits for the disk but `flush`, `close`
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field
 from struct import Struct
 
 from moldau.log import lookup, reading, truncation
@@ -48,57 +49,42 @@ METADATA = "partition.metadata"
 _offset_length_epoch = Struct(">qii")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Log:
-    """A partition's log. See the module's docstring and docs/durability.md."""
+    """A partition's log; use `create` or `open`. See the module's docstring and docs/durability.md."""
 
-    __slots__ = (
-        "active",
-        "checkpoint",
-        "config",
-        "end_offset",
-        "epochs",
-        "files",
-        "high_watermark",
-        "jitter_ms",
-        "last_flush_ms",
-        "names_made",
-        "names_synced",
-        "newborn",
-        "offline",
-        "partition",
-        "path",
-        "producer_state",
-        "recovery_point",
-        "rolled_ms",
-        "segments",
-        "start_offset",
-        "stored_topic_id",
-        "topic",
-        "wants_records",
-        "written",
-    )
+    files: Files
+    path: str
+    topic: str
+    partition: int
+    config: LogConfig
+    now_ms: InitVar[int]
+    offline: str | None = None
+    start_offset: int = 0
+    end_offset: int = 0
+    high_watermark: int = 0
+    recovery_point: int = 0
+    active: Segment | None = None  # None while asleep or offline
+    stored_topic_id: bytes | None = None
+    jitter_ms: int = 0
+    newborn: bool = False
+    written: bool = False
+    names_made: int = 0  # how many files were made
+    names_synced: int = 0  # how many of them the folder's sync covers
+    checkpoint: Callable[[], object] = lambda: None  # its directory writes the recovery points
+    segments: Segments = field(init=False)
+    epochs: LeaderEpochs = field(init=False)
+    producer_state: Producers = field(init=False)
+    last_flush_ms: int = field(init=False)
+    rolled_ms: int = field(init=False)
+    wants_records: bool = field(init=False)
 
-    def __init__(self, files: Files, path: str, topic: str, partition: int, config: LogConfig, now_ms: int) -> None:
-        """An empty log that is asleep; use `create` or `open`."""
-        self.files = files
-        self.path = path
-        self.topic = topic
-        self.partition = partition
-        self.offline: str | None = None
-        self.start_offset = self.end_offset = self.high_watermark = self.recovery_point = 0
-        self.active: Segment | None = None  # None while asleep or offline
-        self.segments = Segments(files, path, config.index_interval_bytes)
-        self.epochs = LeaderEpochs(files.disk, path)
-        self.producer_state = Producers(files.disk, path)
-        self.stored_topic_id: bytes | None = None
+    def __post_init__(self, now_ms: int) -> None:
+        self.segments = Segments(self.files, self.path, self.config.index_interval_bytes)
+        self.epochs = LeaderEpochs(self.files.disk, self.path)
+        self.producer_state = Producers(self.files.disk, self.path)
         self.last_flush_ms = self.rolled_ms = now_ms
-        self.jitter_ms = 0
-        self.newborn = self.written = False
-        self.names_made = self.names_synced = (
-            0  # how many files were made, and how many of them the folder's sync covers
-        )
-        self.checkpoint: Callable[[], object] = lambda: None  # its directory writes the recovery points
-        self.configure(config)
+        self.configure(self.config)
 
     def __repr__(self) -> str:
         return f"Log({self.topic}-{self.partition}, {self.start_offset}..{self.end_offset})"
@@ -447,9 +433,8 @@ class Log:
         except OSError as error:
             raise self.write_failed(error) from error
         folders = self._changed_folders() if self.names_made > self.names_synced or self.active.txns.dirty else []
-        flush = Flush(self, self.files.disk, files, folders, self.end_offset, now_ms)
-        flush.names, flush.sealed = self.names_made, list(self.segments.unsynced)
-        return flush
+        sealed = list(self.segments.unsynced)
+        return Flush(self, self.files.disk, files, folders, self.end_offset, now_ms, self.names_made, sealed)
 
     def flushed(self, flush: Flush) -> None:
         """`flush` is on the disk."""

@@ -8,6 +8,7 @@ A producer that is not known here may begin with any sequence: its records have 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
@@ -52,18 +53,16 @@ new_sent: Callable[[type[Sent], tuple[int, int, int, int]], Sent]
 new_sent = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
+@dataclass(slots=True, eq=False)
 class Producer:
     """What is known of a producer; -1 stands for nothing."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
-
-    def __init__(self, producer_id: int) -> None:
-        self.producer_id = producer_id
-        self.epoch = -1
-        self.coordinator_epoch = -1
-        self.last_timestamp = -1
-        self.txn_first_offset = -1
-        self.batches: list[Sent] = []
+    producer_id: int
+    epoch: int = -1
+    coordinator_epoch: int = -1
+    last_timestamp: int = -1
+    txn_first_offset: int = -1
+    batches: list[Sent] = field(default_factory=list[Sent])
 
     @property
     def last_sequence(self) -> int:
@@ -90,6 +89,7 @@ def marker_of(batch: Batch) -> Marker | None:
         return None
 
 
+@dataclass(slots=True, eq=False)
 class Producers:
     """The producers of one partition by id; `first_unstable` is the first offset that is not decided, None if all are.
 
@@ -97,17 +97,14 @@ class Producers:
     completed transaction holds back the last stable offset until the high watermark has passed its marker.
     """
 
-    __slots__ = ("by_id", "disk", "end_offset", "first_unstable", "folder", "ongoing", "snapshots", "unreplicated")
-
-    def __init__(self, disk: Disk, folder: str) -> None:
-        self.disk = disk
-        self.folder = folder
-        self.by_id: dict[int, Producer] = {}
-        self.ongoing: dict[int, int] = {}
-        self.unreplicated: dict[int, int] = {}
-        self.first_unstable: int | None = None
-        self.end_offset = 0
-        self.snapshots: list[int] = []
+    disk: Disk
+    folder: str
+    by_id: dict[int, Producer] = field(default_factory=dict[int, Producer])
+    ongoing: dict[int, int] = field(default_factory=dict[int, int])
+    unreplicated: dict[int, int] = field(default_factory=dict[int, int])
+    first_unstable: int | None = None
+    end_offset: int = 0
+    snapshots: list[int] = field(default_factory=list[int])
 
     def check(
         self, producer_id: int, epoch: int, first_sequence: int, last_sequence: int, transactional: bool, origin: Origin
@@ -333,9 +330,5 @@ def decode_snapshot(data: bytes) -> list[Producer]:
 def _decode(
     producer_id: int, epoch: int, sequence: int, offset: int, delta: int, timestamp: int, coordinator: int, first: int
 ) -> Producer:
-    known = Producer(producer_id)
-    known.epoch, known.coordinator_epoch, known.last_timestamp = epoch, coordinator, timestamp
-    known.txn_first_offset = first
-    if offset >= 0:
-        known.batches.append(Sent(sequence, offset, delta, timestamp))
-    return known
+    batches = [Sent(sequence, offset, delta, timestamp)] if offset >= 0 else []
+    return Producer(producer_id, epoch, coordinator, timestamp, first, batches)

@@ -9,6 +9,7 @@ The batches that were appended last are remembered, so that a fetch at the tail 
 import logging
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from struct import Struct
 
 from moldau.log.checkpoints import Damaged
@@ -34,51 +35,42 @@ def name_of(base_offset: int, kind: str, suffix: str = "") -> str:
     return f"{base_offset:020d}{kind}{suffix}"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Segment:
     """One segment. `size` is -1 until the file has been looked at."""
 
-    __slots__ = (
-        "base_offset",
-        "file",
-        "files",
-        "first_timestamp",
-        "folder",
-        "index",
-        "interval",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "path",
-        "recent_after",
-        "recent_last",
-        "recent_position",
-        "roomy_offset",
-        "roomy_size",
-        "roomy_timestamp",
-        "size",
-        "suffix",
-        "times",
-        "txns",
-        "unindexed",
-    )
+    files: Files
+    folder: str
+    base_offset: int
+    interval: int = field(default=4096, kw_only=True)
+    suffix: str = field(default="", kw_only=True)
+    path: str = field(init=False)
+    index: Index = field(init=False)
+    times: Index = field(init=False)
+    txns: AbortedTransactions = field(init=False)
+    file: File | None = field(default=None, init=False)
+    size: int = field(default=-1, init=False)
+    unindexed: int = field(default=0, init=False)
+    first_timestamp: int = field(default=-1, init=False)
+    max_timestamp: int = field(default=-1, init=False)
+    max_timestamp_offset: int = field(init=False)
+    # A batch within these bounds certainly has room here; rolling.py sets them.
+    roomy_size: int = field(default=-1, init=False)
+    roomy_timestamp: int = field(default=-1, init=False)
+    roomy_offset: int = field(default=-1, init=False)
+    # The batches that were appended last; `recent_after` is the last offset before them.
+    recent_after: int = field(init=False)
+    recent_last: list[int] = field(init=False)
+    recent_position: list[int] = field(init=False)
 
-    def __init__(self, files: Files, folder: str, base_offset: int, *, interval: int = 4096, suffix: str = "") -> None:
-        self.files = files
-        self.folder = folder
-        self.base_offset = base_offset
-        self.suffix = suffix
-        self.interval = interval
-        self.path = f"{folder}/{name_of(base_offset, LOG, suffix)}"
-        self.file: File | None = None
-        self.size = -1
-        self.index = Index(files, f"{folder}/{name_of(base_offset, INDEX, suffix)}", OFFSET_ENTRY)
-        self.times = Index(files, f"{folder}/{name_of(base_offset, TIMES, suffix)}", TIME_ENTRY)
-        self.txns = AbortedTransactions(files, f"{folder}/{name_of(base_offset, TXNS, suffix)}")
-        self.unindexed = 0
-        self.first_timestamp = -1
-        self.max_timestamp = -1
-        self.max_timestamp_offset = base_offset
-        # A batch within these bounds certainly has room here; rolling.py sets them.
-        self.roomy_size = self.roomy_timestamp = self.roomy_offset = -1
+    def __post_init__(self) -> None:
+        self.path, index, times, txns = (
+            f"{self.folder}/{name_of(self.base_offset, kind, self.suffix)}" for kind in (LOG, INDEX, TIMES, TXNS)
+        )
+        self.index = Index(self.files, index, OFFSET_ENTRY)
+        self.times = Index(self.files, times, TIME_ENTRY)
+        self.txns = AbortedTransactions(self.files, txns)
+        self.max_timestamp_offset = self.base_offset
         self._forget_recent(NOTHING_REMEMBERED)
 
     def __repr__(self) -> str:
@@ -115,8 +107,10 @@ class Segment:
         if last:  # the batch there has its entry already
             first = self.batch_at(position)
             self.recent_after = first.base_offset - 1
-            self._note_time(first.last_offset, first.max_timestamp)
-            self._remember(first.last_offset, position)
+            if first.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = first.max_timestamp, first.last_offset
+            self.recent_last.append(first.last_offset)
+            self.recent_position.append(position)
             self.unindexed = first.size
             position += first.size
         return self._note_rest(position, self.recent_last[-1] + 1 if last else self.base_offset)
@@ -207,18 +201,10 @@ class Segment:
         if len(recent) > RECENT:
             self._drop_older_half()
 
-    def _note_time(self, last_offset: int, max_timestamp: int) -> None:
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
-
     def _index_time(self) -> None:
         last = self.times.last()
         if self.max_timestamp > (last[0] if last else -1):
             self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
-
-    def _remember(self, last_offset: int, position: int) -> None:
-        self.recent_last.append(last_offset)
-        self.recent_position.append(position)
 
     def _drop_older_half(self) -> None:
         half = RECENT // 2
@@ -227,10 +213,7 @@ class Segment:
         del self.recent_position[:half]
 
     def _forget_recent(self, after: int) -> None:
-        """`recent_after` is the last offset before the remembered batches."""
-        self.recent_after = after
-        self.recent_last: list[int] = []
-        self.recent_position: list[int] = []
+        self.recent_after, self.recent_last, self.recent_position = after, [], []
 
     def seal(self) -> None:
         """No more will be appended: the largest timestamp goes into the time index, the index files are complete."""
@@ -329,25 +312,21 @@ class Segment:
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
         """Position and header of each batch; what follows the header may not have been read. Damaged if none parses."""
-        file, end = self.open_file(), self.look() if end is None else end
-        data, start = b"", position
-        while position < end:
-            if position - start + HEADER_SIZE > len(data):
-                data, start = file.pread(LOOK_BYTES, position), position
-            batch = self._parse(data, position - start, position)
-            yield position, batch
-            position += batch.size
+        return self._walk(position, end, LOOK_BYTES, whole=False)
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
         """Position and batch, each whole in memory, read in large chunks. Damaged where there is no whole batch."""
+        return self._walk(position, end, CHUNK_BYTES, whole=True)
+
+    def _walk(self, position: int, end: int | None, chunk: int, *, whole: bool) -> Iterator[tuple[int, Batch]]:
         file, end = self.open_file(), self.look() if end is None else end
         data, start = b"", position
         while position < end:
             if position - start + HEADER_SIZE > len(data):
-                data, start = file.pread(CHUNK_BYTES, position), position
+                data, start = file.pread(chunk, position), position
             batch = self._parse(data, position - start, position)
-            if not batch.is_whole:
-                data, start = file.pread(max(CHUNK_BYTES, min(batch.size, end - position)), position), position
+            if whole and not batch.is_whole:
+                data, start = file.pread(max(chunk, min(batch.size, end - position)), position), position
                 batch = self._parse(data, 0, position)
                 if not batch.is_whole:
                     raise Damaged(f"{self.path} ends within the batch at position {position}")

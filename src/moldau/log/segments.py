@@ -7,24 +7,23 @@ ones: see `recovery.finish_interrupted_work`.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from moldau.log.disk import Files
 from moldau.log.segment import DELETED, SWAP, Segment
 
 
+@dataclass(slots=True, eq=False)
 class Segments:
     """`items` and their base offsets; the last one is the active one."""
 
-    __slots__ = ("bases", "condemned", "files", "folder", "interval", "items", "unsynced")
-
-    def __init__(self, files: Files, folder: str, interval: int) -> None:
-        self.files = files
-        self.folder = folder
-        self.interval = interval
-        self.items: list[Segment] = []
-        self.bases: list[int] = []
-        self.unsynced: list[Segment] = []  # sealed, but not on the disk for certain
-        self.condemned: list[tuple[int, Segment]] = []  # renamed, and when to remove them
+    files: Files
+    folder: str
+    interval: int
+    items: list[Segment] = field(default_factory=list[Segment])
+    bases: list[int] = field(default_factory=list[int])
+    unsynced: list[Segment] = field(default_factory=list[Segment])  # sealed, but not on the disk for certain
+    condemned: list[tuple[int, Segment]] = field(default_factory=list[tuple[int, Segment]])  # when to remove them
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self.items)
