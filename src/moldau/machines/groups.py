@@ -149,62 +149,34 @@ Command = Callable[[Groups, Promise, Any, Client, int, int], Effects]  # ..., re
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a kind of group does that others do otherwise: how it goes on after a load, how it takes members with epochs
-    out, and how it treats members that speak the classic protocol. A group that makes room is replaced by a classic
-    one if it is empty."""
+    """What a kind of group does in its own way: how it goes on after a load, how it takes members with epochs out, and
+    how it answers members that speak the classic protocol. A group that makes room is replaced by a classic one if it
+    is empty."""
 
     loaded: Callable[[Groups, Any, int], Effects]
     join: Command
-    sync: Command
-    heartbeat: Command
-    leave: Command
+    sync: Command = classic_requests.sync  # these three find no classic group of another kind's id
+    heartbeat: Command = classic_requests.heartbeat
+    leave: Command = classic_requests.leave
     fence: Callable[[Groups, Any, list[Any], int], Effects] | None = None
     makes_room: bool = True
 
 
 KINDS: dict[str, Kind] = {
-    "classic": Kind(
-        loaded=classic_requests.loaded,
-        join=classic_requests.join,
-        sync=classic_requests.sync,
-        heartbeat=classic_requests.heartbeat,
-        leave=classic_requests.leave,
-    ),
+    "classic": Kind(classic_requests.loaded, classic_requests.join),
     "consumer": Kind(
-        loaded=sessions.loaded,
-        fence=consumer_heartbeats.fence,
-        join=classic_members.join,
-        sync=classic_members.sync,
-        heartbeat=classic_members.heartbeat,
-        leave=classic_members.leave,
+        sessions.loaded,
+        classic_members.join,
+        classic_members.sync,
+        classic_members.heartbeat,
+        classic_members.leave,
+        consumer_heartbeats.fence,
     ),
-    "share": Kind(
-        loaded=sessions.loaded,
-        fence=share_heartbeats.fence,
-        join=classic_requests.turn_away,
-        sync=classic_requests.sync,  # where there is no classic group
-        heartbeat=classic_requests.heartbeat,
-        leave=classic_requests.leave,
-        makes_room=False,
-    ),
-    "streams": Kind(
-        loaded=sessions.loaded,
-        fence=streams_heartbeats.fence,
-        join=classic_requests.turn_away,
-        sync=classic_requests.sync,
-        heartbeat=classic_requests.heartbeat,
-        leave=classic_requests.leave,
-    ),
+    "share": Kind(sessions.loaded, classic_requests.turn_away, fence=share_heartbeats.fence, makes_room=False),
+    "streams": Kind(sessions.loaded, classic_requests.turn_away, fence=streams_heartbeats.fence),
 }
-
-
-REPLAY: dict[str, Replay] = {
-    **classic.REPLAY,
-    **consumer.REPLAY,
-    **share.REPLAY,
-    **streams.REPLAY,
-}
+REPLAY: dict[str, Replay] = {**classic.REPLAY, **consumer.REPLAY, **share.REPLAY, **streams.REPLAY}
 
 
 def ignore(groups: Groups, key: Any, value: Any) -> None:
-    """Records of kinds that this release does not serve."""
+    """Pass over records of kinds that this release does not serve."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.machines.metadata.acls import Acls
 
@@ -25,6 +25,8 @@ UNASSIGNED_DIRECTORY = bytes(16)
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
@@ -176,14 +178,18 @@ def replay_remove_topic(cluster: Cluster, record: Any) -> None:
 
 
 def replay_config(cluster: Cluster, record: Any) -> None:
-    resource = record.resource_type, record.resource_name
-    entries = cluster.configs.setdefault(resource, {})
-    if record.value is None:
-        entries.pop(record.name, None)
+    put(cluster.configs, (record.resource_type, record.resource_name), record.name, record.value)
+
+
+def put(table: dict[K, dict[str, V]], key: K, name: str, value: V | None) -> None:
+    """Set one value of an entry, or take it out (None). An entry without values goes."""
+    values = table.setdefault(key, {})
+    if value is None:
+        values.pop(name, None)
     else:
-        entries[record.name] = record.value
-    if not entries:
-        del cluster.configs[resource]
+        values[name] = value
+    if not values:
+        del table[key]
 
 
 def replay_register_broker(cluster: Cluster, record: Any) -> None:
@@ -208,10 +214,6 @@ def replay_broker_change(cluster: Cluster, record: Any) -> None:
         broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
     if record.log_dirs:
         broker.log_dirs = tuple(bytes(directory) for directory in record.log_dirs)
-
-
-def replay_unregister_broker(cluster: Cluster, record: Any) -> None:
-    cluster.brokers.pop(record.broker_id, None)
 
 
 def replay_fence(cluster: Cluster, record: Any) -> None:
@@ -239,43 +241,19 @@ def quota_entity(parts: Any) -> QuotaEntity:
 
 
 def replay_quota(cluster: Cluster, record: Any) -> None:
-    entity = quota_entity(record.entity)
-    values = cluster.quotas.setdefault(entity, {})
-    if record.remove:
-        values.pop(record.key, None)
-    else:
-        values[record.key] = record.value
-    if not values:
-        del cluster.quotas[entity]
-
-
-def replay_acl(cluster: Cluster, record: Any) -> None:
-    cluster.acls.replay(record)
-
-
-def replay_remove_acl(cluster: Cluster, record: Any) -> None:
-    cluster.acls.replay_removal(record)
+    put(cluster.quotas, quota_entity(record.entity), record.key, None if record.remove else record.value)
 
 
 def replay_credential(cluster: Cluster, record: Any) -> None:
-    from moldau.machines.metadata.credentials import (
-        Credential,  # late: few clusters have any, and every start would pay for it
-    )
+    # Imported late: few clusters have credentials, and every start would pay for it.
+    from moldau.machines.metadata.credentials import Credential
 
     keys = bytes(record.salt), bytes(record.stored_key), bytes(record.server_key)
     cluster.credentials[record.name, record.mechanism] = Credential(*keys, record.iterations)
 
 
-def replay_remove_credential(cluster: Cluster, record: Any) -> None:
-    del cluster.credentials[record.name, record.mechanism]
-
-
 def replay_token(cluster: Cluster, record: Any) -> None:
     cluster.tokens[record.token_id] = record
-
-
-def replay_remove_token(cluster: Cluster, record: Any) -> None:
-    del cluster.tokens[record.token_id]
 
 
 def ignore(cluster: Cluster, record: Any) -> None:
@@ -287,7 +265,7 @@ def set_aside(cluster: Cluster, record: Any) -> None:
     cluster.unsupported.add(record.SCHEMA.name)
 
 
-REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
+REPLAY: dict[str, Callable[[Cluster, Any], object]] = {
     "TopicRecord": replay_topic,
     "PartitionRecord": replay_partition,
     "PartitionChangeRecord": replay_partition_change,
@@ -296,18 +274,18 @@ REPLAY: dict[str, Callable[[Cluster, Any], None]] = {
     "ConfigRecord": replay_config,
     "RegisterBrokerRecord": replay_register_broker,
     "BrokerRegistrationChangeRecord": replay_broker_change,
-    "UnregisterBrokerRecord": replay_unregister_broker,
+    "UnregisterBrokerRecord": lambda cluster, record: cluster.brokers.pop(record.broker_id, None),
     "FenceBrokerRecord": replay_fence,
     "UnfenceBrokerRecord": replay_unfence,
     "FeatureLevelRecord": replay_feature,
     "ProducerIdsRecord": replay_producer_ids,
     "ClientQuotaRecord": replay_quota,
-    "AccessControlEntryRecord": replay_acl,
-    "RemoveAccessControlEntryRecord": replay_remove_acl,
+    "AccessControlEntryRecord": lambda cluster, record: cluster.acls.replay(record),
+    "RemoveAccessControlEntryRecord": lambda cluster, record: cluster.acls.replay_removal(record),
     "UserScramCredentialRecord": replay_credential,
-    "RemoveUserScramCredentialRecord": replay_remove_credential,
+    "RemoveUserScramCredentialRecord": lambda cluster, record: cluster.credentials.pop((record.name, record.mechanism)),
     "DelegationTokenRecord": replay_token,
-    "RemoveDelegationTokenRecord": replay_remove_token,
+    "RemoveDelegationTokenRecord": lambda cluster, record: cluster.tokens.pop(record.token_id),
     "RegisterControllerRecord": ignore,
     "BeginTransactionRecord": ignore,
     "EndTransactionRecord": ignore,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-NO_OFFSET = -1
+first_of, last_of = itemgetter(0), itemgetter(1)
 
 
 class StateBatch(NamedTuple):
@@ -75,11 +76,3 @@ def add(pieces: list[StateBatch], piece: StateBatch) -> None:
 
 def rank(batch: StateBatch) -> tuple[int, int]:
     return batch.deliveries, batch.state
-
-
-def first_of(batch: StateBatch) -> int:
-    return batch.first
-
-
-def last_of(batch: StateBatch) -> int:
-    return batch.last

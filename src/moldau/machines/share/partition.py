@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from moldau.machines.share.batches import StateBatch
+from moldau.machines.share.batches import StateBatch, first_of
 from moldau.machines.share.runs import (
     ACKNOWLEDGED,
     ACQUIRED,
@@ -208,28 +209,19 @@ class SharePartition:
             self.advance()
 
 
+@dataclass(slots=True)
 class Taking:
     """One acquisition under way: what was taken, and how much more may be."""
 
-    def __init__(
-        self,
-        partition: SharePartition,
-        member: str,
-        fetched: Sequence[Range],
-        wanted: Wanted,
-        limits: Limits,
-        room: int,
-        deadline_ms: float,
-    ) -> None:
-        self.partition = partition
-        self.member = member
-        self.fetched = fetched
-        self.wanted = wanted
-        self.limits = limits
-        self.room = room
-        self.deadline_ms = deadline_ms
-        self.taken: list[Run] = []
-        self.careful = False  # what is taken may be bad
+    partition: SharePartition
+    member: str
+    fetched: Sequence[Range]
+    wanted: Wanted
+    limits: Limits
+    room: int
+    deadline_ms: float
+    taken: list[Run] = field(default_factory=list[Run])
+    careful: bool = False  # what is taken may be bad
 
     def take_again(self, first: int, last: int) -> None:
         """Take what was delivered before, or was to be, and is available."""
@@ -287,7 +279,7 @@ class Taking:
         last = first + self.room - 1
         if self.wanted.strictly:
             return last
-        place = bisect_right(self.fetched, last, key=base_of) - 1
+        place = bisect_right(self.fetched, last, key=first_of) - 1
         return max(last, self.fetched[place][1]) if place >= 0 else last
 
     def pieces(self, first: int, last: int) -> list[Range]:
@@ -329,7 +321,3 @@ def by_type(run: Run, said: Acknowledgement) -> list[tuple[Run, int]]:
 def state_batches(changes: Iterable[Run]) -> list[StateBatch]:
     """What is persisted of changes: locks are not."""
     return [StateBatch(run.first, run.last, run.state, run.deliveries) for run in changes if run.state != ACQUIRED]
-
-
-def base_of(batch: Range) -> int:
-    return batch[0]

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from moldau.machines.share.batches import first_of, last_of
+
 Range = tuple[int, int]  # first and last offset
 
 
@@ -124,11 +126,3 @@ def without(runs: Sequence[Run], ranges: Sequence[Range]) -> list[Run]:
         if at <= run.last:
             result.append(clip(run, at, run.last))
     return result
-
-
-def first_of(run: Run) -> int:
-    return run.first
-
-
-def last_of(run: Run) -> int:
-    return run.last

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NamedTuple
 
@@ -158,15 +158,13 @@ class ShareStates:
         if known.updates < self.setting(UPDATES_PER_SNAPSHOT):
             return update(key, known.snapshot_epoch, leader_epoch, write)
         start_offset = known.start_offset if write.start_offset == SAME else write.start_offset
-        state = State(
-            known.snapshot_epoch + 1,
-            known.state_epoch,
-            leader_epoch,
-            start_offset,
-            write.complete_count,
-            now_ms,
-            now_ms,
-            combine(known.batches, write.batches, start_offset),
+        state = replace(
+            renewed(known, now_ms),
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            complete_count=write.complete_count,
+            created_ms=now_ms,
+            batches=combine(known.batches, write.batches, start_offset),
         )
         return snapshot(key, state)
 
@@ -227,16 +225,7 @@ def apply(state: State, value: Any) -> None:
 
 def renewed(state: State, now_ms: int) -> State:
     """The next snapshot of a state that has not changed: that it was made later than its state tells it is cold."""
-    return State(
-        state.snapshot_epoch + 1,
-        state.state_epoch,
-        state.leader_epoch,
-        state.start_offset,
-        state.complete_count,
-        state.created_ms,
-        now_ms,
-        state.batches,
-    )
+    return replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms)
 
 
 def snapshot(key: Key, state: State) -> Change:
