@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from moldau import settings as table
+from moldau.broker.metadata import Proposal
 from moldau.broker.node import Node
 from moldau.machines.metadata.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC, Cluster
 from moldau.machines.metadata.configs import broker_layers, check_resource, duplicates, replace
 from moldau.settings.checks import check_broker
+from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -22,7 +24,7 @@ def scope_of(kind: int, name: str) -> str:
 
 
 def check_broker_id(node: Node, name: str) -> None:
-    """A broker answers for itself alone."""
+    """Refuse the id of another broker: a broker answers for itself alone."""
     digits = name[1:] if name[:1] in ("+", "-") else name
     if not (digits.isascii() and digits.isdigit()):
         raise Refused(Error.INVALID_REQUEST, f"The id of a broker is a number, not '{name}'.")
@@ -57,7 +59,7 @@ def plan(
 
 
 def check_together(node: Node, image: Cluster, name: str, overrides: dict[str, str]) -> None:
-    """A broker's settings must also go with each other, and with those that it was started with."""
+    """Check that a broker's settings go with each other, and with those that it was started with."""
     mine, everybody = broker_layers(image, node.id)
     layers = (overrides, everybody) if name else (mine, overrides)
     try:
@@ -66,18 +68,24 @@ def check_together(node: Node, image: Cluster, name: str, overrides: dict[str, s
         raise Refused(Error.INVALID_REQUEST, f"{wrong}.") from None
 
 
-def answer_each(resources: Sequence[Any], alter: Callable[[Any], None], row: Callable[..., Any]) -> list[Any]:
-    """Alter one resource after the other; one that is named twice is refused both times."""
-    twice = duplicates(resources)
+async def alter_each(
+    node: Node,
+    request: m.AlterConfigsRequest | m.IncrementalAlterConfigsRequest,
+    alter: Callable[[Node, Proposal, bool, Any], None],
+    response: Callable[..., Any],
+    row: Callable[..., Any],
+) -> Any:
+    """Alter one resource after the other and answer; a resource that is named twice is refused both times."""
+    proposal, twice = node.metadata.propose(), duplicates(request.resources)
     rows: list[Any] = []
-    for resource in resources:
+    for resource in request.resources:
         key = resource.resource_type, resource.resource_name
         try:
             if key in twice:
                 raise Refused(Error.INVALID_REQUEST, "The request names this resource twice.")
-            alter(resource)
+            alter(node, proposal, request.validate_only, resource)
         except Refused as refused:
             rows.append(row(refused.error, refused.message, *key))
         else:
             rows.append(row(Error.NONE, None, *key))
-    return rows
+    return await proposal.answer(response(responses=rows), rows)

@@ -11,7 +11,7 @@ from typing import Any
 
 from moldau import settings as table
 from moldau.broker.api import Answer, Connection, api
-from moldau.broker.configs import answer_each, check_stored, plan, scope_of
+from moldau.broker.configs import alter_each, check_stored, plan, scope_of
 from moldau.broker.metadata import Proposal
 from moldau.broker.node import Node
 from moldau.wire import messages as m
@@ -21,10 +21,8 @@ from moldau.wire.refusal import Refused
 
 @api(33, versions=(0, 2))
 async def alter_configs(node: Node, connection: Connection, request: m.AlterConfigsRequest, version: int) -> Answer:
-    proposal = node.metadata.propose()
-    alter = partial(replace_all, node, proposal, request.validate_only)
-    rows = answer_each(request.resources, alter, m.AlterConfigsResponse_AlterConfigsResourceResponse)
-    return await proposal.answer(m.AlterConfigsResponse(responses=rows), rows)
+    row = m.AlterConfigsResponse_AlterConfigsResourceResponse
+    return await alter_each(node, request, replace_all, m.AlterConfigsResponse, row)
 
 
 def replace_all(node: Node, proposal: Proposal, validate_only: bool, resource: Any) -> None:

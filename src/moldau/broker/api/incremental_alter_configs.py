@@ -14,7 +14,7 @@ from typing import Any
 
 from moldau import settings as table
 from moldau.broker.api import Answer, Connection, api
-from moldau.broker.configs import answer_each, check_broker_id, check_stored, plan, scope_of
+from moldau.broker.configs import alter_each, check_broker_id, check_stored, plan, scope_of
 from moldau.broker.loggers import change_level, check_level
 from moldau.broker.metadata import Proposal
 from moldau.broker.node import Node
@@ -28,10 +28,8 @@ from moldau.wire.refusal import Refused
 async def incremental_alter_configs(
     node: Node, connection: Connection, request: m.IncrementalAlterConfigsRequest, version: int
 ) -> Answer:
-    proposal = node.metadata.propose()
-    alter = partial(alter_some, node, proposal, request.validate_only)
-    rows = answer_each(request.resources, alter, m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse)
-    return await proposal.answer(m.IncrementalAlterConfigsResponse(responses=rows), rows)
+    row = m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse
+    return await alter_each(node, request, alter_some, m.IncrementalAlterConfigsResponse, row)
 
 
 def alter_some(node: Node, proposal: Proposal, validate_only: bool, resource: Any) -> None:
