@@ -297,10 +297,9 @@ class Coordinators(Generic[M]):
         self.answer([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
 
     def forget_topic(self, topic: str) -> None:
-        """If the internal topic itself was deleted its machines go with it."""
+        """Let all machines go if the deleted topic is the coordinators' own."""
         if topic == self.topic:
-            for index in list(self.machines):
-                self.unload(index, Error.NOT_COORDINATOR)
+            self.stop()
 
     def stop(self) -> None:
         """Tell all who wait that they have to look for another coordinator."""

@@ -37,7 +37,9 @@ SPECIAL: dict[int, Mapping[str, Any]] = {
 
 # Files that answer several keys.
 TOGETHER: dict[str, Collection[int]] = {
+    "classic_members": range(11, 15),
     "sasl": (17, 36),
+    "acls": range(29, 32),
     "delegation_tokens": range(38, 42),
     "raft_voters": (80, 81),
     "share_group_state": range(83, 88),
