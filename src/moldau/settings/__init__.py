@@ -1,24 +1,21 @@
 """Settings under Kafka's own names: the table, typed values, layers, DescribeConfigs and changes.
 
 The facts are rows of `table.txt`. Everything is pure, except that the table is read once and `read_properties` reads
-a file. Values travel as text, as in a properties file or a request, and become typed when they are looked up.
+a file. Values are kept as text, as in a properties file or a request, and become typed when they are looked up.
 """
 
 from moldau.settings.entries import (
-    CLIENT_METRICS_CONFIG,
     DEFAULT_CONFIG,
-    DYNAMIC_BROKER_CONFIG,
     DYNAMIC_BROKER_LOGGER_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     DYNAMIC_TOPIC_CONFIG,
-    GROUP_CONFIG,
     STATIC_BROKER_CONFIG,
     TYPE_CODES,
     Entry,
     Synonym,
     describe,
 )
-from moldau.settings.layers import Endpoint, Settings, endpoints, without_effect
+from moldau.settings.layers import Endpoint, Settings, endpoints
 from moldau.settings.properties import assignment, properties, read_properties
 from moldau.settings.resources import (
     APPEND,
@@ -48,7 +45,6 @@ from moldau.settings.table import (
     REST,
     TOPIC,
     Row,
-    base_name,
     client_inert_names,
     inert_names,
     is_inert,
@@ -58,57 +54,11 @@ from moldau.settings.table import (
 from moldau.settings.values import SettingError, duration_ms, format_value
 
 __all__ = [
-    "APPEND",
-    "BROKER",
-    "CLIENT",
-    "CLIENT_METRICS",
-    "CLIENT_METRICS_CONFIG",
-    "CLUSTER",
-    "DEFAULT_CONFIG",
-    "DELETE",
-    "DYNAMIC_BROKER_CONFIG",
-    "DYNAMIC_BROKER_LOGGER_CONFIG",
-    "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    "DYNAMIC_TOPIC_CONFIG",
-    "GROUP",
-    "GROUP_CONFIG",
-    "HTTP",
-    "IP",
-    "QUOTA",
-    "REGISTRY",
-    "REST",
-    "SET",
-    "STATIC_BROKER_CONFIG",
-    "SUBTRACT",
-    "TOPIC",
-    "TYPE_CODES",
-    "Endpoint",
-    "Entry",
-    "Row",
-    "ServiceSettings",
-    "SettingError",
-    "Settings",
-    "Synonym",
-    "alter",
-    "assignment",
-    "base_name",
-    "client_inert_names",
-    "client_metrics_settings",
-    "describe",
-    "duration_ms",
-    "endpoints",
-    "format_value",
-    "group_settings",
-    "inert_names",
-    "is_inert",
-    "properties",
-    "read_properties",
-    "replace",
-    "rows",
-    "table",
-    "topic_settings",
-    "validate",
-    "validate_quota",
-    "validate_topic",
-    "without_effect",
-]
+    "APPEND", "BROKER", "CLIENT", "CLIENT_METRICS", "CLUSTER", "DEFAULT_CONFIG", "DELETE",
+    "DYNAMIC_BROKER_LOGGER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG", "GROUP", "HTTP", "IP",
+    "QUOTA", "REGISTRY", "REST", "SET", "STATIC_BROKER_CONFIG", "SUBTRACT", "TOPIC", "TYPE_CODES", "Endpoint",
+    "Entry", "Row", "ServiceSettings", "SettingError", "Settings", "Synonym", "alter", "assignment",
+    "client_inert_names", "client_metrics_settings", "describe", "duration_ms", "endpoints", "format_value",
+    "group_settings", "inert_names", "is_inert", "properties", "read_properties", "replace", "rows", "table",
+    "topic_settings", "validate", "validate_quota", "validate_topic",
+]  # fmt: skip

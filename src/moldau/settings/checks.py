@@ -31,14 +31,14 @@ _BELOW = (
 
 
 def bounds(name: str) -> tuple[str | None, str | None]:
-    """The broker settings that bound a group setting: `group.consumer.min.…` and `group.consumer.max.…`."""
+    """Return the broker settings that bound a group setting: `group.consumer.min.…` and `group.consumer.max.…`."""
     kind, _, rest = name.removeprefix("group.").partition(".")
     low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
     return low if low in rows(BROKER) else None, high if high in rows(BROKER) else None
 
 
 def check_broker(settings: Settings) -> None:
-    """The settings given at start, each by itself and together."""
+    """Check the settings given at start, one by one and together."""
     for name, text in settings.static.items():
         if row := rows(BROKER).get(base_name(name)):
             row.parse(text)
@@ -49,11 +49,12 @@ def check_broker(settings: Settings) -> None:
     for row in rows(GROUP).values():
         for name in row.chain:
             _within(settings, name, settings[name])
-    _check_lone_values(settings)
+    for name, objection in _objections(settings):
+        raise SettingError(name, format_value(settings[name]), objection)
 
 
 def check_group(settings: Settings, values: Mapping[str, Any]) -> None:
-    """A group's values against what the broker allows."""
+    """Check a group's values against what the broker allows."""
     for name, value in values.items():
         _within(settings, name, value)
     for name, bound in _BELOW:
@@ -62,19 +63,15 @@ def check_group(settings: Settings, values: Mapping[str, Any]) -> None:
 
 
 def check_topic(values: Mapping[str, Any]) -> None:
-    """A topic's values, the broker's filled in."""
+    """Check a topic's values, with the broker's filled in."""
     low, high = "min.compaction.lag.ms", "max.compaction.lag.ms"
     _at_most(values[low], low, values[high], high)
     if values["remote.storage.enable"]:
         raise SettingError("remote.storage.enable", "true", "this broker has no tiered storage")
 
 
-def _check_lone_values(settings: Settings) -> None:
-    for name, objection in _objections(settings):
-        raise SettingError(name, format_value(settings[name]), objection)
-
-
 def _objections(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield each setting that cannot have its value, and why."""
     if settings["authorizer.class.name"] not in ("", STANDARD_AUTHORIZER):
         yield "authorizer.class.name", f"the one there is is called {STANDARD_AUTHORIZER}; empty means none"
     users = settings["super.users"].split(";") if settings["authorizer.class.name"] else ()

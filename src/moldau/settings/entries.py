@@ -1,8 +1,8 @@
-"""DescribeConfigs as rows: the value of each setting, where it comes from, and what else would have given one."""
+"""DescribeConfigs as rows: the value of each setting, its source, and its synonyms in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from moldau.settings.layers import Settings
@@ -51,43 +51,28 @@ class Entry(NamedTuple):
 
 
 def describe(
-    scope: str,
-    settings: Settings,
-    overrides: Mapping[str, str] | None = None,
-    names: Collection[str] | None = None,
+    scope: str, settings: Settings, overrides: Mapping[str, str] | None = None, names: Collection[str] | None = None
 ) -> list[Entry]:
-    """The entries of a resource, all or those named. CLUSTER is the default for all brokers.
+    """Return the entries of a resource, all or those named. CLUSTER is the default for all brokers.
 
     `overrides` are the resource's own settings; those of the broker and the cluster are layers of `settings`.
     """
     own = overrides or {}
-    listed = [name for name in _LISTED[scope](scope, settings, own) if not names or name in names]
+    listed = [name for name in _names(scope, settings, own) if not names or name in names]
     if scope in (BROKER, CLUSTER):
         return [_broker_entry(scope, settings, name) for name in listed]
     values = effective(scope, settings, own)
     return [_entry(rows(scope)[name], settings, own, format_value(values[name])) for name in listed]
 
 
-def _resource_names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
+def _names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
+    """Return the names of the settings that a resource lists."""
+    if scope == CLUSTER:
+        return settings.cluster
+    if scope == BROKER:
+        shown = [row.name for row in rows(BROKER).values() if not (row.internal or row.mode in ("dynamic", "unlisted"))]
+        return dict.fromkeys([*shown, *settings.static, *settings.cluster, *settings.broker])
     return [name for name, row in rows(scope).items() if not row.internal or name in own]
-
-
-def _broker_names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
-    shown = [row.name for row in rows(BROKER).values() if not (row.internal or row.mode in ("dynamic", "unlisted"))]
-    return dict.fromkeys([*shown, *settings.static, *settings.cluster, *settings.broker])
-
-
-def _cluster_names(scope: str, settings: Settings, own: Mapping[str, str]) -> Iterable[str]:
-    return settings.cluster
-
-
-_LISTED: dict[str, Callable[[str, Settings, Mapping[str, str]], Iterable[str]]] = {
-    TOPIC: _resource_names,
-    GROUP: _resource_names,
-    CLIENT_METRICS: _resource_names,
-    BROKER: _broker_names,
-    CLUSTER: _cluster_names,
-}
 
 
 def _entry(row: Row, settings: Settings, own: Mapping[str, str], value: str | None) -> Entry:
@@ -116,7 +101,7 @@ def _broker_entry(scope: str, settings: Settings, name: str) -> Entry:
 
 
 def _layered(settings: Settings, names: tuple[str, ...], secret: bool) -> tuple[Synonym, ...]:
-    """Every layer that has one of the names, strongest first; nothing before the first name itself, as in Kafka."""
+    """Return every layer that has one of the names, strongest first, starting at the first name itself, as in Kafka."""
     layers: tuple[tuple[int, Mapping[str, str]], ...] = (
         (DYNAMIC_BROKER_CONFIG, settings.broker),
         (DYNAMIC_DEFAULT_BROKER_CONFIG, settings.cluster),

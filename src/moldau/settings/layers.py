@@ -36,7 +36,7 @@ class Settings:
 
     @staticmethod
     def load(source: str | Mapping[str, str] = "", overrides: Mapping[str, str] | Iterable[str] = ()) -> Settings:
-        """From properties text or pairs, and overrides (pairs, or `key=value` texts) that win over them."""
+        """Read settings from properties text or pairs; overrides (pairs, or `key=value` texts) win over them."""
         static = properties(source) if isinstance(source, str) else dict(source)
         static.update(overrides if isinstance(overrides, Mapping) else map(assignment, overrides))
         # Kafka keeps both names of a node's number equal, and shows both as given at start.
@@ -47,7 +47,7 @@ class Settings:
         return settings
 
     def with_dynamic(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> Settings:
-        """The same start with other changes made while running: for this broker, and for all."""
+        """Return the same start settings with other changes at run time: for this broker, and for all."""
         return Settings(self.static, broker, cluster, self.warnings)
 
     def __getitem__(self, name: str) -> Any:
@@ -58,7 +58,7 @@ class Settings:
             return value
 
     def listener(self, listener: str, name: str, mechanism: str = "") -> Any:
-        """A setting of one listener (and SASL mechanism): `listener.name.NAME.` wins over the plain name."""
+        """Return a setting of one listener (and SASL mechanism): `listener.name.NAME.` wins over the plain name."""
         prefix = f"listener.name.{listener.lower()}."
         for key in (f"{prefix}{mechanism.lower()}.{name}", prefix + name):
             for layer in (self.broker, self.cluster, self.static):
@@ -80,7 +80,7 @@ class Settings:
 
 
 def _in_unit_of(row: Row, name: str, value: Any) -> Any:
-    """`log.retention.hours` answers for `log.retention.ms`; a negative time means for ever in every unit."""
+    """Convert `log.retention.hours` to `log.retention.ms`; a negative time means forever in every unit."""
     unit = _UNITS_MS.get(name.rpartition(".")[2], 1)
     if not row.name.endswith(".ms") or unit == 1:
         return value
@@ -88,7 +88,7 @@ def _in_unit_of(row: Row, name: str, value: Any) -> Any:
 
 
 def without_effect(name: str) -> str | None:
-    """The warning about a setting that does nothing here; None if it counts."""
+    """Return the warning about a setting that has no effect; None if it has one."""
     base = base_name(name)
     if is_inert(base):
         return f"Setting {name} has no effect in Moldau."
@@ -105,7 +105,7 @@ class Endpoint(NamedTuple):
 
 
 def endpoints(settings: Settings, name: str = "listeners") -> list[Endpoint]:
-    """The broker's side of `listeners` or `advertised.listeners`; those of the controller are left out."""
+    """Return `listeners` or `advertised.listeners`, without those of the controller."""
     controllers = {one.upper() for one in settings["controller.listener.names"]}
     found = [_endpoint(settings, name, text) for text in settings[name]]
     return [one for one in found if one.name not in controllers]

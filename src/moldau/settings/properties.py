@@ -11,7 +11,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def properties(text: str) -> dict[str, str]:
-    """The pairs of a Java properties text; a later one wins."""
+    """Return the pairs of a Java properties text; a later one wins."""
     pairs: dict[str, str] = {}
     for line in _logical_lines(text):
         if match := re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL):
@@ -20,7 +20,7 @@ def properties(text: str) -> dict[str, str]:
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The pairs of a properties file in UTF-8, or in Java's Latin-1 where it is not UTF-8."""
+    """Return the pairs of a properties file in UTF-8, or in Java's Latin-1 if it is not UTF-8."""
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -30,7 +30,7 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """The pair of a `key=value` argument."""
+    """Return the pair of a `key=value` argument."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise SettingError(text, None, "a setting is given as key=value")
@@ -38,7 +38,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments, with continuations (an odd number of backslashes at the end) joined."""
+    """Yield lines without comments, with continuations (an odd number of backslashes at the end) joined."""
     joined, continues = "", False
     lines = re.split(r"\r\n|\r|\n", text)
     for line in lines if lines[-1] else lines[:-1]:

@@ -31,7 +31,7 @@ Overrides = Mapping[str, str]
 
 
 def topic_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
-    """All settings of a topic, typed: its own, else the broker's. `internal.segment.bytes` wins over the public one."""
+    """Return a topic's settings, typed, its own or the broker's. `internal.segment.bytes` wins over the public one."""
     values = effective(TOPIC, settings, overrides)
     if values["internal.segment.bytes"] is not None:
         values["segment.bytes"] = values["internal.segment.bytes"]
@@ -39,12 +39,12 @@ def topic_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
 
 
 def group_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
-    """All settings of a group, typed: its own, else the broker's."""
+    """Return all settings of a group, typed: its own or the broker's."""
     return effective(GROUP, settings, overrides)
 
 
 def client_metrics_settings(settings: Settings, overrides: Overrides) -> dict[str, Any]:
-    """All settings of a subscription to the metrics of clients, typed."""
+    """Return all settings of a subscription to client metrics, typed."""
     return effective(CLIENT_METRICS, settings, overrides)
 
 
@@ -109,16 +109,8 @@ def _known(scope: str, names: Iterable[str], error: str = "INVALID_CONFIG") -> N
             raise SettingError(name, None, f"there is no such {scope} setting", error)
 
 
-def _broker(settings: Settings, overrides: Overrides) -> None:
-    _running(overrides, one_broker=True)
-
-
-def _cluster(settings: Settings, overrides: Overrides) -> None:
-    _running(overrides, one_broker=False)
-
-
 def _running(overrides: Overrides, one_broker: bool) -> None:
-    """What may change while the broker runs; a name that is not known is stored, as in Kafka."""
+    """Refuse what cannot change while the broker runs; an unknown name is stored, as in Kafka."""
     for name, value in overrides.items():
         row = rows(BROKER).get(base_name(name))
         if row is None or row.mode == "unlisted":
@@ -131,7 +123,7 @@ def _running(overrides: Overrides, one_broker: bool) -> None:
             raise SettingError(name, refused.value, refused.reason, "INVALID_REQUEST") from None
 
 
-# What may be said for a listener of all brokers; the rest of a listener is each broker's own.
+# What can be set for a listener of all brokers; everything else about a listener is set for each broker.
 LIMITS_OF_LISTENERS = {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 
 
@@ -150,8 +142,8 @@ _VALIDATORS: dict[str, Callable[[Settings, Overrides], None]] = {
     TOPIC: _topic,
     GROUP: _group,
     CLIENT_METRICS: _client_metrics,
-    BROKER: _broker,
-    CLUSTER: _cluster,
+    BROKER: lambda settings, overrides: _running(overrides, one_broker=True),
+    CLUSTER: lambda settings, overrides: _running(overrides, one_broker=False),
 }
 
 
@@ -161,7 +153,7 @@ Change = tuple[str, int, str | None]
 def alter(
     scope: str, settings: Settings, overrides: Overrides, changes: Iterable[Change], *, elr: bool = False
 ) -> dict[str, str]:
-    """The overrides after (name, operation, value) changes, as IncrementalAlterConfigs makes them.
+    """Return the overrides after (name, operation, value) changes, as IncrementalAlterConfigs makes them.
 
     `elr` says that eligible leader replicas (KIP-966) are on: min.insync.replicas then belongs to the whole cluster.
     """
@@ -202,7 +194,7 @@ def _check_eligible(scope: str, overrides: Overrides, altered: Overrides, change
 
 
 def _relisted(scope: str, overrides: Overrides, name: str, value: str, *, append: bool) -> str:
-    """A list with elements added or taken away; what is not set starts from the table's default, as in Kafka."""
+    """Add or remove elements of a list; a list that is not set starts from the table's default, as in Kafka."""
     row = rows(scope).get(base_name(name))
     # Kafka has the lists of client metrics under lists, and refuses this all the same.
     if row is None or row.type != "list" or scope == CLIENT_METRICS:
@@ -220,14 +212,14 @@ def replace(
     overrides: Overrides | None = None,
     elr: bool = False,
 ) -> dict[str, str]:
-    """The overrides after the older AlterConfigs: exactly what was given. `overrides` are those of before."""
+    """Return the overrides after the older AlterConfigs: exactly what was given. `overrides` are those before it."""
     removed: list[Change] = [(name, DELETE, None) for name in overrides or () if name not in given]
     changes = removed + [(name, SET, value) for name, value in given.items()]
     return alter(scope, settings, overrides or {}, changes, elr=elr)
 
 
 def validate_quota(scope: str, name: str, value: float) -> None:
-    """A quota of users and client ids (QUOTA) or of addresses (IP), as AlterClientQuotas gets it."""
+    """Refuse an invalid quota of users and client ids (QUOTA) or of addresses (IP)."""
     row = rows(scope).get(name)
     if row is None:
         raise SettingError(name, None, "there is no such quota", "INVALID_REQUEST")

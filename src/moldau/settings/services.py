@@ -11,15 +11,12 @@ from moldau.settings.values import SettingError
 
 
 class ServiceSettings:
-    """Typed settings: `settings["kafkastore.topic"]`. What begins with one of `prefixes` is left for `under`."""
+    """Typed settings: `settings["kafkastore.topic"]`. Names with one of the `prefixes` are left for `under`."""
 
     __slots__ = ("_given", "_values")
 
     def __init__(
-        self,
-        scopes: Iterable[str],
-        given: Mapping[str, str] | Iterable[str] = (),
-        prefixes: tuple[str, ...] = (),
+        self, scopes: Iterable[str], given: Mapping[str, str] | Iterable[str] = (), prefixes: tuple[str, ...] = ()
     ) -> None:
         known: dict[str, Row] = {name: row for scope in scopes for name, row in rows(scope).items()}
         self._given = dict(given if isinstance(given, Mapping) else map(assignment, given))
@@ -35,11 +32,11 @@ class ServiceSettings:
         return self._values[name]
 
     def seconds(self, name: str) -> float:
-        """A setting in milliseconds, as Python wants it."""
+        """Return a setting in milliseconds as seconds."""
         return self._values[name] / 1000
 
     def under(self, prefix: str) -> dict[str, str]:
-        """What was given under a prefix and has no row of its own: settings for a client, say."""
+        """Return what was given under a prefix and has no row, without the prefix, such as a client's settings."""
         return {
             name.removeprefix(prefix): text
             for name, text in self._given.items()

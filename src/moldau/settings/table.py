@@ -39,17 +39,17 @@ class Row(NamedTuple):
 
     @property
     def synonyms(self) -> tuple[str, ...]:
-        """Kafka's names for the same value, the row's own first if it is a broker setting."""
+        """Return Kafka's names for the same value, the row's own first if it is a broker setting."""
         links = tuple(link for link in self.chain if link[0] != "=")
         return (self.name, *links) if self.scope == BROKER else links
 
     def parse(self, text: str) -> Any:
-        """The typed value of a text, by Java's rules; refuses what is out of range."""
+        """Parse a text by Java's rules; refuse what is out of range."""
         return parse(self, text)
 
 
 def table() -> dict[str, dict[str, Row]]:
-    """Scope -> name -> row; read once."""
+    """Return scope -> name -> row; the file is read once."""
     if not _TABLE:
         _TABLE.update(_read_table())
     return _TABLE
@@ -60,26 +60,26 @@ def rows(scope: str) -> dict[str, Row]:
 
 
 def base_name(name: str) -> str:
-    """The plain name behind `listener.name.NAME.` (and a SASL mechanism)."""
+    """Return the name without `listener.name.NAME.` (and a SASL mechanism)."""
     match = _LISTENER_PREFIX.match(name)
     return name[match.end() :] if match else name
 
 
 def inert_names() -> frozenset[str]:
-    """Names that Kafka knows and that have no row; a trailing * stands for any ending."""
+    """Return the names that Kafka knows and that have no row; a trailing * stands for any ending."""
     table()
     return frozenset(_INERT)
 
 
 def is_inert(name: str) -> bool:
-    """Whether Kafka knows the name and Moldau has no use for it."""
+    """Say whether Kafka knows the name but Moldau does not use it."""
     if row := rows(BROKER).get(name):
         return row.doc.startswith("No effect")
     return name in _INERT or any(known[-1] == "*" and name.startswith(known[:-1]) for known in _INERT)
 
 
 def client_inert_names() -> frozenset[str]:
-    """Names that librdkafka knows and that say nothing to Moldau's client."""
+    """Return the names that librdkafka knows but Moldau's client does not use."""
     table()
     return frozenset(_CLIENT_INERT)
 

@@ -17,7 +17,7 @@ _UNITS_MS = 86_400_000, 3_600_000, 60_000, 1000
 
 
 class SettingError(ValueError):
-    """A setting that cannot be: its name, the value, what is wrong, and the Kafka error that says so to a client."""
+    """An invalid setting: its name, its value, the reason, and the Kafka error that a client gets."""
 
     def __init__(self, name: str, value: str | None, reason: str, error: str = "INVALID_CONFIG") -> None:
         self.name, self.value, self.reason, self.error = name, value, reason, error
@@ -25,7 +25,7 @@ class SettingError(ValueError):
 
 
 def parse(row: Row, text: str) -> Any:
-    """The typed value of a text; refuses what the row does not allow."""
+    """Parse a text; refuse what the row does not allow."""
     text = text.strip()
     value = _PARSERS[row.type](row, text)
     if reason := _objection(row, value):
@@ -63,7 +63,7 @@ def _double(row: Row, text: str) -> float:
 
 
 def _list(row: Row, text: str) -> tuple[str, ...]:
-    """Elements without the space around them; a doubled one counts once, as in Kafka."""
+    """Split into elements, stripped; a repeated element counts once, as in Kafka."""
     if not text:
         return ()
     parts = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
@@ -90,7 +90,7 @@ _PARSERS: dict[str, Callable[[Row, str], Any]] = {
 
 
 def _objection(row: Row, value: Any) -> str | None:
-    """What the column `valid` has against a typed value."""
+    """Return what the column `valid` has against a typed value."""
     valid = row.valid
     if valid == "-":
         return None
@@ -110,7 +110,7 @@ def _objection(row: Row, value: Any) -> str | None:
     return None if value else "it must not be empty"
 
 
-# What the elements of a list look like, and how they are called.
+# What the elements of a list look like, and what they are called.
 _ELEMENTS = {
     "replicas": (r"\d+:\d+", "partition:broker pairs, or *"),
     "limits": (r".+:\d+", "host:number pairs"),
@@ -140,14 +140,14 @@ def _not_among(valid: str, value: Any) -> str | None:
 
 
 def duration_ms(text: str) -> int:
-    """An ISO 8601 duration of days and less."""
+    """Parse an ISO 8601 duration of days and less."""
     found = _DURATION.fullmatch(text)
-    assert found, f"{text} is no duration"
+    assert found, f"{text} is not a duration"
     return sum(int(float(part) * unit) for part, unit in zip(found.groups("0"), _UNITS_MS, strict=True))
 
 
 def format_value(value: Any) -> str | None:
-    """A typed value as Kafka writes it."""
+    """Format a typed value as Kafka does."""
     match value:
         case None | str():
             return value
@@ -162,7 +162,7 @@ def format_value(value: Any) -> str | None:
 
 
 def _format_double(value: float) -> str:
-    """As Java's Double.toString: plain between a thousandth and ten million, else with an exponent."""
+    """Format as Java's Double.toString: plain between a thousandth and ten million, otherwise with an exponent."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
