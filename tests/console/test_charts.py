@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.console.charts import NOTHING, options, spoken
+from moldau.console.charts import NOTHING, describe, options
 
 
 def test_a_chart_without_points_says_so() -> None:
@@ -12,8 +12,8 @@ def test_a_chart_without_points_says_so() -> None:
 
 
 def test_the_last_points_are_told_in_words() -> None:
-    assert spoken([("a", [(1.0, 5), (2.0, 7000)]), ("b", [])], "Lag") == "Lag. Now: a 7,000."
-    assert spoken([], "Lag") == f"Lag. {NOTHING}."
+    assert describe([("a", [(1.0, 5), (2.0, 7000)]), ("b", [])], "Lag") == "Lag. Now: a 7,000."
+    assert describe([], "Lag") == f"Lag. {NOTHING}."
 
 
 def test_lines_have_names_only_where_there_are_several() -> None:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
-from moldau.console.accounts import Account, Sessions, hashed
+from moldau.console.accounts import Account, Sessions, hash_password
 from moldau.console.guard import ACCOUNT, Guard, host_of, local
 from moldau.console.process import hosts
 from moldau.http import Listen
@@ -62,7 +62,7 @@ def test_a_websocket_of_a_strangers_page_is_closed() -> None:
 
 @pytest.fixture(scope="module")
 def sessions() -> Sessions:
-    return Sessions({"ada": Account("ada", hashed("correct horse"))})
+    return Sessions({"ada": Account("ada", hash_password("correct horse"))})
 
 
 def test_without_a_login_nothing_is_there(sessions: Sessions) -> None:

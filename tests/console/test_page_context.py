@@ -9,12 +9,15 @@ import pytest
 
 from moldau.admin.connection import Connection
 from moldau.client import ClientError, Error
-from moldau.console.accounts import Account, Sessions, hashed
+from moldau.console.accounts import Account, Sessions, hash_password
 from moldau.console.model.problems import Refused, problem
 from moldau.console.page_context import Console, Desk
 from moldau.serdes.registry import RegistryError
 
-ADA, BOB = Account("ada", hashed("correct horse")), Account("bob", hashed("battery staple"), read_only=True)
+ADA, BOB = (
+    Account("ada", hash_password("correct horse")),
+    Account("bob", hash_password("battery staple"), read_only=True),
+)
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def listed(session: Session) -> list[dict[str, Any]]:
     from moldau.console import flows
     from moldau.console.model.lineage import applications
 
-    return [asdict(one) for one in applications(flows.found(session.client), time.time_ns() // 1_000_000)]
+    return [asdict(one) for one in applications(flows.load_graph(session.client), time.time_ns() // 1_000_000)]
 
 
 @verb("describe", "moldau streams describe word-count", "moldau streams describe app.py")

@@ -1,4 +1,4 @@
-"""Who may come in: users from a file, with hashed passwords, and the sessions of those who have.
+"""Users from a file, with hashed passwords, and the sessions of those who have logged in.
 
 A line of the file is `name: scrypt$N$R$P$SALT$HASH[,read-only]`; `moldau console --add-user NAME --users FILE` writes
 one.
@@ -26,7 +26,7 @@ LONGEST_PASSWORD = 1024
 LARGEST_FILE = 1 << 20
 SESSIONS = 10_000
 SESSION_S = 12 * 3600.0
-FAILURES, FAILURE_S = 10, 300.0  # so many wrong passwords for a name within that time
+FAILURES, FAILURE_S = 10, 300.0  # this many wrong passwords within this time lock a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +41,36 @@ class Account:
 NOBODY = Account("", f"scrypt${COST}${BLOCK}${LANES}${'A' * 24}${'A' * 88}")
 
 
-def hashed(password: str, salt: bytes | None = None) -> str:
-    """A password as the file has it."""
-    salt = secrets.token_bytes(SALT) if salt is None else salt
-    digest = hashlib.scrypt(password.encode(), salt=salt, n=COST, r=BLOCK, p=LANES, maxmem=MEMORY)
+def hash_password(password: str) -> str:
+    """Hash a password for the file."""
+    salt = secrets.token_bytes(SALT)
+    digest = _scrypt(password.encode(), salt, COST, BLOCK, LANES)
     return f"scrypt${COST}${BLOCK}${LANES}${b64encode(salt).decode()}${b64encode(digest).decode()}"
 
 
 def matches(stored: str, password: str) -> bool:
-    """Whether this is the password. It takes as long for a wrong one as for the right one."""
+    """Say whether this is the password, in the same time for a wrong one as for the right one."""
     _, cost, block, lanes, salt, digest = stored.split("$")
-    given = hashlib.scrypt(
-        password[:LONGEST_PASSWORD].encode(errors="replace"),
-        salt=b64decode(salt),
-        n=int(cost),
-        r=int(block),
-        p=int(lanes),
-        maxmem=MEMORY,
-    )
-    return hmac.compare_digest(given, b64decode(digest))
+    data = password[:LONGEST_PASSWORD].encode(errors="replace")
+    return hmac.compare_digest(_scrypt(data, b64decode(salt), int(cost), int(block), int(lanes)), b64decode(digest))
+
+
+def _scrypt(password: bytes, salt: bytes, cost: int, block: int, lanes: int) -> bytes:
+    return hashlib.scrypt(password, salt=salt, n=cost, r=block, p=lanes, maxmem=MEMORY)
 
 
 def read(path: Path) -> dict[str, Account]:
-    """The users of a file; SettingError where a line is none."""
+    """Read the users of a file; SettingError if a line is wrong."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise SettingError("users", str(path), f"it is larger than {LARGEST_FILE} bytes")
         rows = properties(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "it is no text"
-        raise SettingError("users", str(path), f"{words}; `moldau console --add-user NAME` makes one") from None
-    found = {name: _account(name, text, path) for name, text in rows.items()}
-    if not found:
+        words = getattr(error, "strerror", None) or "it is not text"
+        raise SettingError("users", str(path), f"{words}; `moldau console --add-user NAME` creates one") from None
+    if not rows:
         raise SettingError("users", str(path), "it has no user; `moldau console --add-user NAME` adds one")
-    return found
+    return {name: _account(name, text, path) for name, text in rows.items()}
 
 
 def _account(name: str, text: str, path: Path) -> Account:
@@ -101,16 +97,16 @@ def _is_hash(text: str) -> bool:
 
 
 def add(path: Path, name: str, password: str, *, read_only: bool = False) -> None:
-    """Write a user to a file, which nobody else may read, in place of one of that name."""
+    """Add a user to a file that only its owner can read, or replace the user of that name."""
     rows = properties(path.read_text(encoding="utf-8")) if path.exists() else {}
-    rows[name] = hashed(password) + (f",{READ_ONLY}" if read_only else "")
+    rows[name] = hash_password(password) + (f",{READ_ONLY}" if read_only else "")
     path.touch(mode=0o600)
     path.write_text("".join(f"{one}: {text}\n" for one, text in rows.items()), encoding="utf-8")
 
 
 @dataclass(slots=True)
 class Sessions:
-    """Who has come in, by the secret in the browser's cookie. The oldest gives way where there are too many."""
+    """The users who are logged in, by the secret in the browser's cookie. Too many drop the oldest."""
 
     accounts: Mapping[str, Account]
     now: Callable[[], float] = time.monotonic
@@ -118,7 +114,7 @@ class Sessions:
     wrong: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
 
     def enter(self, name: str, password: str) -> str | None:
-        """The secret of a new session; None if name or password is wrong, which an unknown name takes as long for."""
+        """Return the secret of a new session; None if name or password is wrong, after the same time in both cases."""
         account = self.accounts.get(name, NOBODY)
         if not matches(account.password, password) or account is NOBODY:
             self._note(name)
@@ -130,12 +126,12 @@ class Sessions:
         return token
 
     def is_held(self, name: str) -> bool:
-        """Whether there were too many wrong passwords for a name of late."""
+        """Say whether a name is locked after too many wrong passwords."""
         times = self.wrong.get(name)
         return times is not None and len(times) == FAILURES and times[0] > self.now() - FAILURE_S
 
     def find(self, token: str | None) -> Account | None:
-        """Who a secret belongs to."""
+        """Return the user to whom a secret belongs."""
         account, until = self.open.get(token or "", (None, 0.0))
         if account is not None and until < self.now():
             self.leave(token)

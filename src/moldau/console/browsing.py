@@ -1,4 +1,4 @@
-"""Records of a topic for a page: some from a position on, or those that come in while one watches."""
+"""Records of a topic for a page: some from a position on, or live ones as they arrive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moldau.records.reading import COMMITTED, Reader
 MOST_BYTES = 16 << 20  # of records that a page keeps
 PATIENCE_S = 10.0
 TAIL_WAIT_MS = 400
-TAIL_RECORDS = 500  # of one look; what came in between is passed over
+TAIL_RECORDS = 500  # of one poll; older ones are skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Wanted:
         return self.span.last is not None
 
     def places(self, client: Client) -> list[TopicPartition]:
-        """The partitions; ClientError where there is none such."""
+        """Return the partitions; ClientError if there are none."""
         known = topics.partitions(client, [self.topic])
         found = [place for place in known if self.partition is None or place[1] == self.partition]
         if not found:
@@ -42,16 +42,16 @@ class Wanted:
 
 
 def read(client: Client, wanted: Wanted, decoder: Decoder) -> list[Row]:
-    """The records, in the order of time: the newest first where they were asked for."""
+    """Return the records in the order of time, the newest first if those were asked for."""
     places = wanted.places(client)
     starts = positions.starts(client, wanted.span, places)
-    found = sorted(_taken(client, wanted, starts), key=lambda pair: (pair[1].timestamp, pair[0], pair[1].offset))
+    found = sorted(_take(client, wanted, starts), key=lambda pair: (pair[1].timestamp, pair[0], pair[1].offset))
     chosen = found[-wanted.most :][::-1] if wanted.from_the_end else found[: wanted.most]
     return [decoder.row(partition, record) for partition, record in chosen]
 
 
-def _taken(client: Client, wanted: Wanted, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[int, Record]]:
-    """At most so many of each partition."""
+def _take(client: Client, wanted: Wanted, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[int, Record]]:
+    """Yield at most `wanted.most` records of each partition."""
     ends = offsets.one_time(client, starts, offsets.LATEST)
     stops = {
         place: min(end, starts[place] + wanted.most) if wanted.from_the_end else end for place, end in ends.items()
@@ -72,7 +72,7 @@ def _taken(client: Client, wanted: Wanted, starts: Mapping[TopicPartition, int])
 
 @dataclass(slots=True)
 class Tail:
-    """What comes in at the ends of partitions, from now on."""
+    """The records that arrive at the ends of partitions from now on."""
 
     client: Client
     wanted: Wanted
@@ -81,7 +81,7 @@ class Tail:
     _fetcher: Fetcher | None = None
 
     def look(self) -> list[Row]:
-        """The records since the last look, the newest first."""
+        """Return the records since the last call, the newest first."""
         if self._fetcher is None:
             self.positions = offsets.one_time(self.client, self.wanted.places(self.client), offsets.LATEST)
             self._fetcher = Fetcher(self.client, isolation_level=COMMITTED)

@@ -1,4 +1,4 @@
-"""Charts: lines over time, drawn as SVG, so that their words take their colour from the page, light or dark."""
+"""Charts of lines over time, drawn as SVG, so that their texts take their colour from the page, light or dark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 
 class Lines:
-    """A chart of lines over time, which is filled again and again. `about` says what it shows to who cannot see it."""
+    """A chart of lines over time, filled again and again. `about` describes it for screen readers."""
 
     def __init__(self, height_px: int, about: str) -> None:
         self._view = ui.echart(options([], about), renderer=SVG).style(f"height: {height_px}px").classes("w-full")
@@ -27,11 +27,11 @@ class Lines:
 
 
 def options(lines: Sequence[tuple[str, Points]], about: str) -> dict[str, Any]:
-    """What ECharts takes: points are (seconds, number)."""
+    """Return the options for ECharts; points are (seconds, number)."""
     is_empty = not any(points for _, points in lines)
     return {
         "animation": False,
-        "aria": {"enabled": True, "label": {"description": spoken(lines, about)}},
+        "aria": {"enabled": True, "label": {"description": describe(lines, about)}},
         "title": {"show": is_empty, "text": NOTHING, "left": "center", "top": "middle", "textStyle": {"fontSize": 14}},
         "grid": {"left": 8, "right": 28, "top": 36 if len(lines) > 1 else 12, "bottom": 8, "containLabel": True},
         "legend": {"top": 0, "type": "scroll", "show": len(lines) > 1},
@@ -55,8 +55,8 @@ def options(lines: Sequence[tuple[str, Points]], about: str) -> dict[str, Any]:
     }
 
 
-def spoken(lines: Sequence[tuple[str, Points]], about: str) -> str:
-    """What a chart says to who cannot see it."""
+def describe(lines: Sequence[tuple[str, Points]], about: str) -> str:
+    """Return the description for screen readers."""
     now = [f"{name} {points[-1][1]:,.0f}" for name, points in lines if points]
     return f"{about}. {'Now: ' + ', '.join(now) if now else NOTHING}."
 

@@ -1,28 +1,29 @@
-"""Keys and values decoded by the registry. One that does not answer is left alone for a while: pages do not wait for it
-with every record, and show the bytes meanwhile.
+"""Keys and values decoded with the registry. If it does not answer, it is not asked again for a while, and pages show
+bytes instead of waiting for it with every record.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from moldau.client import Record
-from moldau.console.model.records import DECODED, KEPT, Part, Row, documented, headers, plain
+from moldau.console.model.records import DECODED, KEPT, Part, Row, from_document, headers, plain
 from moldau.records.formats import ByRegistry
 from moldau.serdes.context import Context, SerdeError
 from moldau.serdes.framing import SCHEMA_HEADER, SchemaRef, unframe
 from moldau.serdes.registry import Registry, RegistryError
 
-PATIENCE_S = 10.0  # until a registry that was away is asked again
-UNKNOWN_S = 60.0  # until a schema that it does not know is asked for again
+PATIENCE_S = 10.0  # until a registry that did not answer is asked again
+UNKNOWN_S = 60.0  # until it is asked again for a schema that it does not know
 MOST_UNKNOWN = 10_000
 FRAMED = (b"\0", b"\1")
 
 
 class Decoder:
-    """Records of one topic to what pages show."""
+    """Decodes the records of one topic for pages."""
 
     def __init__(self, topic: str, connect: Callable[[], Registry]) -> None:
         self._topic, self._connect = topic, connect
@@ -40,12 +41,12 @@ class Decoder:
         if data is None or not framed:
             return plain(data)
         if len(data) > DECODED:
-            return _noted(plain(data), "too large to be decoded")
+            return replace(plain(data), note="too large to decode")
         try:
             ref = unframe(bytes(data), context)[0]
             return self._decoded(bytes(data), context, SchemaRef(ref.id, ref.guid))
         except (SerdeError, RecursionError) as error:
-            return _noted(plain(data), str(error) or "it nests too deeply")
+            return replace(plain(data), note=str(error) or "it nests too deeply")
 
     def _decoded(self, data: bytes, context: Context, ref: SchemaRef) -> Part:
         now = time.monotonic()
@@ -62,14 +63,10 @@ class Decoder:
             self._remember(error, ref, now)
             raise
         kind = self._codec.registry.schema(ref).type
-        return documented(document, data[:KEPT], len(data), f"{kind} by schema {ref.id or ref.guid}")
+        return from_document(document, data[:KEPT], len(data), f"{kind} by schema {ref.id or ref.guid}")
 
     def _remember(self, error: RegistryError, ref: SchemaRef, now: float) -> None:
         if error.retriable:
             self._away_until, self._away = now + PATIENCE_S, str(error)
         elif len(self._unknown) < MOST_UNKNOWN:
             self._unknown[ref] = (now + UNKNOWN_S, str(error))
-
-
-def _noted(part: Part, note: str) -> Part:
-    return Part(part.kind, part.text, part.data, part.size, part.document, note)

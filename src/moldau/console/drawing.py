@@ -1,4 +1,4 @@
-"""A graph of topics, groups and applications as a chart: in columns from left to right, each node a way to its page."""
+"""A graph of topics, groups and applications as a chart, in columns from left to right; each node leads to its page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from nicegui import ui
 from moldau.console import paths
 from moldau.console.charts import SVG
 from moldau.console.model.history import Flow
-from moldau.console.model.lineage import Graph, Kind, Node, placed
+from moldau.console.model.lineage import Graph, Kind, Node, place_nodes
 from moldau.console.page_context import Desk
 
 COLUMN_PX, ROW_PX, HEAD_PX = 210, 60, 80
 COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f855a", Kind.PART: "#8e5bb5"}
 SHAPES = {Kind.TOPIC: "roundRect", Kind.APPLICATION: "diamond", Kind.GROUP: "circle", Kind.PART: "diamond"}
+PATHS = {Kind.TOPIC: paths.topic, Kind.GROUP: paths.group, Kind.APPLICATION: paths.application}
 GREY = "#8795a1"
 LETTER_PX, SIDE_PX = 7.5, 30  # of a name; and beside it
 LONGEST = 30  # characters of a label
@@ -24,28 +25,21 @@ Edge = tuple[Node, Node]
 
 
 def path_of(node: Node) -> str | None:
-    """Where a node has its page; a part of an application has none."""
-    match node.kind:
-        case Kind.TOPIC:
-            return paths.topic(node.name)
-        case Kind.GROUP:
-            return paths.group(node.name)
-        case Kind.APPLICATION:
-            return paths.application(node.name)
-        case Kind.PART:
-            return None
+    """Return the address of a node's page; a part of an application has none."""
+    path = PATHS.get(node.kind)
+    return path(node.name) if path else None
 
 
 def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
-    """The chart; a click leads on. What `labels` says of edges is looked at again every few seconds."""
-    places = placed(of)
+    """Draw the chart; a click leads to the page of a node. `labels` of edges are updated every few seconds."""
+    places = place_nodes(of)
     widest = max((column for column, _ in places.values()), default=0) + 1
     nodes = [_node(node, *place, widest) for node, place in places.items()]
     tallest = max((row for _, row in places.values()), default=1)
 
     def go(event: Any) -> None:
-        found = next((node for node in of.nodes if _key(node) == (event.data or {}).get("id")), None)
-        if found is not None and (path := path_of(found)):
+        clicked = next((node for node in of.nodes if _key(node) == (event.data or {}).get("id")), None)
+        if clicked is not None and (path := path_of(clicked)):
             ui.navigate.to(path)
 
     with ui.element("div").classes("w-full overflow-x-auto"):
@@ -62,7 +56,7 @@ def draw(of: Graph, labels: Callable[[], Mapping[Edge, str]]) -> None:
 
 
 def flow(desk: Desk) -> Flow:
-    """What flows now; while somebody looks, it is looked at often."""
+    """Return the current flow, and let the sampler know that somebody watches."""
     desk.console.sampler.watch()
     return desk.console.sampler.history.flow()
 
@@ -72,7 +66,7 @@ def _key(node: Node) -> str:
 
 
 def _node(node: Node, x: int, y: int, columns: int) -> dict[str, Any]:
-    """Names stand outside of the first and the last column, and above those between: there no edge goes."""
+    """Make a node. Names are outside of the first and last columns, and above the others, where no edge runs."""
     side = "top" if 0 < x < columns - 1 else "left" if x == 0 < columns - 1 else "right"
     full = f"{node.kind} {node.name}" if node.kind is Kind.PART else node.name
     short = full if len(full) <= LONGEST else f"{full[: LONGEST - 1]}…"
@@ -89,7 +83,7 @@ def _node(node: Node, x: int, y: int, columns: int) -> dict[str, Any]:
 
 
 def _sides(nodes: list[dict[str, Any]]) -> tuple[int, int]:
-    """The room for names before the first and behind the last column."""
+    """Return the space for names before the first and after the last column."""
 
     def widest(side: str) -> int:
         names = [len(node["name"]) for node in nodes if node["label"]["position"] == side]
@@ -101,12 +95,12 @@ def _sides(nodes: list[dict[str, Any]]) -> tuple[int, int]:
 def _links(of: Graph, labels: Mapping[Edge, str]) -> list[dict[str, Any]]:
     return [
         {
-            "source": _key(source),
-            "target": _key(target),
+            "source": _key(edge[0]),
+            "target": _key(edge[1]),
             "label": {"show": bool(text), "formatter": text, "fontSize": 12},
         }
-        for (source, target) in of.edges
-        for text in (labels.get((source, target), ""),)
+        for edge in of.edges
+        for text in (labels.get(edge, ""),)
     ]
 
 

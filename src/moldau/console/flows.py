@@ -1,4 +1,4 @@
-"""What the cluster tells of who reads and who writes, asked with bounds; `model/lineage.py` makes the graph of it."""
+"""Ask the cluster who reads and who writes, within bounds; `model/lineage.py` makes a graph of the answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ GROUPS = 300  # that are asked what they have committed
 PARTITIONS = 5000  # whose producers are asked for
 
 
-def found(client: Client) -> Graph:
-    """The graph of the cluster, now."""
+def load_graph(client: Client) -> Graph:
+    """Return the current graph of the cluster."""
     listed = topics.listed(client)
     known_groups = groups.listed(client)
     places = {
@@ -40,7 +40,7 @@ def found(client: Client) -> Graph:
 
 
 def _reads(client: Client, committed: dict[str, dict[TopicPartition, groups.Committed]]) -> dict[str, dict[str, int]]:
-    """The lag of each group in each topic that it reads."""
+    """Return the lag of each group in each topic that it reads."""
     places = {place for of_group in committed.values() for place in of_group}
     ends = offsets.at(client, dict.fromkeys(sorted(places), offsets.LATEST))
     reads: dict[str, dict[str, int]] = {}

@@ -1,16 +1,17 @@
-"""What all pages have around them: navigation, search, the switch between light and dark.
+"""What all pages share: the frame with navigation and search, and the parts of which pages are built.
 
-And how a part of a page comes to be: a wheel that turns, then what was found, or a sentence that says what went wrong
-and what to do.
+A part of a page is loaded by itself: it shows a spinner, then its content or a sentence that says what went wrong and
+what to do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -27,60 +28,17 @@ COLOURS = {"primary": "#0b6e8f", "secondary": "#5b6b7a", "accent": "#b5651d", "p
 COLOURS |= {"negative": "#c53030", "warning": "#b7791f", "info": "#2b6cb0", "dark": "#1b232b", "dark_page": "#11171d"}
 NARROW = 1024  # pixels; below, the navigation hides behind a button
 SUGGESTIONS = 8
-SEEN_S, LOOK_EVERY_S = 10.0, 0.1
+SEEN_S, LOOK_EVERY_S = 10.0, 0.1  # how long, and how often, a change is looked for
 WIDE = "max-sm:hidden"
-CSS = """
-body { font-variant-numeric: tabular-nums; }
-.body--light { background: #f4f6f8; color: #16202b; --ink: #16202b; --soft: #55636f; --paper: #fff; }
-.body--light .q-drawer { background: #ffffff; }
-.body--dark { color: #e6ebf0; --ink: #e6ebf0; --soft: #a9b6c2; --paper: #1b232b; }
-.body--dark .q-drawer, .body--dark .q-header { background: #1b232b !important; }
-.body--light .q-header { background: #ffffff !important; color: #16202b; border-bottom: 1px solid #dde3e9; }
-.body--dark .q-header { border-bottom: 1px solid #2c3742; }
-.q-drawer { border-right: 1px solid rgba(128, 140, 152, .25); }
-.nav-link { border-radius: 8px; margin: 2px 0; min-height: 40px; width: 100%; }
-.nav-link.here { background: rgba(11, 110, 143, .13); font-weight: 600; }
-.body--dark .nav-link.here { background: rgba(76, 183, 216, .18); }
-.panel { border-radius: 10px; box-shadow: none; border: 1px solid rgba(128, 140, 152, .28); width: 100%; }
-.body--light .panel { background: #fff; }
-.mono { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .85rem; }
-.quiet { opacity: .72; }
-.figure { font-size: 1.6rem; font-weight: 600; line-height: 1.2; }
-.wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
-a.plain { color: inherit; text-decoration: none; }
-.link { color: #0b6e8f; text-decoration: none; }
-.body--dark .link { color: #6cc6e2; }
-.link:hover { text-decoration: underline; }
-button.link { background: none; border: 0; padding: 3px 0; font: inherit; text-align: left; cursor: pointer; }
-:focus-visible { outline: 2px solid #0b6e8f; outline-offset: 2px; }
-.body--dark :focus-visible { outline-color: #6cc6e2; }
-.body--dark { --q-primary: #1d7a9c !important; }
-.body--dark .text-primary { --q-primary: #6cc6e2; }
-.body--dark .text-negative { --q-negative: #ff8f85; }
-.q-table th { font-weight: 600; }
-.q-table td, .q-table th { padding: 6px 10px; }
-.q-table td.apart, .q-table th.apart { padding-left: 32px; }
-.q-table__container:not(.q-table--no-wrap) td { overflow-wrap: anywhere; }
-.q-table td.text-right, .q-table th { white-space: nowrap; overflow-wrap: normal; }
-.q-tab-panel { padding-left: 0; padding-right: 0; }
-.halves table { table-layout: fixed; }
-.halves th:first-child { width: 48%; }
-@media (max-width: 639px) {
-  .q-table td, .q-table th { padding: 6px 7px; }
-  .q-table td.mono, .q-table td .mono { font-size: .78rem; }
-  .q-tab { padding: 0 7px; }
-  .q-tab__label { font-size: 13px; }
-}
-@media (max-width: 767px) { .figures > :last-child:nth-child(odd) { grid-column: span 2; } }
-.nicegui-echart text { fill: var(--soft); }
-.graph text { fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round; }
-code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .92em; padding: 1px 5px;
-  border-radius: 4px; background: rgba(128, 140, 152, .18); }
-"""
+CSS = (Path(__file__).parent / "frame.css").read_text()
+
+ui.button.default_props("no-caps")
+for _box in (ui.input, ui.number, ui.select, ui.textarea):
+    _box.default_props("dense outlined")
 
 
 class Page(NamedTuple):
-    """A page: where it is, what it is called, and what makes it. One without an icon is not in the navigation."""
+    """A page: its path, its title, and the function that makes it. A page without an icon is not in the navigation."""
 
     path: str
     title: str
@@ -90,7 +48,7 @@ class Page(NamedTuple):
 
 @contextmanager
 def around(desk: Desk, page: Page, known: Sequence[Page]) -> Iterator[None]:
-    """The frame of a page; what is made inside is the page."""
+    """Make the frame of a page; the body of the `with` makes the page."""
     ui.add_css(CSS)
     ui.colors(**COLOURS)
     mode = ui.dark_mode(desk.dark)
@@ -99,15 +57,14 @@ def around(desk: Desk, page: Page, known: Sequence[Page]) -> Iterator[None]:
     with ui.header().classes("items-center no-wrap q-px-md q-py-sm gap-2"):
         menu = ui.button(icon="menu", on_click=drawer.toggle).props("flat round color=primary aria-label=Navigation")
         menu.classes("lg:hidden")
-        with (
-            ui.link(target="/")
-            .classes("plain row items-center no-wrap gap-2")
-            .props('aria-label="Moldau, overview"') as home
-        ):
+        home = (
+            ui.link(target="/").classes("plain row items-center no-wrap gap-2").props('aria-label="Moldau, overview"')
+        )
+        with home:
             ui.image("/favicon.ico").classes("w-7 h-7").props("no-spinner no-transition")
             ui.label("Moldau").classes("text-lg font-semibold max-sm:hidden")
         if not desk.may_act or desk.account:
-            home.classes("gt-xs")  # on a telephone there is no room for all
+            home.classes("gt-xs")  # a phone has no room for all of them
         ui.space()
         _search(desk)
         _switch(mode)
@@ -129,7 +86,7 @@ def _navigation(here: Page, known: Sequence[Page]) -> None:
 
 
 def _search(desk: Desk) -> None:
-    """Topics by a part of their name: the first few as one types, all of them with Enter."""
+    """Find topics by a part of their name: suggest the first few while typing, list all of them on Enter."""
 
     async def suggest() -> None:
         text = (box.value or "").strip().lower()
@@ -139,17 +96,15 @@ def _search(desk: Desk) -> None:
                 known = await desk.ask(topics.listed, desk.client) if text else []
             except EXPECTED:
                 return
-            found = [topic.name for topic in known if text in topic.name.lower()][:SUGGESTIONS]
-            for name in found:
+            names = [topic.name for topic in known if text in topic.name.lower()][:SUGGESTIONS]
+            for name in names:
                 ui.menu_item(name, partial(ui.navigate.to, paths.topic(name)))
-        menu.set_value(bool(found))
+        menu.set_value(bool(names))
 
     def look() -> None:
         ui.navigate.to(f"/topics?search={quote((box.value or '').strip())}")
 
-    box = ui.input(placeholder="Find a topic  ( / )").props(
-        'dense outlined rounded debounce=200 aria-label="Find a topic"'
-    )
+    box = ui.input(placeholder="Find a topic  ( / )").props('rounded debounce=200 aria-label="Find a topic"')
     box.classes("w-40 sm:w-64")
     with box.add_slot("prepend"):
         ui.icon("search", size="20px")
@@ -166,7 +121,7 @@ def _slash(event: Any, box: ui.input) -> None:
 
 
 def _switch(mode: ui.dark_mode) -> None:
-    """Light or dark, remembered in a cookie; without one the browser's own wish counts."""
+    """Switch between light and dark. A cookie remembers the choice; without one the browser decides."""
     script = (
         "() => { const on = !document.body.classList.contains('body--dark');"
         "document.cookie = 'moldau_dark=' + (on ? 1 : 0) + ';path=/;max-age=31536000;samesite=lax'; emit(on); }"
@@ -180,7 +135,7 @@ def _person(desk: Desk) -> None:
         ui.badge("read-only", color="warning").tooltip("Nothing can be changed here.")
     if desk.account is not None:
         with ui.button(icon="account_circle").props('flat round color=primary aria-label="You"'), ui.menu():
-            ui.menu_item(f"{desk.account.name}").props("disable")
+            ui.menu_item(desk.account.name).props("disable")
             ui.menu_item("Log out", lambda: ui.run_javascript(LOG_OUT))
 
 
@@ -188,7 +143,7 @@ LOG_OUT = "fetch('/logout', {method: 'POST', redirect: 'manual'}).then(() => loc
 
 
 def heading(title: str, note: str = "") -> ui.row:
-    """The head of a page; what is made in the row it returns stands at the right."""
+    """Make the heading of a page, and return the row at its right."""
     with ui.row().classes("w-full items-center gap-3"):
         ui.label(title).classes("text-2xl font-semibold wrap").props("role=heading aria-level=1")
         if note:
@@ -197,19 +152,48 @@ def heading(title: str, note: str = "") -> ui.row:
         return ui.row().classes("items-center gap-2")
 
 
+def link_button(title: str, icon: str, path: str, style: str = "outline") -> None:
+    """Add a button that leads to another page."""
+    ui.button(title, icon=icon, on_click=partial(ui.navigate.to, path)).props(style)
+
+
 def lineage_button(name: str) -> None:
-    """The way to all that something comes from and leads to."""
-    go = partial(ui.navigate.to, paths.lineage(name))
-    ui.button("Lineage", icon="account_tree", on_click=go).props("no-caps outline")
+    """Add a button that leads to everything upstream and downstream of a name."""
+    link_button("Lineage", "account_tree", paths.lineage(name))
 
 
 def panel(title: str = "") -> ui.card:
-    """A card with a title, for use in a `with`."""
+    """Make a card with a title, for use in a `with`."""
     card = ui.card().classes("panel q-pa-md gap-2")
     if title:
         with card:
             ui.label(title).classes("text-base font-semibold").props("role=heading aria-level=2")
     return card
+
+
+def subheading(title: str) -> None:
+    """Make a heading within a panel."""
+    ui.label(title).classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
+
+
+def facts(rows: Mapping[str, str]) -> None:
+    """Show short texts side by side, each below its label."""
+    with ui.row().classes("gap-6"):
+        for label, text in rows.items():
+            with ui.column().classes("gap-0"):
+                ui.label(label).classes("quiet text-sm")
+                ui.label(text).classes("font-semibold wrap")
+
+
+def tabs(parts: Mapping[str, Callable[[], None]], first: str | None = None) -> None:
+    """Show one of several parts at a time, `first` to begin with; a function makes each part."""
+    with ui.tabs().props("no-caps dense align=left").classes("w-full") as bar:
+        for title in parts:
+            ui.tab(title)
+    with ui.tab_panels(bar, value=first if first in parts else next(iter(parts))).classes("w-full bg-transparent"):
+        for title, make in parts.items():
+            with ui.tab_panel(title).classes("q-px-none"):
+                make()
 
 
 def table(
@@ -219,37 +203,35 @@ def table(
     if_wide: Sequence[str] = (),
     none: str = "There is nothing here yet.",
 ) -> ui.table:
-    """A table without rows yet; `numbers` are columns that stand at the right, `if_wide` those that a telephone does
-    not show. `none` is told where there are no rows.
+    """Make a table without rows. `numbers` are right-aligned columns, `if_wide` those that a phone does not show, and
+    `none` is shown while there are no rows.
     """
-    rows = []
+    cells = []
     for before, name in zip((None, *columns), columns, strict=False):
         apart = "apart" if before in numbers and name not in numbers else ""
         classes = " ".join(filter(None, (apart, WIDE if name in if_wide else "")))
-        rows.append(
-            {
-                "name": name,
-                "label": name[:1].upper() + name[1:],
-                "field": name,
-                "align": "right" if name in numbers else "left",
-                "classes": classes,
-                "headerClasses": classes,
-            }
-        )
-    made = ui.table(columns=rows, rows=[], row_key=key or columns[0])
+        align = "right" if name in numbers else "left"
+        cell = {"name": name, "label": name[:1].upper() + name[1:], "field": name, "align": align}
+        cells.append({**cell, "classes": classes, "headerClasses": classes})
+    made = ui.table(columns=cells, rows=[], row_key=key or columns[0])
     with made.add_slot("no-data"):
         ui.label(none).classes("quiet q-py-sm wrap")
     return made.props('flat dense hide-pagination :rows-per-page-options="[0]"').classes("w-full bg-transparent")
 
 
-def paged(of: ui.table) -> None:
-    """Show a long table in pages."""
-    of.props(remove="hide-pagination").props(':rows-per-page-options="[50, 200]" rows-per-page-label="Rows"')
-    of.pagination = {"rowsPerPage": 50}
+def search_table(*columns: str, paged: bool = True, **options: Any) -> ui.table:
+    """Make a table with a search box above it, shown in pages unless told otherwise."""
+    box = ui.input("Search").props("clearable debounce=150").classes("w-full")
+    made = table(*columns, **options).props("wrap-cells")
+    made.bind_filter_from(box, "value", lambda text: text or "")
+    if paged:
+        made.props(remove="hide-pagination").props(':rows-per-page-options="[50, 200]" rows-per-page-label="Rows"')
+        made.pagination = {"rowsPerPage": 50}
+    return made
 
 
 def link_cell(of: ui.table, column: str, to: str = "link") -> None:
-    """Let the cells of a column lead to the `link` of their rows, or to what `to` names there."""
+    """Make the cells of a column links. `to` is the field of a row that has the address."""
     of.add_slot(
         f"body-cell-{column}",
         f'<q-td :props="props"><a v-if="props.row.{to}" class="link" :href="props.row.{to}">{{{{ props.value }}}}</a>'
@@ -258,7 +240,7 @@ def link_cell(of: ui.table, column: str, to: str = "link") -> None:
 
 
 def empty(sentence: str, remedy: str = "", icon: str = "inbox") -> None:
-    """Where there is nothing yet: what would be here, and how it comes to be."""
+    """Say that there is nothing to show, and what to do about it."""
     with ui.column().classes("w-full items-center q-pa-lg gap-1 text-center"):
         ui.icon(icon, size="40px").classes("quiet")
         ui.label(sentence).classes("text-base")
@@ -267,21 +249,21 @@ def empty(sentence: str, remedy: str = "", icon: str = "inbox") -> None:
 
 
 def prose(text: str, classes: str = "") -> None:
-    """A sentence; what stands between backticks is shown as code."""
+    """Show a sentence, with text between backticks as code."""
     with ui.element("div").classes(f"wrap {classes}"):
         for number, piece in enumerate(text.split("`")):
             Words("code" if number % 2 else "span", piece)
 
 
 class Words(TextElement):
-    """A piece of a sentence, always as text."""
+    """A piece of a sentence, never taken for HTML."""
 
     def __init__(self, tag: str, text: str) -> None:
         super().__init__(tag=tag, text=text)
 
 
 def tell(problem: Problem) -> None:
-    """A problem, in place of what was to be shown."""
+    """Show a problem where the content would be."""
     with ui.row().classes("w-full items-start no-wrap gap-3 q-pa-sm").props("role=alert"):
         ui.icon("error_outline", color="negative", size="28px")
         with ui.column().classes("gap-1"):
@@ -290,42 +272,49 @@ def tell(problem: Problem) -> None:
                 prose(problem.remedy, "quiet")
 
 
-class Section(Generic[T]):
-    """A part of a page that is loaded by itself: `load` waits in a thread, `show` makes what is seen of its answer.
+def loading() -> None:
+    ui.spinner(size="28px").props('aria-label="Loading"')
 
-    What fails is told in its place, with a way to try again; other parts go on. `reload` does it once more. The first
-    answer is asked for while the page is still on its way to the browser.
+
+async def fill(place: ui.element, desk: Desk, answer: Awaitable[T], show: Callable[[T], None]) -> bool:
+    """Show an answer in its place, or the problem if there is none. Return whether there was an answer."""
+    try:
+        make, succeeded = partial(show, await answer), True
+    except EXPECTED as error:
+        make, succeeded = partial(tell, desk.problem(error)), False
+    place.clear()
+    with place:
+        make()
+    return succeeded
+
+
+class Section(Generic[T]):
+    """A part of a page that is loaded by itself: `load` runs in a thread, `show` displays its result.
+
+    A failure is shown in its place, with a button to try again; other parts are not affected. `reload` loads it again.
+    The first load begins while the page is still on its way to the browser.
     """
 
     def __init__(self, desk: Desk, load: Callable[[], T], show: Callable[[T], None]) -> None:
         self._desk, self._load, self._show = desk, load, show
         self.place = ui.column().classes("w-full gap-2")
         with self.place:
-            ui.spinner(size="28px").props('aria-label="Loading"')
+            loading()
         first = asyncio.ensure_future(desk.ask(load))
-        first.add_done_callback(_looked_at)
+        first.add_done_callback(_ignore_error)
         ui.timer(0, lambda: self._fill(first), once=True)
 
     async def reload(self) -> None:
         await self._fill(self._desk.ask(self._load))
 
     async def _fill(self, answer: Awaitable[T]) -> None:
-        problem, found = None, None
-        try:
-            found = await answer
-        except EXPECTED as error:
-            problem = self._desk.problem(error)
-        self.place.clear()
-        with self.place:
-            if problem is not None:
-                tell(problem)
-                ui.button("Try again", icon="refresh", on_click=self.reload).props("flat no-caps")
-            else:
-                self._show(found)  # type: ignore[arg-type]
+        if not await fill(self.place, self._desk, answer, self._show):
+            with self.place:
+                ui.button("Try again", icon="refresh", on_click=self.reload).props("flat")
 
 
-def _looked_at(answer: asyncio.Future[Any]) -> None:
-    """A browser that never came back has asked for nothing: its answer is not missed in the log."""
+def _ignore_error(answer: asyncio.Future[Any]) -> None:
+    """Keep the error of an answer out of the log if the browser never came back for it."""
     if not answer.cancelled():
         answer.exception()
 
@@ -333,11 +322,11 @@ def _looked_at(answer: asyncio.Future[Any]) -> None:
 async def attempt(
     desk: Desk, done: str, function: Callable[..., Any], *arguments: Any, seen: Callable[[], bool] | None = None
 ) -> bool:
-    """Change something, and say so once it is `seen`; what is refused is told. Whether it was done."""
+    """Change something, and confirm it once it is `seen`, or show why it was refused. Return whether it was done."""
     try:
         await desk.act(function, *arguments)
         if seen is not None:
-            await desk.ask(await_seen, seen)
+            await desk.ask(_await_seen, seen)
     except EXPECTED as error:
         problem = desk.problem(error)
         ui.notify(" ".join(filter(None, (problem.sentence, problem.remedy))), type="negative", multi_line=True)
@@ -346,29 +335,52 @@ async def attempt(
     return True
 
 
-def await_seen(seen: Callable[[], bool]) -> None:
-    """Brokers learn a moment later what the controller has done: until they tell it, for a while."""
+def _await_seen(seen: Callable[[], bool]) -> None:
+    """Wait until the brokers know of a change: they learn a moment later than the controller."""
     until = time.monotonic() + SEEN_S
     while not seen() and time.monotonic() < until:
         time.sleep(LOOK_EVERY_S)
 
 
-def confirm(title: str, warning: str, name: str, act: Callable[[], Awaitable[Any]]) -> ui.dialog:
-    """A dialog that does something only once the name was typed."""
+async def submit(of: ui.dialog, section: Section[Any], *change: Any, seen: Callable[[], bool] | None = None) -> None:
+    """Make a change as `attempt` does; if it was done, close the dialog and reload the section."""
+    if await attempt(*change, seen=seen):
+        of.close()
+        await section.reload()
+
+
+@contextmanager
+def dialog(title: str, width: str = "w-96") -> Iterator[ui.dialog]:
+    """Make a dialog with a title; the body of the `with` makes the rest."""
+    with ui.dialog() as made, ui.card().classes(f"q-pa-md gap-3 {width} max-w-full"):
+        ui.label(title).classes("text-lg font-semibold wrap")
+        yield made
+
+
+def buttons(of: ui.dialog, cancel: str = "Cancel") -> ui.row:
+    """Make the row of buttons at the end of a dialog; the first one closes it."""
+    with ui.row().classes("w-full justify-end") as row:
+        ui.button(cancel, on_click=of.close).props("flat")
+    return row
+
+
+def delete_button(
+    desk: Desk, name: str, warning: str, back: str, *change: Any, seen: Callable[[], bool] | None = None
+) -> None:
+    """Add a button that deletes something by `change`, once its name was typed, and then goes `back`."""
 
     async def go() -> None:
         if box.value == name:
-            dialog.close()
-            await act()
+            made.close()
+            if await attempt(desk, f"Deleted {name}.", *change, seen=seen):
+                ui.navigate.to(back)
 
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label(title).classes("text-lg font-semibold wrap")
+    with dialog(f"Delete {name}?") as made:
         ui.label(warning).classes("wrap")
-        ui.label(f"Type {name} to go on:").classes("wrap")
-        box = ui.input().props('dense outlined autofocus aria-label="Type the name"').classes("w-full")
+        ui.label(f"Type {name} to confirm:").classes("wrap")
+        box = ui.input().props('autofocus aria-label="Type the name"').classes("w-full")
         box.on("keydown.enter", go)
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            button = ui.button("Delete", color="negative", on_click=go).props("no-caps")
-            button.bind_enabled_from(box, "value", lambda text: text == name)
-    return dialog
+        with buttons(made):
+            sure = ui.button("Delete", color="negative", on_click=go)
+            sure.bind_enabled_from(box, "value", lambda text: text == name)
+    ui.button("Delete", icon="delete", on_click=made.open).props("outline color=negative")

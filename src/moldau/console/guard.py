@@ -1,8 +1,8 @@
-"""What stands in front of every page and of its websocket: the host and the origin of a request, and who sends it.
+"""The guard in front of every page and of its websocket: it checks host, origin and user of a request.
 
-A page of a stranger in the same browser can send requests here, and open a websocket; it cannot choose their Origin.
-So whatever may change something must come from a page of ours. A stranger's name that leads to this machine (DNS
-rebinding) is no name of ours, and is refused.
+A foreign page in the same browser can send requests here and open a websocket, but it cannot choose their Origin. So
+whatever may change something must come from one of our pages. A foreign name that leads to this machine (DNS
+rebinding) is not one of ours, and is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import asyncio
 import html
 from collections.abc import Collection
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from pathlib import Path
+from string import Template
 from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.datastructures import Headers
@@ -26,6 +27,7 @@ ACCOUNT, TOKEN = "moldau.account", "moldau.token"  # in the scope, for the pages
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
 LARGEST_FORM = 16 << 10
+LOGIN = Template((Path(__file__).parent / "login.html").read_text())
 OPEN = ("/login", "/favicon.ico")
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -40,17 +42,17 @@ HEADERS = (
 
 
 def host_of(text: str) -> str:
-    """`localhost` of `localhost:9021`."""
+    """Return `localhost` for `localhost:9021`."""
     return (urlsplit(f"//{text}").hostname or "").lower() if "@" not in text else ""
 
 
 def is_ours(headers: Headers, hosts: Collection[str] | None) -> bool:
-    """Whether the Host is one of these; None stands for any, where strangers were let in on purpose."""
+    """Say whether the Host is one of these; None allows any."""
     return hosts is None or host_of(headers.get("host", "")) in hosts
 
 
 def is_same_origin(headers: Headers) -> bool:
-    """Whether a browser says that the request comes from a page of this server. Programs say nothing."""
+    """Say whether the request comes from a page of this server. Programs send no Origin and are trusted."""
     origin = headers.get("origin")
     if origin is None:
         return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
@@ -58,7 +60,7 @@ def is_same_origin(headers: Headers) -> bool:
 
 
 class Guard:
-    """The application behind it, for those who may come in. Without `sessions` that is everybody."""
+    """An application for users who have logged in. Without `sessions` it is open to everybody."""
 
     def __init__(self, app: ASGIApp, sessions: Sessions | None, hosts: Collection[str] | None) -> None:
         self.app, self._sessions, self._hosts = app, sessions, hosts
@@ -76,19 +78,16 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         answer = refusal or await self._answer(Request(scope, receive), scope)
-        if answer is not None:
-            await answer(scope, receive, _with_headers(send))
-        else:
-            await self.app(scope, receive, _with_headers(send))
+        await (answer or self.app)(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if not is_ours(headers, self._hosts):
-            words = "This console does not go by that name. `moldau console --allow-host NAME` lets it.\n"
+            words = "This console does not answer to that host name. `moldau console --allow-host NAME` allows it.\n"
             return PlainTextResponse(words, 421)
         acts = scope["type"] == "websocket" or scope["method"] not in SAFE
         if acts and not is_same_origin(headers):
-            return PlainTextResponse("This came from a page of somebody else, and is refused.\n", 403)
+            return PlainTextResponse("This request came from another site and is refused.\n", 403)
         return None
 
     def _admit(self, scope: Scope) -> bool:
@@ -99,7 +98,7 @@ class Guard:
         return scope[ACCOUNT] is not None
 
     async def _answer(self, request: Request, scope: Scope) -> Response | None:
-        """What is answered here; None leaves it to the application."""
+        """Answer what the guard itself answers; None leaves it to the application."""
         if self._sessions is None:
             return None
         path = scope["path"]
@@ -124,7 +123,7 @@ class Guard:
         async for chunk in request.stream():
             body += chunk
             if len(body) > LARGEST_FORM:
-                return PlainTextResponse("That is too much for a name and a password.\n", 413)
+                return PlainTextResponse("The form is too large.\n", 413)
         fields = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
         name, onward = fields.get("name", ""), fields.get("next", "/")
         if sessions.is_held(name):
@@ -139,7 +138,7 @@ class Guard:
 
 
 def cookie(headers: Headers, name: str) -> str | None:
-    """A cookie of a request."""
+    """Return a cookie of a request."""
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
@@ -148,7 +147,7 @@ def cookie(headers: Headers, name: str) -> str | None:
 
 
 def local(onward: str) -> str:
-    """Where to go after the login: a path of ours, never another site."""
+    """Return where to go after the login: one of our paths, never another site."""
     return onward if onward.startswith("/") and not onward.startswith(("//", "/\\")) else "/"
 
 
@@ -167,34 +166,6 @@ def _with_headers(send: Send) -> Send:
 
 
 def form(onward: str, name: str = "", problem: str = "") -> str:
-    """The page that asks for name and password."""
-    told = f'<p role="alert">{html.escape(problem)}</p>' if problem else ""
-    values: dict[str, Any] = {"next": html.escape(local(onward)), "name": html.escape(name), "told": told}
-    return _FORM.format(**values)
-
-
-_FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Moldau: log in</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-:root {{ color-scheme: light dark; --ink: #16202b; --paper: #f4f6f8; --card: #fff; --line: #b8c2cc; --accent: #0b6e8f }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --ink: #e6ebf0; --paper: #11171d; --card: #1b232b; --line: #45525e; --accent: #4cb7d8 }}
-}}
-body {{ font: 16px system-ui, sans-serif; background: var(--paper); color: var(--ink); display: grid;
-  place-items: center; min-height: 100vh; margin: 0 }}
-form {{ background: var(--card); padding: 2rem; border-radius: 12px; width: min(20rem, calc(100vw - 6rem)) }}
-h1 {{ font-size: 1.3rem; margin: 0 0 1rem }}
-label {{ display: block; margin: .8rem 0 .2rem }}
-input {{ font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; border: 1px solid var(--line);
-  border-radius: 6px; background: transparent; color: inherit }}
-button {{ font: inherit; margin-top: 1.2rem; width: 100%; padding: .6rem; border: 0; border-radius: 6px;
-  background: var(--accent); color: var(--card); font-weight: 600 }}
-[role=alert] {{ color: #d2452f; margin: .5rem 0 0 }}
-</style>
-<form method="post" action="/login"><h1>Moldau console</h1>{told}
-<input type="hidden" name="next" value="{next}">
-<label for="name">Name</label><input id="name" name="name" value="{name}" autocomplete="username" required autofocus>
-<label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required>
-<button>Log in</button></form></html>
-"""
+    """Return the page that asks for name and password."""
+    alert = f'<p role="alert">{html.escape(problem)}</p>' if problem else ""
+    return LOGIN.substitute(next=html.escape(local(onward)), name=html.escape(name), alert=alert)

@@ -1,7 +1,7 @@
-"""What a page works with: the cluster, the registry, threads to wait in, and whether its user may change anything.
+"""What a page works with: the cluster, the registry, threads, and the rights of its user.
 
-A page never waits for the network itself: `ask` does it in a thread. Whatever changes something goes through `act`,
-which asks first whether this user may, in the server and at that very moment: a button that is not shown is no lock.
+A page never waits for the network itself: `ask` does so in a thread. Whatever changes something goes through `act`,
+which checks in the server, at that moment, that this user may: hiding a button is not enough.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Console:
 
     @cached_property
     def registry(self) -> Registry:
-        """The registry as serdes have it; RegistryError where it does not answer."""
+        """Return the client of the registry; RegistryError if it does not answer."""
         return connect_registry(self.connection)
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class Console:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """A user's place at a page: `path` and `query` are of its address."""
+    """A user at a page; `path` and `query` are parts of its address."""
 
     console: Console
     path: Mapping[str, str] = field(default_factory=dict)
@@ -64,15 +64,15 @@ class Desk:
 
     @property
     def may_act(self) -> bool:
-        """Whether to offer what changes something."""
+        """Say whether to offer what changes something."""
         return not (self.console.read_only or (self.account is not None and self.account.read_only))
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call what waits for the network, in a thread."""
+        """Call a function that waits for the network, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self.console.threads, lambda: function(*arguments))
 
     async def act(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call what changes something, if this user may now; Refused if not."""
+        """Call a function that changes something, if this user may; Refused otherwise."""
         if self.console.sessions is not None and self.console.sessions.find(self.token) is None:
             raise Refused(LOGGED_OUT)
         if not self.may_act:
@@ -80,5 +80,5 @@ class Desk:
         return await self.ask(function, *arguments)
 
     def problem(self, error: Exception) -> Problem:
-        """An error that was to be expected, as a sentence."""
+        """Return an expected error as a sentence."""
         return problem(error, self.console.connection.bootstrap_servers, self.console.connection.registry_url)

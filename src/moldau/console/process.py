@@ -1,10 +1,11 @@
-"""A console as a process: options, guard, pages and HTTP, put together and taken apart."""
+"""The console as a process: options, guard, pages and HTTP put together."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -22,7 +23,7 @@ LISTEN = "127.0.0.1:9021"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `moldau console` was asked for."""
+    """The options of `moldau console`."""
 
     listen: str = LISTEN
     read_only: bool = False
@@ -32,7 +33,7 @@ class Options:
 
 
 def serve(connection: Connection, options: Options, *, stop_with_stdin: bool = False) -> None:
-    """Run a console until it is told to stop. SettingError or ServeError where it cannot be."""
+    """Run a console until it is told to stop; SettingError or ServeError if it cannot run."""
     settings = ServiceSettings([HTTP], options.overrides)
     if settings["authentication.method"] != "NONE":
         raise SettingError("authentication.method", settings["authentication.method"], "the console has --users FILE")
@@ -40,22 +41,17 @@ def serve(connection: Connection, options: Options, *, stop_with_stdin: bool = F
     users = accounts.read(options.users) if options.users else None
     sessions = None if users is None else accounts.Sessions(users)
     if sessions is None and place.host not in LOOPBACK and not options.read_only:
-        words = "others than this machine could change everything: give --users FILE, or --read-only"
+        words = "other machines could change everything: give --users FILE, or --read-only"
         raise SettingError("listen", options.listen, words)
-    run(
-        place,
-        settings,
-        lambda bound: application(connection, options, sessions, bound),
-        stop_with_stdin=stop_with_stdin,
-        lifespan=True,
-    )
+    build = partial(application, connection, options, sessions)
+    run(place, settings, build, stop_with_stdin=stop_with_stdin, lifespan=True)
 
 
 @contextlib.contextmanager
 def application(
     connection: Connection, options: Options, sessions: accounts.Sessions | None, listen: Listen
 ) -> Iterator[ASGIApp]:
-    """The console, for the length of a `with`."""
+    """Run the console for the length of a `with`."""
     try:
         require("console", "The console", "nicegui")
     except NotInstalled as error:
@@ -71,7 +67,7 @@ def application(
 
 
 def hosts(listen: Listen, more: tuple[str, ...]) -> frozenset[str] | None:
-    """The names that this console goes by. One that listens everywhere is told, or takes any."""
+    """Return the host names that this console answers to; None for any, if it listens everywhere and none are given."""
     if listen.host in ("0.0.0.0", "::") and not more:
         return None
     return frozenset((*LOOPBACK, listen.host.lower(), *(name.lower() for name in more)))

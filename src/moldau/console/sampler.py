@@ -1,13 +1,14 @@
-"""One thread that looks at the cluster every few seconds, for all pages together: ends of topics, offsets of groups.
+"""A thread that samples the cluster every few seconds for all pages: ends of topics, offsets of groups.
 
-It looks often while somebody watches and seldom otherwise, and never spends more than a tenth of the time on it,
-however many topics there are. What goes wrong is kept as a problem; it goes on.
+It samples often while somebody watches and rarely otherwise, and spends at most a tenth of the time on it, however many
+topics there are. It keeps the last error and goes on.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from moldau.admin import clusters, groups, offsets, topics
@@ -17,12 +18,12 @@ from moldau.console.model.history import History, Read, Sample
 
 WATCHED_S, UNWATCHED_S = 2.0, 15.0
 WATCHING_S = 30.0  # after a page was last updated
-SHARE = 10  # a round of one second is followed by ten of rest
-GROUPS = 200  # whose lag is looked at; a round asks each of them
+SHARE = 10  # a round of one second is followed by ten seconds of rest
+GROUPS = 200  # whose lag is sampled; a round asks each of them
 
 
 class Sampler:
-    """`history` is what it saw, `error` what went wrong last, if it did."""
+    """The thread. `history` is what it has seen, `error` the error of the last round, if any."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
         self.history = History()
@@ -40,7 +41,7 @@ class Sampler:
         self._woken.set()
 
     def watch(self) -> None:
-        """Somebody looks: sample often for a while."""
+        """Sample often for a while, because somebody watches."""
         sleeps = self._watched_until < time.monotonic()
         self._watched_until = time.monotonic() + WATCHING_S
         if sleeps:
@@ -65,16 +66,15 @@ class Sampler:
 
 
 def sample(client: Client, clock: Callable[[], float]) -> Sample:
-    """One look at the cluster."""
+    """Return the state of the cluster now."""
     cluster, listed = clusters.described(client), topics.listed(client)
     ends = _ends(client, listed)
-    by_topic: dict[str, int] = {}
-    for (topic, _), end in ends.items():
-        by_topic[topic] = by_topic.get(topic, 0) + end
     reads = _reads(client, ends)
-    lags: dict[str, int] = {}
+    by_topic, lags = Counter[str](), Counter[str]()
+    for (topic, _), end in ends.items():
+        by_topic[topic] += end
     for (group, _), one in reads.items():
-        lags[group] = lags.get(group, 0) + one.lag
+        lags[group] += one.lag
     return Sample(clock(), cluster, tuple(listed), by_topic, lags, reads)
 
 
@@ -85,7 +85,7 @@ def _ends(client: Client, listed: Iterable[TopicState]) -> dict[tuple[str, int],
 
 
 def _reads(client: Client, ends: dict[tuple[str, int], int]) -> dict[tuple[str, str], Read]:
-    """How far groups are that have committed something."""
+    """Return offset and lag of each group in each topic where it has committed something."""
     found: dict[tuple[str, str], Read] = {}
     for group, done in groups.commits(client, groups.listed(client), GROUPS).items():
         for place, one in done.items():

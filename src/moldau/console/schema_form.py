@@ -1,4 +1,4 @@
-"""A form with an entry for each field of a schema; whenever one is changed it says what the whole document is."""
+"""A form with an input for each field of a schema; every change reports the whole document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.serdes.registry import Schema
 
 
 def schema_form(schema: Schema, written: Callable[[str, str], None]) -> None:
-    """The form. `written` is called with the document as JSON, and what is wrong with the form: mostly nothing."""
+    """Make the form. `written` is called with the document as JSON, and with an error, empty if there is none."""
     form = entries(schema)
     given = firsts(form)
 
@@ -35,7 +35,7 @@ def schema_form(schema: Schema, written: Callable[[str, str], None]) -> None:
 
 
 def _box(entry: Entry, change: Callable[[Path, Any], None]) -> None:
-    """The box of an entry. Labels are names in a schema: shown as text, like everything."""
+    """Make the input of an entry. Labels come from a schema, and are shown as text."""
     label = f"{entry.label}{'' if entry.optional else ' *'}"
     match entry.kind:
         case Kind.FLAG | Kind.CHOICE:
@@ -46,5 +46,5 @@ def _box(entry: Entry, change: Callable[[Path, Any], None]) -> None:
             box = ui.textarea(f"{label} (JSON)", value=entry.first).props("autogrow")
         case _:
             box = ui.input(label, value=entry.first)
-    box.props("dense outlined").classes("w-full mono")
+    box.classes("w-full mono")
     box.on_value_change(lambda event: change(entry.path, event.value))

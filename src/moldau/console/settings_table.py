@@ -1,4 +1,4 @@
-"""A table of settings, of a broker or whatever else has some: searched, and changed by who may."""
+"""A table of the settings of a broker or a topic, with a search, and a form to change one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CELL = """
 """
 SOURCES = {
     "DEFAULT_CONFIG": "default",
-    "STATIC_BROKER_CONFIG": "the broker's start",
+    "STATIC_BROKER_CONFIG": "broker startup",
     "DYNAMIC_DEFAULT_BROKER_CONFIG": "all brokers",
     "DYNAMIC_BROKER_CONFIG": "this broker",
     "DYNAMIC_TOPIC_CONFIG": "this topic",
@@ -26,28 +26,26 @@ SOURCES = {
 
 
 def settings_table(desk: Desk, resource: configs.Resource) -> None:
-    """The settings of something, loaded by themselves; those that were set come first."""
+    """Show the settings of a resource; those that were set come first."""
 
     def load() -> list[configs.Entry]:
         return configs.described(desk.client, resource, documentation=True)
 
-    def shown(found: list[configs.Entry]) -> None:
-        box = ui.input("Search").props("dense outlined clearable debounce=150").classes("w-full")
-        table = frame.table("setting", "value", "set by", if_wide=("set by",)).props("wrap-cells").classes("halves")
+    def show(found: list[configs.Entry]) -> None:
+        table = frame.search_table("setting", "value", "set by", paged=False, if_wide=("set by",)).classes("halves")
         table.rows = [row(one, desk.may_act) for one in sorted(found, key=lambda one: (one.is_default, one.name))]
         table.add_slot("body-cell-setting", CELL)
-        table.bind_filter_from(box, "value", lambda text: text or "")
         table.on("edit", lambda event: edit(event.args))
 
     def edit(setting: str) -> None:
         with section.place:
             _edit(desk, resource, setting, section).open()
 
-    section = frame.Section(desk, load, shown)
+    section = frame.Section(desk, load, show)
 
 
 def row(entry: configs.Entry, may_act: bool) -> dict[str, Any]:
-    """A setting as the table has it."""
+    """Return a setting as a row of the table."""
     value = "(hidden)" if entry.sensitive else entry.value or ""
     return {
         "setting": entry.name,
@@ -59,7 +57,7 @@ def row(entry: configs.Entry, may_act: bool) -> dict[str, Any]:
 
 
 def is_so(found: list[configs.Entry], change: configs.Change) -> bool:
-    """Whether a setting is as the change wanted it; what is secret is not compared."""
+    """Say whether a setting has the value of the change; the value of a secret is not compared."""
     if change.operation is configs.Operation.DELETE:
         return not any(one.is_own for one in found)
     return all(one.is_own and (one.sensitive or (one.value or "") == (change.value or "").strip()) for one in found)
@@ -69,21 +67,16 @@ def _edit(desk: Desk, resource: configs.Resource, setting: str, section: frame.S
     def now() -> list[configs.Entry]:
         return configs.described(desk.client, resource, [setting])
 
-    async def alter(change: configs.Change, done: str) -> None:
-        if await frame.attempt(
-            desk, done, configs.alter, desk.client, resource, [change], seen=lambda: is_so(now(), change)
-        ):
-            dialog.close()
-            await section.reload()
+    async def alter(value: str | None, done: str) -> None:
+        operation = configs.Operation.DELETE if value is None else configs.Operation.SET
+        change = configs.Change(setting, value, operation)
+        seen = lambda: is_so(now(), change)  # noqa: E731
+        await frame.submit(dialog, section, desk, done, configs.alter, desk.client, resource, [change], seen=seen)
 
-    back = configs.Change(setting, None, configs.Operation.DELETE)
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label(setting).classes("text-lg font-semibold wrap")
-        box = ui.input("New value").props("dense outlined autofocus").classes("w-full mono")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            again = ui.button("Back to default").props("flat no-caps")
-            again.on_click(lambda: alter(back, f"{setting} is as it was before."))
-            change = ui.button("Set").props("no-caps")
-            change.on_click(lambda: alter(configs.Change(setting, box.value or ""), f"Set {setting}."))
+    with frame.dialog(setting) as dialog:
+        box = ui.input("New value").props("autofocus").classes("w-full mono")
+        with frame.buttons(dialog):
+            reset = ui.button("Reset to default").props("flat")
+            reset.on_click(lambda: alter(None, f"Reset {setting} to its default."))
+            ui.button("Set", on_click=lambda: alter(box.value or "", f"Set {setting}."))
     return dialog

@@ -26,18 +26,12 @@ log = logging.getLogger(__name__)
 
 
 def application(console: Console) -> ASGIApp:
-    """Everything behind the guard."""
+    """Return the application behind the guard."""
     for page in PAGES:
         _route(console, page)
     around = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    ui.run_with(
-        around,
-        title="Moldau",
-        favicon=FAVICON,
-        dark=None,
-        reconnect_timeout=RECONNECT_S,
-        show_welcome_message=False,
-    )
+    options = {"title": "Moldau", "favicon": FAVICON, "dark": None, "reconnect_timeout": RECONNECT_S}
+    ui.run_with(around, **options, show_welcome_message=False)
     niceapp.on_exception(lambda error: log.error("a page failed", exc_info=error))
     niceapp.add_exception_handler(404, _missing(console))
     return around
@@ -63,16 +57,16 @@ def _desk(console: Console, request: Request) -> Desk:
 
 
 def _missing(console: Console) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """The answer to an address that no page has: with the navigation around it."""
+    """Return a handler for unknown addresses, whose page has the navigation too."""
 
     async def answer(request: Request, error: Exception) -> Response:
         if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse("Nothing is at this address.\n", 404)
+            return PlainTextResponse("There is nothing at this address.\n", 404)
         client = Client(ui.page("", title="Not found · Moldau"), request=request)
         with client, frame.around(_desk(console, request), NOWHERE, PAGES):
-            frame.heading("There is no such page")
+            frame.heading("Page not found")
             with frame.panel():
-                frame.empty("Nothing is at this address.", "Choose one of the pages at the side.", "search_off")
+                frame.empty("There is nothing at this address.", "Choose a page from the navigation.", "search_off")
         return client.build_response(request, 404)
 
     return answer

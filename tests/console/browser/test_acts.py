@@ -60,11 +60,11 @@ def test_a_schema_is_checked_compared_and_saved(shop: Shop, page: Page) -> None:
     page.get_by_role("tab", name="New version").click()
     page.get_by_label("Schema", exact=True).fill(NARROWER.replace("0}", '"none"}'))
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_text("It does not fit what is there:")).to_be_visible()
+    expect(page.get_by_text("It is not compatible with the existing versions:")).to_be_visible()
     wider = SECOND.replace('"default": 0}', '"default": 0}, {"name": "paid", "type": "boolean", "default": false}')
     page.get_by_label("Schema", exact=True).fill(wider)
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_text("It fits.")).to_be_visible()
+    expect(page.get_by_text("It is compatible.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text(re.compile(r"Version 3 · AVRO · id \d+"))).to_be_visible()
     page.get_by_role("tab", name="Use").click()
@@ -90,7 +90,7 @@ def test_rules_and_limits_come_and_go(shop: Shop, page: Page) -> None:
     row(page, "User:ada", "ALLOW", "READ", "TOPIC", "orders", "LITERAL")
     expect(page.get_by_role("link", name="orders", exact=True)).to_have_attribute("href", "/topics/orders")
     page.get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("There is no rule.")).to_be_visible()
+    expect(page.get_by_text("There are no rules.")).to_be_visible()
     page.get_by_role("button", name="New limit").click()
     page.get_by_label("User").fill("ada")
     page.get_by_label("Value").fill("1000000")
@@ -131,18 +131,18 @@ def test_the_page_of_an_application_says_what_it_does_and_what_slows_it_down(sho
 
 def test_stores_are_asked_by_key_by_range_and_by_sql(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.console.url}/applications/biller")
-    page.get_by_role("button", name="Where, and how it is written").click()
+    page.get_by_role("button", name="Location and formats").click()
     expect(page.locator(".q-expansion-item--expanded")).to_have_count(1)
     expect(page.locator(".q-expansion-item--collapsing, .q-expansion-item--expanding")).to_have_count(0)
     page.get_by_label("Format of values").focus()  # by keys: a list that opens while the box unfolds closes again
     page.keyboard.press("ArrowDown")
     page.get_by_role("option", name="long").click()
     page.get_by_label("Key", exact=True).fill("ann")
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_role("button", name="Query", exact=True).click()
     row(page, "ann", "2")
     page.get_by_role("button", name="SQL").click()
     page.get_by_label("SQL over stores").fill("select sum(value) as together from totals")
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_role("button", name="Query", exact=True).click()
     expect(page.get_by_role("cell", name="5", exact=True)).to_be_visible()
     changelog = Changelog(
         spec_of("totals", Kind.key_value, 0, serde("string"), serde("long")), "biller-totals-changelog"
@@ -152,11 +152,11 @@ def test_stores_are_asked_by_key_by_range_and_by_sql(shop: Shop, page: Page) -> 
         page.get_by_label("Address of application.server").fill(serving.url)
         page.get_by_role("button", name="Range").click()
         page.get_by_label("Prefix").fill("<")
-        page.get_by_role("button", name="Ask", exact=True).click()
+        page.get_by_role("button", name="Query", exact=True).click()
         row(page, HOSTILE, "1")
         serving.close()
     assert page.locator("img[src=x]").count() == 0
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_role("button", name="Query", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
 
 

@@ -59,7 +59,7 @@ def test_a_form_of_a_strangers_page_does_nothing(shop: Shop, page: Page) -> None
     page.route("http://stranger.example/", lambda route: route.fulfill(body=form, content_type="text/html"))
     page.goto("http://stranger.example/")
     page.get_by_role("button").click()
-    expect(page.get_by_text("This came from a page of somebody else, and is refused.")).to_be_visible()
+    expect(page.get_by_text("This request came from another site and is refused.")).to_be_visible()
 
 
 def test_a_long_list_is_paged_sorted_and_searched_as_a_whole(site: Site) -> None:
@@ -84,7 +84,7 @@ def test_a_long_list_is_paged_sorted_and_searched_as_a_whole(site: Site) -> None
 
 def test_what_is_not_there_is_told_with_a_way_on(shop: Shop, page: Page) -> None:
     for path, words in (
-        ("/nowhere", "Nothing is at this address."),
+        ("/nowhere", "There is nothing at this address."),
         ("/topics/nowhere", "There is no topic nowhere."),
         ("/groups/nowhere", "There is no group nowhere."),
         ("/applications/nowhere", "There is no application nowhere."),

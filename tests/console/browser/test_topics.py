@@ -35,7 +35,7 @@ def test_the_overview_shows_brokers_flow_and_lag(site: Site) -> None:
     expect(page.get_by_text(re.compile(r"127\.0\.0\.1:\d+"))).to_be_visible()
     expect(page.get_by_role("link", name=name)).to_be_visible()
     expect(page.get_by_text("Lag of all groups").locator("..")).to_contain_text(re.compile(r"\d,\d{3}"))
-    for chart in ("Records written a second over time. Now: records/s", "Lag of groups over time. Now:"):
+    for chart in ("Records written per second over time. Now: records/s", "Lag of groups over time. Now:"):
         expect(page.get_by_label(chart)).to_be_visible()
 
 
@@ -45,9 +45,9 @@ def test_a_topic_is_made_found_changed_and_deleted(site: Site) -> None:
     page.get_by_role("button", name="New topic").click()
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Partitions", exact=True).fill("2")
-    page.get_by_label("Settings, name=value a line").fill("retention.ms=60000")
+    page.get_by_label("Settings, one name=value per line").fill("retention.ms=60000")
     page.get_by_role("button", name="Create").click()
-    expect(page.get_by_text(f"Made {name}.")).to_be_visible()
+    expect(page.get_by_text(f"Created {name}.")).to_be_visible()
     page.get_by_label("Search", exact=True).fill(name)
     expect(page.get_by_text(re.compile(r"^1 of "))).to_be_visible()  # a click while the table is redrawn is lost
     page.get_by_role("link", name=name).click()
@@ -60,7 +60,7 @@ def test_a_topic_is_made_found_changed_and_deleted(site: Site) -> None:
     entry = configs.described(site.client, configs.Resource(configs.Kind.TOPIC, name), ["retention.ms"])[0]
     assert entry.value == "70000"
     page.get_by_role("button", name="Add partitions").click()
-    page.get_by_label("Partitions in all").fill("5")
+    page.get_by_label("Total partitions").fill("5")
     with page.expect_navigation():
         page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("link", name="4", exact=True)).to_be_visible()
@@ -92,9 +92,9 @@ def test_a_record_is_produced_by_the_fields_of_its_schema_and_opened_as_a_tree(s
     page.get_by_role("button", name="From schema").nth(1).click()
     page.get_by_label("amount *").fill("much")
     page.get_by_label("country *").fill(HOSTILE.decode())
-    page.get_by_label("Headers, name: value a line").fill("trace: abc")
+    page.get_by_label("Headers, one name: value per line").fill("trace: abc")
     page.get_by_role("button", name="Send").click()
-    expect(page.get_by_text("amount: 'much' is no number.")).to_be_visible()
+    expect(page.get_by_text("amount: 'much' is not a number.")).to_be_visible()
     page.get_by_label("amount *").fill("12.5")
     page.get_by_label("country *").fill("de")
     expect(page.get_by_label("Value", exact=True)).to_have_value('{\n  "amount": 12.5,\n  "country": "de"\n}')
@@ -154,7 +154,7 @@ def test_a_search_finds_what_an_expression_says_and_exports_it(site: Site) -> No
     assert json.loads(lines[2])["value"] == {"amount": 999.5, "country": "cz"}
     box.fill("value.amount >")
     box.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("is no condition")
+    expect(page.get_by_role("alert")).to_contain_text("is not a condition")
 
 
 def test_records_are_read_from_an_offset_and_seen_as_they_come(site: Site) -> None:

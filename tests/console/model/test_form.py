@@ -93,9 +93,9 @@ def test_what_is_no_record_is_one_entry() -> None:
 def test_a_long_keeps_all_its_digits_and_a_word_is_no_number() -> None:
     form = form_of("AVRO", ORDER)
     assert document(form, {**firsts(form), ("id",): str(2**63 - 1)})["id"] == 2**63 - 1
-    with pytest.raises(Refused, match="id: 'seven' is no whole number"):
+    with pytest.raises(Refused, match="id: 'seven' is not a whole number"):
         document(form, {**firsts(form), ("id",): "seven"})
-    with pytest.raises(Refused, match=r"tags: '\[' is no JSON"):
+    with pytest.raises(Refused, match=r"tags: '\[' is not JSON"):
         document(form, {**firsts(form), ("tags",): "["})
 
 

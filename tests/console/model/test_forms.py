@@ -51,7 +51,7 @@ def test_only_partitions_that_have_offsets_are_set() -> None:
 
 
 def test_texts_stand_side_by_side() -> None:
-    found = schemas.compared("a\nb\nc\n", "a\nB\nc\nd\n")
+    found = schemas.compare("a\nb\nc\n", "a\nB\nc\nd\n")
     assert [(line.left, line.right, line.what) for line in found] == [
         ("a", "a", "same"),
         ("b", "B", "changed"),

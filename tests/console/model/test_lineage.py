@@ -23,7 +23,7 @@ from moldau.console.model.lineage import (
     graph,
     labels,
     layers,
-    placed,
+    place_nodes,
     store_of,
     topology,
     without_own,
@@ -114,7 +114,7 @@ def test_what_comes_of_something_stands_to_its_right() -> None:
 def test_nodes_stand_beside_what_they_come_from() -> None:
     first, second, third = (Node(Kind.TOPIC, name) for name in "abc")
     early, late = Node(Kind.APPLICATION, "early"), Node(Kind.APPLICATION, "later")
-    found = placed(
+    found = place_nodes(
         Graph((first, second, third, early, late), {(first, late): 0, (second, early): 0, (third, early): 0})
     )
     assert found == {first: (0, 1), second: (0, 2), third: (0, 3), late: (1, 1), early: (1, 2)}

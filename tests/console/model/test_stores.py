@@ -16,7 +16,7 @@ from moldau.console.model.stores import KEY, MOST_ROWS, RANGE, SQL, Question, ta
         (Question("counts", "Guess", "a"), "Choose how"),
         (Question("counts", KEY, "a", kind="heap"), "Choose how"),
         (Question("counts", KEY, "a", address="file:///etc/passwd"), "http://"),
-        (Question("counts", KEY, "a", kind="window"), "How long are the windows"),
+        (Question("counts", KEY, "a", kind="window"), "Give the window size"),
         (Question("counts", KEY, "a" * 100_000), "at most"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from moldau.admin.groups import Committed
 from moldau.admin.topics import PartitionState, TopicState
 from moldau.console.model.problems import Refused
-from moldau.console.model.topics import TopicRow, choose, new_topic, readings, rows, settings_of, weighed
+from moldau.console.model.topics import TopicRow, choose, new_topic, readings, rows, settings_of, with_sizes
 
 
 def state(name: str, partitions: int = 1, isr: tuple[int, ...] = (1,)) -> TopicState:
@@ -18,7 +18,7 @@ def state(name: str, partitions: int = 1, isr: tuple[int, ...] = (1,)) -> TopicS
 def test_rows_have_sizes_of_all_replicas() -> None:
     listed = rows([state("a", 2), state("_b", isr=())], {"a": 2.5})
     assert listed[0].size is None
-    found = weighed(listed, {("a", 0): {1: 5, 2: 5}, ("a", 1): {1: 1}})
+    found = with_sizes(listed, {("a", 0): {1: 5, 2: 5}, ("a", 1): {1: 1}})
     assert [(one.size, one.rate, one.internal, one.is_well) for one in found] == [
         (11, 2.5, False, True),
         (0, None, True, False),

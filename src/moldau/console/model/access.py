@@ -1,4 +1,4 @@
-"""Rules and limits as forms have them."""
+"""Rules and limits in forms."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ assert set(PERMISSION_WORDS) < set(PERMISSIONS)
 
 
 def rule(fields: Mapping[str, str]) -> Acl:
-    """What the form says; Refused where something is missing."""
+    """Return the rule of a form; Refused if something is missing."""
     found = {name: (text or "").strip() for name, text in fields.items()}
     if any(len(text) > LONGEST for text in found.values()):
         raise Refused(f"A field has at most {LONGEST} characters.")
     if not found["name"]:
         raise Refused("A rule needs the name of a resource; * stands for all.")
     if ":" not in found["principal"]:
-        raise Refused("Write who is meant as User:ada; User:* stands for everybody.")
+        raise Refused("Write the principal as User:ada; User:* stands for everybody.")
     return Acl(**{**found, "host": found["host"] or "*"})
 
 
 def only(acl: Acl) -> Filter:
-    """The filter that means this rule and no other."""
+    """Return the filter that matches this rule only."""
     return Filter(acl.resource, acl.name, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission)
 
 
 def entity(user: str, client: str) -> Entity:
-    """Whose limit a form means; `default` is everybody without one of their own."""
+    """Return whose limit a form sets; `default` stands for all without their own limit."""
     given = (("user", user.strip()), ("client-id", client.strip()))
     found = tuple((kind, None if name == DEFAULT else name) for kind, name in given if name)
     if not found:
-        raise Refused("Say whose limit it is: a user, a client id, or both.")
+        raise Refused("Name a user, a client id, or both.")
     return found
 
 
 def limit_of(found: Mapping[Entity, Mapping[str, float]], whose: Entity, key: str) -> float | None:
-    """The limit that an entity has; brokers name its parts in an order of their own."""
+    """Return the limit of an entity; brokers may name its parts in another order."""
     return next((limits.get(key) for one, limits in found.items() if set(one) == set(whose)), None)
 
 
 def words(of: Entity) -> str:
-    """An entity for people."""
+    """Format an entity for people."""
     return ", ".join(f"{kind} {name or DEFAULT}" for kind, name in of)

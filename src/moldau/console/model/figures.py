@@ -8,7 +8,7 @@ UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def count(number: float | None) -> str:
-    """1234567 as 1,234,567; small rates keep a digit."""
+    """Format 1234567 as 1,234,567; small rates keep a digit."""
     if number is None:
         return "–"
     if isinstance(number, float) and 0 < number < 10:
@@ -17,7 +17,7 @@ def count(number: float | None) -> str:
 
 
 def size(number: int | None) -> str:
-    """Bytes in the unit that fits."""
+    """Format bytes in a suitable unit."""
     if number is None or number < 0:
         return "–"
     value, unit = float(number), 0
@@ -27,7 +27,7 @@ def size(number: int | None) -> str:
 
 
 def moment(ms: int | None) -> str:
-    """A time of Kafka, in UTC; a record may have one that no calendar has."""
+    """Format a timestamp in UTC; a record may have one that no calendar has."""
     if ms is None or ms < 0:
         return "–"
     try:

@@ -1,7 +1,7 @@
-"""A form by a schema: an entry for each field, what may be written there, and the document that comes of it.
+"""A form made from a schema: an entry for each field, the kind of its input, and the document that results.
 
-What a form cannot ask for in a line (arrays, maps, unions, what nests too deep) is one entry of JSON. All entries are
-text until `document` reads them: a browser's numbers would lose the end of a long.
+What does not fit into a line (arrays, maps, unions, deep nesting) is one entry of JSON. All entries are text until
+`document` reads them: a browser's numbers would lose the last digits of a long.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ TEXTS = {
 
 
 class Kind(StrEnum):
-    """What is written in an entry."""
+    """What an entry takes."""
 
     TEXT = "text"
-    WHOLE = "whole number"
-    NUMBER = "number"
+    WHOLE = "a whole number"
+    NUMBER = "a number"
     FLAG = "true or false"
     CHOICE = "one of several"
     JSON = "JSON"
@@ -53,7 +53,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A field. What is left empty is null, or left out where `absent` says so, if it is `optional`."""
+    """A field. If it is `optional` and empty, it is null, or left out if `absent` is set."""
 
     path: Path
     kind: Kind
@@ -68,7 +68,7 @@ class Entry:
 
 
 def entries(schema: Schema) -> list[Entry]:
-    """The form of a schema; SerdeError where it is none."""
+    """Return the entries of a schema; SerdeError if it is not valid."""
     match schema.type:
         case "AVRO":
             found = _avro((), codec(schema).node, 0)
@@ -81,7 +81,7 @@ def entries(schema: Schema) -> list[Entry]:
 
 
 def document(form: Sequence[Entry], given: Mapping[Path, str | None]) -> Any:
-    """What the entries say; Refused names the one that says nothing."""
+    """Return the document that the entries make; Refused names an entry that is wrong."""
     whole: Any = {}
     for entry in form:
         text = given.get(entry.path)
@@ -98,7 +98,7 @@ def document(form: Sequence[Entry], given: Mapping[Path, str | None]) -> Any:
 
 
 def firsts(form: Sequence[Entry]) -> dict[Path, str | None]:
-    """What stands in the entries before anybody has written."""
+    """Return the initial texts of the entries."""
     return {entry.path: entry.first for entry in form}
 
 
@@ -116,7 +116,7 @@ def _value(entry: Entry, text: str) -> Any:
             case _:
                 return text
     except (ValueError, RecursionError):
-        raise Refused(f"{entry.label}: {text!r:.40} is no {entry.kind}.") from None
+        raise Refused(f"{entry.label}: {text!r:.40} is not {entry.kind}.") from None
 
 
 def _empty(path: Path, kind: Kind, choices: Sequence[str] = (), first: str | None = None) -> Entry:
@@ -124,8 +124,8 @@ def _empty(path: Path, kind: Kind, choices: Sequence[str] = (), first: str | Non
     return Entry(path, kind, choices[0] if choices and not first else chosen, tuple(choices))
 
 
-def _begun(entry: Entry, default: Any) -> Entry:
-    """With the schema's own default in it."""
+def _with_default(entry: Entry, default: Any) -> Entry:
+    """Start an entry with the schema's default."""
     if default is None:
         return replace(entry, first="")
     if entry.kind is Kind.JSON or isinstance(default, bool):
@@ -165,12 +165,12 @@ def _avro_field(path: Path, field: avro.Field, depth: int) -> Iterator[Entry]:
     here = (*path, field.name)
     found = list(islice(_avro(here, field.type, depth + 1), MOST))
     if field.has_default and len(found) == 1 and found[0].path == here:
-        found = [_begun(found[0], field.default)]
+        found = [_with_default(found[0], field.default)]
     yield from found
 
 
 def _optional(node: avro.Union) -> avro.Schema | None:
-    """What a union of null and one other is besides null."""
+    """Return the other branch of a union of null and one other type."""
     others = [branch for branch in node.branches if branch.kind != "null"]
     return others[0] if len(others) == 1 and len(node.branches) == 2 else None
 
@@ -186,7 +186,7 @@ def _loaded(text: str) -> Any:
 
 
 def _json(path: Path, schema: Any, root: Any, depth: int) -> Iterator[Entry]:
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     kinds = schema.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
     others = [kind for kind in kinds if kind != "null"]
@@ -208,11 +208,11 @@ def _json(path: Path, schema: Any, root: Any, depth: int) -> Iterator[Entry]:
     if entry is not None:
         entry = replace(entry, optional="null" in kinds)
         given = next((schema[name] for name in ("default", "const") if name in schema), None)
-        yield entry if given is None else _begun(entry, given)
+        yield entry if given is None else _with_default(entry, given)
 
 
-def _resolved(schema: Any, root: Any) -> dict[str, Any]:
-    """Behind references within the document, which may go in a circle."""
+def _resolve(schema: Any, root: Any) -> dict[str, Any]:
+    """Follow references within the document, which may be circular."""
     for _ in range(DEEPEST):
         if not isinstance(schema, dict):
             return {}
@@ -259,5 +259,5 @@ def _protobuf(path: Path, field: FieldDescriptor, depth: int) -> Iterator[Entry]
 
 
 def _absent(entry: Entry, one_of_many: bool) -> Entry:
-    """Every field of Protobuf may be left out; of a oneof all but one are."""
+    """Make an entry optional: every field of Protobuf may be left out, and fields of a oneof start empty."""
     return replace(entry, optional=True, absent=True, first="" if one_of_many else entry.first)

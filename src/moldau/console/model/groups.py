@@ -1,9 +1,11 @@
-"""Groups as lists and forms have them: lag, and where offsets shall be."""
+"""Groups in lists and forms: their lag, and where to reset their offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from moldau.admin import TopicPartition, resets
 from moldau.admin.groups import Lag, ListedGroup
@@ -11,20 +13,34 @@ from moldau.console.model.problems import Refused
 
 LONGEST = 100  # characters of a field
 ALL_TOPICS = "All topics"
-# What a form offers, and what has to be typed with it.
+
+
+class Place(NamedTuple):
+    """A target of a reset: a hint for the text that must be typed with it, and the function that reads the text."""
+
+    hint: str
+    read: Callable[[str], resets.Wanted]
+
+
+def _number(text: str, pattern: str) -> int:
+    if not re.fullmatch(pattern, text):
+        raise Refused(f"{text!r} is not a number." if text else "Type a number.")
+    return int(text)
+
+
 PLACES = {
-    "The first record there is": "",
-    "Behind the last record": "",
-    "An offset": "Offset, 0 or more",
-    "A time": "2026-11-15T10:00:00 (UTC), or ms since 1970",
-    "So long ago": "90m, 2h30m or 7d",
-    "On or back by": "Records: 10, or -10",
+    "The earliest record": Place("", lambda text: resets.Earliest()),
+    "After the latest record": Place("", lambda text: resets.Latest()),
+    "An offset": Place("Offset, 0 or more", lambda text: resets.To(_number(text, r"\d+"))),
+    "A time": Place("2026-11-15T10:00:00 (UTC), or ms since 1970", lambda text: resets.At(resets.moment_ms(text))),
+    "A time ago": Place("90m, 2h30m or 7d", lambda text: resets.At(resets.moment_ms(f"-{text}"))),
+    "Forward or back by": Place("Records: 10, or -10", lambda text: resets.Shift(_number(text, r"[+-]?\d+"))),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group in the list; `lag` is None where it is not known."""
+    """A group in the list; `lag` is None if it is unknown."""
 
     name: str
     type: str
@@ -33,41 +49,30 @@ class GroupRow:
 
 
 def rows(listed: Iterable[ListedGroup], lags: Mapping[str, int]) -> list[GroupRow]:
-    """All groups, those that are furthest behind first."""
+    """Return all groups, those with the largest lag first."""
     found = [GroupRow(one.id, one.type or "classic", one.state or "–", lags.get(one.id)) for one in listed]
     return sorted(found, key=lambda row: (-(row.lag or 0), row.name))
 
 
 def total(lags: Iterable[Lag]) -> int | None:
-    """The lag of all partitions; None where none is known."""
+    """Return the lag of all partitions; None if none is known."""
     known = [row.lag for row in lags if row.lag is not None]
     return sum(known) if known else None
 
 
 def wanted(place: str, text: str) -> resets.Wanted:
-    """What a form says; Refused or ResetError where it makes no sense."""
+    """Return what a form asks for; Refused or ResetError if it makes no sense."""
     text = text.strip()
     if len(text) > LONGEST:
         raise Refused(f"That is longer than {LONGEST} characters.")
-    match list(PLACES).index(place) if place in PLACES else -1:
-        case 0:
-            return resets.Earliest()
-        case 1:
-            return resets.Latest()
-        case 2 if text.isdecimal():
-            return resets.To(int(text))
-        case 3:
-            return resets.At(resets.moment_ms(text))
-        case 4:
-            return resets.At(resets.moment_ms(f"-{text}"))
-        case 5 if text.lstrip("+-").isdecimal():
-            return resets.Shift(int(text))
-    raise Refused(f"{text!r} is no number." if text else "Say where to.")
+    if place not in PLACES:
+        raise Refused("Choose where to reset the offsets to.")
+    return PLACES[place].read(text)
 
 
 def chosen(committed: Mapping[TopicPartition, int], topic: str) -> list[TopicPartition]:
-    """The partitions that a form means; Refused where there are none."""
+    """Return the partitions of a topic, or of all topics; Refused if there are none."""
     places = [place for place in sorted(committed) if topic in (ALL_TOPICS, place[0])]
     if not places:
-        raise Refused("The group has committed nothing there, so there is nothing to set.")
+        raise Refused("The group has committed nothing there, so there is nothing to reset.")
     return places

@@ -1,4 +1,4 @@
-"""What the sampler saw, and what follows from it: rates, lags, health. Bounded, whatever the cluster has."""
+"""What the sampler has seen, and what follows from it: rates, lags, health. Bounded, however large the cluster is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_GROUPS = 5  # lines of lag
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How far a group is in a topic, all partitions together, and how far behind."""
+    """The offset and the lag of a group in a topic, summed over its partitions."""
 
     offset: int
     lag: int
@@ -24,8 +24,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The cluster at a time. `ends` are the next offsets of topics, all partitions together; `lags` are of groups,
-    `reads` of groups and topics.
+    """The cluster at a moment. `ends` are the next offsets of topics, summed over partitions; `lags` are those of
+    groups, `reads` those of groups and topics.
     """
 
     at_s: float
@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What flows now: records a second into topics, and from topics to groups; and how far those are behind."""
+    """The current records per second into topics, and from topics to groups, and the lag of the groups."""
 
     written: Mapping[str, float] = field(default_factory=dict)
     read: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of the charts: all that is left of a sample when the next one is there."""
+    """A point of the charts: what is kept of a sample once the next one has come."""
 
     at_s: float
     records: int
@@ -97,7 +97,7 @@ def health(sample: Sample) -> Health:
 
 @dataclass(slots=True)
 class History:
-    """The last sample and the one before in full, and a point for each of the last ones."""
+    """The last two samples in full, and a point for each earlier one."""
 
     last: Sample | None = None
     before: Sample | None = None
@@ -108,7 +108,7 @@ class History:
         self.points.append(Point(sample.at_s, sum(sample.ends.values()), sample.lags))
 
     def throughput(self) -> list[tuple[float, float]]:
-        """Records a second at each point. A topic that was deleted takes nothing away."""
+        """Return records per second at each point; never negative, even if a topic was deleted."""
         return [
             (new.at_s, max(0, new.records - old.records) / (new.at_s - old.at_s))
             for old, new in pairwise(list(self.points))
@@ -116,7 +116,7 @@ class History:
         ]
 
     def rates(self) -> dict[str, float]:
-        """Records a second of each topic, of late."""
+        """Return the current records per second of each topic."""
         old, new = self.before, self.last
         if old is None or new is None or new.at_s <= old.at_s:
             return {}
@@ -124,7 +124,7 @@ class History:
         return {topic: max(0, end - old.ends.get(topic, end)) / passed for topic, end in new.ends.items()}
 
     def flow(self) -> Flow:
-        """What flows, of late. A group whose offsets were set back reads nothing."""
+        """Return the current flow. A group whose offsets were set back reads nothing."""
         old, new = self.before, self.last
         if new is None:
             return Flow()
@@ -140,12 +140,8 @@ class History:
         return Flow(self.rates(), read, lag)
 
     def lag_lines(self) -> dict[str, list[tuple[float, int]]]:
-        """The lag of those groups that are furthest behind, at each point."""
-        if self.last is None:
-            return {}
-        names = sorted(self.last.lags, key=lambda name: (-self.last_lag(name), name))[:SHOWN_GROUPS]
+        """Return the lag at each point of the groups with the largest lag."""
+        lags = self.last.lags if self.last else {}
+        names = sorted(lags, key=lambda name: (-lags[name], name))[:SHOWN_GROUPS]
         points = list(self.points)
         return {name: [(point.at_s, point.lags[name]) for point in points if name in point.lags] for name in names}
-
-    def last_lag(self, name: str) -> int:
-        return self.last.lags.get(name, 0) if self.last else 0

@@ -1,8 +1,8 @@
-"""What flows where: topics, the applications that write some and read others, and groups that only read.
+"""The graph of what flows where: topics, applications that read and write them, and groups that only read.
 
-Kafka knows who reads, by what groups have committed, and who writes, by the transactional ids of the producers that a
-partition knows. An application is what has both under one name: Kafka Streams and Moldau's flows make their
-transactional ids of their application's id. Who writes without a transaction has no name, and is not shown.
+The committed offsets of groups show who reads a topic; the transactional ids of the producers that a partition
+remembers show who writes it. An application has both under one name: Kafka Streams and Moldau derive their
+transactional ids from the application's id. A producer without transactions has no name and is not shown.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ OWN_SINK = re.compile(r"moldau-sink-(.+)-\d+")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 KAFKA_STREAMS = re.compile(rf"(.+)-{UUID}-\d+")
 CHANGELOG = "-changelog"
-RUNNER = "moldau."  # how stores begin that are of the runner and of no topology
+RUNNER = "moldau."  # the prefix of stores that belong to the runner and not to the topology
 INTERNAL = (CHANGELOG, "-repartition")
 STREAMS = "streams"
 WITHOUT_MEMBERS = frozenset({"", "Empty", "Dead"})  # states of groups; their applications may run without members
 UNKNOWN = "–"
-MOST_NODES = 200  # that are shown; the search finds the others
+MOST_NODES = 200  # that are shown at once; the search finds the others
 
 
 class Kind(StrEnum):
@@ -49,7 +49,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the cluster told: offsets of groups, their types, producers of topics, and names of producers."""
+    """What the cluster reported: topics, types and lags of groups, producers of topics, and names of producers."""
 
     topics: tuple[str, ...]
     types: Mapping[str, str]
@@ -62,8 +62,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes, and who hands to whom; a number on the way from a topic is the lag there. Of the whole graph also the
-    states of groups and the reports of applications.
+    """Nodes and edges; the number at an edge from a topic is the lag there. The whole graph also has the states of
+    groups and the reports of applications.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -79,13 +79,13 @@ class Graph:
 
 
 def application_of(transactional_id: str) -> str:
-    """The application that an id was made for; the id itself, if it does not tell."""
+    """Return the application that an id was made for, or the id itself if it does not say."""
     match = OWN_SINK.fullmatch(transactional_id) or KAFKA_STREAMS.fullmatch(transactional_id)
     return match[1] if match else transactional_id
 
 
 def graph(seen: Seen) -> Graph:
-    """All that was seen, without Kafka's own topics."""
+    """Make the graph of everything that was seen, without Kafka's own topics."""
     writing = {
         topic: {application_of(seen.names[number]) for number in ids if number in seen.names}
         for topic, ids in seen.writers.items()
@@ -113,12 +113,12 @@ def is_shown(topic: str) -> bool:
 
 
 def is_own(topic: str, application: str) -> bool:
-    """Whether a topic is one that an application keeps for itself."""
+    """Say whether a topic is an internal topic of an application."""
     return topic.startswith(f"{application}-") and topic.endswith(INTERNAL)
 
 
 def store_of(topic: str, application: str) -> str | None:
-    """The store whose changelog a topic is."""
+    """Return the store whose changelog a topic is, if it is one."""
     if not topic.startswith(f"{application}-") or not topic.endswith(CHANGELOG):
         return None
     name = topic[len(application) + 1 : -len(CHANGELOG)]
@@ -126,7 +126,7 @@ def store_of(topic: str, application: str) -> str | None:
 
 
 def topology(parts: Iterable[SubTopology]) -> Graph:
-    """The sub-topologies of an application with the topics between them."""
+    """Make a graph of the sub-topologies of an application and the topics between them."""
     edges: dict[tuple[Node, Node], int | None] = {}
     for part in parts:
         here = Node(Kind.PART, part.id)
@@ -137,8 +137,8 @@ def topology(parts: Iterable[SubTopology]) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is known of an application: what it does, since when, a sentence about that, and what it reads and writes
-    without topics of its own. `fallbacks` are batches that it processed record by record.
+    """An application: its state, since when, a sentence about it, and what it reads and writes besides its internal
+    topics. `fallbacks` are batches that it processed record by record.
     """
 
     name: str
@@ -163,7 +163,7 @@ def application(whole: Graph, node: Node, now_ms: int) -> Application:
 
 
 def activity_of(whole: Graph, name: str, lag: int | None, now_ms: int) -> Activity:
-    """What an application does: by its group if that has members, otherwise by its own report if there is one."""
+    """Return the state of an application: that of its group if it has members, otherwise that of its report."""
     state, report = whole.states.get(name, ""), whole.reports.get(name)
     if report is not None and state in WITHOUT_MEMBERS:
         return activity(report, lag, now_ms)
@@ -175,14 +175,14 @@ def fallback_line(one: Fallback) -> str:
 
 
 def lag_of(whole: Graph, reader: Node) -> int | None:
-    """In all that it reads."""
+    """Return the lag of a reader, summed over all topics that it reads."""
     known = [lag for (_, target), lag in whole.edges.items() if target == reader and lag is not None]
     return sum(known) if known else None
 
 
 def labels(of: Graph, flow: Flow, application: str = "") -> dict[tuple[Node, Node], str]:
-    """What is written at edges: records a second, and the lag if there is one. What sub-topologies read is read by
-    the group of their `application`.
+    """Return the labels of edges: records per second, and the lag if there is one. Sub-topologies read as the group of
+    their `application`.
     """
     found: dict[tuple[Node, Node], str] = {}
     for (source, target), lag in of.edges.items():
@@ -200,10 +200,9 @@ def labels(of: Graph, flow: Flow, application: str = "") -> dict[tuple[Node, Nod
 
 
 def around(whole: Graph, wanted: Iterable[Node]) -> Graph:
-    """All that what is wanted comes from, and all that comes of it."""
+    """Return the part of the graph that is upstream or downstream of some nodes."""
     start = set(wanted)
-    kept = start | _reached(whole, start, forward=True) | _reached(whole, start, forward=False)
-    return _only(whole, kept)
+    return _only(whole, _reached(whole, start, forward=True) | _reached(whole, start, forward=False))
 
 
 def _reached(whole: Graph, start: set[Node], *, forward: bool) -> set[Node]:
@@ -225,7 +224,7 @@ def _neighbours(of: Graph, *, forward: bool) -> dict[Node, list[Node]]:
 
 
 def chosen(whole: Graph, search: str) -> Graph:
-    """What a search means with all around it, or everything that is connected; never too much to be drawn."""
+    """Return what matches a search and everything around it, or all that is connected; at most MOST_NODES nodes."""
     words = search.lower().split()
     if words:
         hits = [node for node in whole.nodes if all(word in node.name.lower() for word in words)]
@@ -237,7 +236,7 @@ def chosen(whole: Graph, search: str) -> Graph:
 
 
 def without_own(whole: Graph) -> Graph:
-    """The same without the topics that applications keep for themselves."""
+    """Return the graph without the internal topics of applications."""
     names = [node.name for node in whole.nodes if node.kind is Kind.APPLICATION]
     own = {
         node
@@ -253,7 +252,7 @@ def _only(whole: Graph, kept: set[Node]) -> Graph:
 
 
 def layers(of: Graph) -> dict[Node, int]:
-    """How far to the right each node stands: behind all that it comes from. A way back in a circle does not count."""
+    """Return the column of each node: to the right of all its sources. Edges that close a cycle do not count."""
     back = _ways_back(of)
     onward = [edge for edge in of.edges if edge not in back]
     depth = dict.fromkeys(of.nodes, 0)
@@ -266,9 +265,9 @@ def layers(of: Graph) -> dict[Node, int]:
     return depth
 
 
-def placed(of: Graph) -> dict[Node, tuple[int, int]]:
-    """Column and row of each node, from 0 and from 1. In a column nodes stand near the middle of what they come from:
-    fewer edges cross, and what is written at them can be read.
+def place_nodes(of: Graph) -> dict[Node, tuple[int, int]]:
+    """Return column (from 0) and row (from 1) of each node. Within a column, nodes are ordered by the mean row of their
+    sources, so that fewer edges cross and labels can be read.
     """
     depth = layers(of)
     above: dict[Node, list[Node]] = {}
@@ -288,7 +287,7 @@ def _mean(rows: list[int]) -> float:
 
 
 def _ways_back(of: Graph) -> set[tuple[Node, Node]]:
-    """Edges to a node that is being walked from: without them there is no circle."""
+    """Return the edges that close a cycle: those to a node on the current path of a depth-first walk."""
     beside = _neighbours(of, forward=True)
     begun: set[Node] = set()
     open_now: set[Node] = set()

@@ -1,4 +1,4 @@
-"""What went wrong, as a sentence, and what to do about it."""
+"""Expected errors as sentences, with what to do about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DENIED = {
 
 
 class Refused(Exception):
-    """The console itself does not do that: a sentence that says why."""
+    """A refusal by the console itself: a sentence that says why."""
 
 
 EXPECTED = (ClientError, SerdeError, Refused, Mistake, ResetError)
@@ -35,19 +35,19 @@ class Problem:
 
 
 def problem(error: Exception, bootstrap_servers: str, registry_url: str) -> Problem:
-    """An error that was to be expected, for people."""
+    """Return an expected error as a sentence, with a remedy if there is one."""
     match error:
         case RegistryError():
-            remedy = f"The rest of the console goes on. Is there a Schema Registry at {registry_url}?"
+            remedy = f"The rest of the console still works. Is there a Schema Registry at {registry_url}?"
             return Problem(str(error), remedy)
         case ClientError() if error.error in AWAY:
             return Problem(
                 f"The brokers at {bootstrap_servers} do not answer: {error}",
-                "Start them with `moldau up`, or start the console with --bootstrap-servers. Then try again.",
+                "Start them with `moldau up`, or start the console with --bootstrap-servers, and try again.",
             )
         case ClientError() if error.error in DENIED:
-            return Problem(str(error), "The console's user needs an ACL for that: `moldau acl add` gives one.")
+            return Problem(str(error), "The console's user needs an ACL for that: `moldau acl add` adds one.")
         case ClientError() if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-            return Problem(str(error), "The page Topics has those that there are.")
+            return Problem(str(error), "The page Topics lists those that exist.")
         case _:
             return Problem(str(error))

@@ -1,4 +1,4 @@
-"""Records as pages show them. What is in them is hostile: it is cut, and never trusted to be text or to be harmless."""
+"""Records as pages show them. Their content is hostile: it is cut, and never trusted to be text or harmless."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ HEADERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A key or a value: its first bytes, how many there are in all, and what they mean.
+    """A key or a value: its first bytes, its full size, and its meaning.
 
-    `document` is what JSON has of it, where `kind` is json. `note` says what it was decoded by, or why it was not.
+    `document` is the decoded JSON if `kind` is json. `note` says how it was decoded, or why it was not.
     """
 
     kind: str  # null, json, text, bytes
@@ -43,18 +43,18 @@ class Part:
 
     @property
     def short(self) -> str:
-        """A line of it."""
+        """Return its first line."""
         line = self.text[: SHORT + 1].replace("\n", "⏎")
         return line[:SHORT] + "…" if len(line) > SHORT or self.is_cut else line
 
     @property
     def long(self) -> str:
-        """As much of it as a page takes."""
+        """Return as much of it as a page shows."""
         return self.text[:LONG]
 
     @property
     def about(self) -> str:
-        """Its size, and what was done with it."""
+        """Return its size, how much of it is shown, and the note."""
         cut = f", of which the first {figures.size(min(len(self.data), LONG))} are shown" if self.is_cut else ""
         return " · ".join(filter(None, (f"{figures.size(self.size)}{cut}", self.note)))
 
@@ -78,7 +78,7 @@ class Row:
         return f"{self.partition}-{self.offset}"
 
     def cells(self) -> dict[str, Any]:
-        """For a table."""
+        """Return the record as a row of a table."""
         return {
             "id": self.id,
             "partition": self.partition,
@@ -90,7 +90,7 @@ class Row:
         }
 
     def facts(self) -> dict[str, Any]:
-        """For an export: what is JSON stays JSON."""
+        """Return the record for an export, with JSON as JSON."""
         return {
             "partition": self.partition,
             "offset": self.offset,
@@ -106,18 +106,18 @@ def _plain(part: Part) -> Any:
 
 
 def clean(text: str) -> str:
-    """Text that UTF-8 can have: half a surrogate, which JSON may bring, is replaced."""
+    """Return text that UTF-8 can encode: lone surrogates, which JSON may contain, are replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
 def plain(data: bytes | None) -> Part:
-    """Bytes that no schema explains: JSON if they are, text if they are UTF-8, else bytes."""
+    """Interpret bytes without a schema: as JSON, as text if they are UTF-8, or as bytes."""
     if data is None:
         return NULL
     kept, size = bytes(data[:KEPT]), len(data)
     if size <= DECODED and data[:1] in (b"{", b"["):
         try:
-            return documented(json.loads(data), kept, size, "JSON")
+            return from_document(json.loads(data), kept, size, "JSON")
         except (ValueError, RecursionError):
             pass
     try:
@@ -129,19 +129,19 @@ def plain(data: bytes | None) -> Part:
     return Part("text", text, kept, size)
 
 
-def documented(document: Any, kept: bytes, size: int, note: str) -> Part:
-    """What was decoded; RecursionError where it nests too deeply to be written."""
+def from_document(document: Any, kept: bytes, size: int, note: str) -> Part:
+    """Return a decoded part; RecursionError if it nests too deeply to be serialized."""
     text = clean(json.dumps(document, ensure_ascii=False, default=str))
     return Part("json", text, kept, size, document, note)
 
 
 def headers(record: Record) -> tuple[tuple[str, str], ...]:
-    """Names and values as text."""
+    """Return names and values of headers as text."""
     return tuple((clean(name), plain(value).short) for name, value in record.headers[:HEADERS])
 
 
 def hex_rows(data: bytes) -> str:
-    """Offset, bytes and characters, sixteen a line."""
+    """Format bytes as a hex dump, sixteen per line."""
     lines = []
     for at in range(0, min(len(data), HEX_BYTES), HEX_ROW):
         piece = data[at : at + HEX_ROW]
@@ -152,7 +152,7 @@ def hex_rows(data: bytes) -> str:
 
 
 def tree(document: Any) -> list[dict[str, Any]]:
-    """The nodes of a document: an id and a label each. What is too large ends with a node that says so."""
+    """Return the nodes of a document, each with id and label. If there are too many, the last node says so."""
     left = [TREE_NODES]
 
     def node(name: str, value: Any, path: str, depth: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def tree(document: Any) -> list[dict[str, Any]]:
         found = []
         for number, (name, value) in enumerate(inner):
             if left[0] <= 0:
-                found.append({"id": f"{path}/…", "label": "… more than is shown here"})
+                found.append({"id": f"{path}/…", "label": "… and more"})
                 break
             found.append(node(str(name), value, f"{path}/{number}", depth + 1))
         return found
@@ -188,7 +188,7 @@ def _label(name: str, value: Any) -> str:
 
 
 def json_lines(rows: Sequence[Row]) -> bytes:
-    """A document a line."""
+    """Return one JSON document per line."""
     return b"".join(clean(json.dumps(row.facts(), ensure_ascii=False, default=str)).encode() + b"\n" for row in rows)
 
 
@@ -196,7 +196,7 @@ COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """A line a record. What a spreadsheet would take for a formula gets a quote in front."""
+    """Return one line per record. Anything that a spreadsheet would take for a formula gets a leading quote."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""Schemas as pages show them: two versions side by side, and what a subject is of."""
+"""Schemas on pages: two versions side by side, and what a subject describes."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a comparison: left and right, and what it is."""
+    """A line of a comparison: left, right, and how they differ."""
 
     left: str
     right: str
     what: str
 
 
-def compared(old: str, new: str) -> list[Line]:
-    """Two texts side by side, line by line."""
+def compare(old: str, new: str) -> list[Line]:
+    """Compare two texts line by line."""
     return list(_lines(old.splitlines()[:MOST_LINES], new.splitlines()[:MOST_LINES]))
 
 
@@ -61,22 +61,20 @@ def _lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
 
 
 def topic_of(subject: str) -> tuple[str, str] | None:
-    """The topic and field whose schemas a subject has by TopicNameStrategy; None if its name does not say."""
-    for field in ("value", "key"):
-        if subject.endswith(f"-{field}") and not subject.startswith(":"):
-            return subject.removesuffix(f"-{field}"), field
-    return None
+    """Return the topic and field that a subject describes by TopicNameStrategy; None if its name does not say."""
+    topic, dash, field = subject.rpartition("-")
+    return (topic, field) if dash and field in ("value", "key") and not subject.startswith(":") else None
 
 
 def context_of(subject: str) -> str:
-    """The context in front of a subject's name, `:.dev:` say; ids are of their context."""
+    """Return the context in front of a subject's name, such as `:.dev:`; an id belongs to its context."""
     return subject[: subject.index(":", 1) + 1] if subject.startswith(":.") and ":" in subject[1:] else ""
 
 
 def candidate(kind: str, text: str) -> dict[str, Any]:
-    """What a form says, for the registry; Refused where it says nothing, or too much."""
+    """Return the request for a schema in a form; Refused if it is empty or too large."""
     if not text.strip():
-        raise Refused("There is no schema yet: write or paste one.")
+        raise Refused("Write or paste a schema first.")
     if len(text) > LARGEST:
-        raise Refused(f"A schema of more than {LARGEST} characters is not taken here.")
+        raise Refused(f"A schema may have at most {LARGEST} characters here.")
     return {"schema": text, "schemaType": kind if kind in KINDS else KINDS[0]}

@@ -1,4 +1,4 @@
-"""A record as a command and as a program, to be pasted elsewhere. Whatever is in it stays data: it is quoted."""
+"""A record as a command and as a program to copy. Its content is quoted, so that it stays data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REST = "http://127.0.0.1:8082"
 
 
 def curl(topic: str, row: Row) -> str:
-    """Writes the record once more, through a REST Proxy."""
+    """Return a command that writes the record again through a REST Proxy."""
     if row.key.is_cut or row.value.is_cut or len(row.key.data) + len(row.value.data) > LARGEST:
         raise Refused(f"The record is larger than {LARGEST} bytes: export it instead.")
     record = {name: base64.b64encode(part.data).decode() for name, part in _parts(row)}
@@ -28,7 +28,7 @@ def _parts(row: Row) -> list[tuple[str, Part]]:
 
 
 def python(topic: str, row: Row, bootstrap_servers: str) -> str:
-    """Reads the record."""
+    """Return a program that reads the record."""
     return f"""from confluent_kafka import Consumer, TopicPartition
 
 consumer = Consumer({{"bootstrap.servers": {bootstrap_servers!r}, "group.id": "look", "enable.auto.commit": False}})

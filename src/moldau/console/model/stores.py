@@ -1,4 +1,4 @@
-"""Questions to the stores of an application as a form has them, and answers as a table has them."""
+"""Queries of the stores of an application in a form, and their answers in a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMES = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. Without an `address` the store is read from its changelog, by kind and formats."""
+    """A query. Without an `address` the store is read from its changelog, using kind and formats."""
 
     store: str
     way: str = KEY
@@ -37,30 +37,30 @@ class Question:
     value_format: str = "string"
 
     def check(self) -> None:
-        """Refused says what is missing, or too much."""
+        """Raise Refused if something is missing or too long."""
         if self.way not in WAYS or self.kind not in list(Kind):
-            raise Refused("Choose how to ask, and what the store is.")
+            raise Refused("Choose how to query, and the kind of the store.")
         if self.way == SQL and not self.sql.strip():
             raise Refused("Write a query: select key, value from the store.")
         if self.way == KEY and not self.key:
             raise Refused("Write a key; a range finds many.")
         if sum(map(len, (self.key, self.low, self.high, self.prefix, self.sql, self.address))) > LONGEST_QUERY:
-            raise Refused(f"A question has at most {LONGEST_QUERY} characters.")
+            raise Refused(f"A query may have at most {LONGEST_QUERY} characters.")
         if self.address and not self.address.startswith(SCHEMES):
-            raise Refused("An address is what application.server says, with http:// in front.")
+            raise Refused("The address is that of application.server, with http:// in front.")
         if self.kind == Kind.window and not self.address and self.window_size_ms <= 0:
-            raise Refused("How long are the windows, in milliseconds? The changelog does not say.")
+            raise Refused("Give the window size in milliseconds: the changelog does not have it.")
 
     @property
     def parameters(self) -> dict[str, str]:
-        """As the service of stores has them."""
+        """Return the parameters that the service of stores takes."""
         bounds = {"from": self.low, "to": self.high, "prefix": self.prefix} if self.way == RANGE else {}
         limits = {"limit": str(MOST_ROWS), "timeout_ms": str(PATIENCE_MS)}
         return {name: text for name, text in {**bounds, **limits}.items() if text}
 
 
 def table(found: Any) -> tuple[list[str], list[dict[str, Any]]]:
-    """Columns and rows of an answer, as text."""
+    """Return columns and rows of an answer, as text."""
     rows = [
         one if isinstance(one, Mapping) else {"value": one} for one in (found if isinstance(found, list) else [found])
     ]

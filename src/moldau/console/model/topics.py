@@ -1,4 +1,4 @@
-"""Topics as lists and forms have them."""
+"""Topics in lists and forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_TEXT = 64 << 10  # of a form
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """A topic in the list. `size` is of all its replicas; None where the brokers did not tell."""
+    """A topic in the list. `size` is that of all its replicas; None if it is unknown."""
 
     name: str
     partitions: int
@@ -36,8 +36,8 @@ SORTS = {
 }
 
 
-def weighed(known: Iterable[TopicRow], sizes: Mapping[TopicPartition, Mapping[int, int]]) -> list[TopicRow]:
-    """The rows with their sizes."""
+def with_sizes(known: Iterable[TopicRow], sizes: Mapping[TopicPartition, Mapping[int, int]]) -> list[TopicRow]:
+    """Return the rows with their sizes."""
     by_topic: dict[str, int] = {}
     for (topic, _), replicas in sizes.items():
         by_topic[topic] = by_topic.get(topic, 0) + sum(replicas.values())
@@ -45,7 +45,7 @@ def weighed(known: Iterable[TopicRow], sizes: Mapping[TopicPartition, Mapping[in
 
 
 def rows(listed: Iterable[TopicState], rates: Mapping[str, float]) -> list[TopicRow]:
-    """All topics, by name."""
+    """Return a row for each topic."""
     return [
         TopicRow(
             one.name,
@@ -62,7 +62,7 @@ def rows(listed: Iterable[TopicState], rates: Mapping[str, float]) -> list[Topic
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A page of the list: its rows, its number from 0, how many pages and how many rows there are in all."""
+    """A page of the list: its rows, its number from 0, and the number of all pages and of all rows."""
 
     rows: Sequence[TopicRow]
     page: int
@@ -71,7 +71,7 @@ class Chosen:
 
 
 def choose(known: Sequence[TopicRow], search: str, internal: bool, sort: str, page: int, most: int) -> Chosen:
-    """Those whose names have all words of the search, sorted, cut into pages."""
+    """Return a page of the topics whose names contain all words of the search, sorted."""
     words = search.lower().split()
     found = [row for row in known if (internal or not row.internal) and all(word in row.name.lower() for word in words)]
     found.sort(key=SORTS.get(sort, SORTS["name"]))
@@ -81,21 +81,21 @@ def choose(known: Sequence[TopicRow], search: str, internal: bool, sort: str, pa
 
 
 def settings_of(text: str) -> dict[str, str]:
-    """Settings as they are typed, name=value, a line each; Refused where a line is none."""
+    """Parse settings, one name=value per line; Refused names a line that is not a setting."""
     if len(text) > LARGEST_TEXT:
-        raise Refused(f"Settings of more than {LARGEST_TEXT} characters are not taken.")
+        raise Refused(f"Settings may have at most {LARGEST_TEXT} characters.")
     found: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
             name, value = assignment(line)
         except SettingError:
-            raise Refused(f"{line!r:.80} is no setting: write name=value, one a line.") from None
+            raise Refused(f"{line!r:.80} is not a setting: write one name=value per line.") from None
         found[name] = value
     return found
 
 
 def new_topic(name: str, partitions: float | None, replication: float | None, settings: str) -> NewTopic:
-    """What a form says; what is left empty is as the cluster is set."""
+    """Return the topic of a form; empty fields take the cluster's defaults."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME:
         raise Refused(f"A topic needs a name of 1 to {LONGEST_NAME} characters.")
@@ -104,7 +104,7 @@ def new_topic(name: str, partitions: float | None, replication: float | None, se
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A group that reads a topic: how far it is there in all, and in how many partitions."""
+    """A group that reads a topic: its lag there, and in how many partitions."""
 
     group: str
     partitions: int
@@ -114,7 +114,7 @@ class Reading:
 def readings(
     topic: str, committed: Mapping[str, Mapping[TopicPartition, Committed]], ends: Mapping[TopicPartition, int]
 ) -> list[Reading]:
-    """The groups that have committed offsets in a topic, the furthest behind first."""
+    """Return the groups that have committed offsets in a topic, the largest lag first."""
     found = []
     for group, offsets in committed.items():
         mine = {place: one.offset for place, one in offsets.items() if place[0] == topic}

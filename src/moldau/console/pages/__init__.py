@@ -1,7 +1,7 @@
 """The table of pages. A page is a row here and a file beside this one, with a function `show(desk)` that makes it.
 
-A row with an icon stands in the navigation, in this order; one without is reached from others. Parts of the path in
-braces are in `desk.path`, what stands behind a `?` in `desk.query`.
+Rows with an icon are in the navigation, in this order; the others are reached from other pages. Parts of the path in
+braces are in `desk.path`, what follows `?` is in `desk.query`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who may do what, and how much: ACLs, quotas, and users with SCRAM credentials."""
+"""The page Access: ACLs, quotas, and users with SCRAM credentials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from nicegui import ui
@@ -11,18 +11,19 @@ from moldau.admin import acls, quotas, users
 from moldau.client import ClientError, Error
 from moldau.console import frame, paths
 from moldau.console.model import access
-from moldau.console.model.problems import EXPECTED
 from moldau.console.page_context import Desk
 
 DELETE_CELL = """
 <q-td :props="props"><q-btn flat dense round icon="delete" color="negative" aria-label="Delete"
   @click="$parent.$emit('gone', props.row.id)"></q-btn></q-td>
 """
+RULE = ("principal", "permission", "operation", "resource", "name", "pattern", "host")
 Limits = dict[quotas.Entity, dict[str, float]]
+Section = frame.Section[Any]
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     frame.heading("Access and limits")
     with frame.panel("ACLs"):
         _acls(desk)
@@ -32,16 +33,30 @@ def show(desk: Desk) -> None:
         frame.Section(desk, lambda: users.described(desk.client), _users)
 
 
-def _deletions(table: ui.table, desk: Desk, delete: Any) -> None:
-    """A last column with a button, for who may."""
+def _delete_buttons(
+    desk: Desk, table: ui.table, section: Section, items: Sequence[Any], delete: Callable[[Any], Awaitable[bool]]
+) -> None:
+    """Add a last column with a button that deletes the item of its row, if the user may act."""
+
+    async def go(event: Any) -> None:
+        if await delete(items[int(event.args)]):
+            await section.reload()
+
     if desk.may_act:
         table.columns = [*table.columns, {"name": "act", "label": "", "field": "id", "align": "right"}]
         table.add_slot("body-cell-act", DELETE_CELL)
-        table.on("gone", lambda event: delete(int(event.args)))
+        table.on("gone", go)
+
+
+def _new_button(desk: Desk, title: str, form: Callable[[Desk, Section], ui.dialog], section: Section) -> None:
+    """Add a button that opens a form, if the user may act."""
+    if desk.may_act:
+        with ui.row().classes("w-full justify-end"):
+            ui.button(title, icon="add", on_click=form(desk, section).open).props("outline")
 
 
 def rules(desk: Desk) -> list[acls.Acl] | None:
-    """All rules; None where the brokers have no authorizer."""
+    """Return all rules; None if the brokers have no authorizer."""
     try:
         return acls.described(desk.client, acls.Filter())
     except ClientError as error:
@@ -51,68 +66,49 @@ def rules(desk: Desk) -> list[acls.Acl] | None:
 
 
 def _acls(desk: Desk) -> None:
-    known: list[acls.Acl] = []
+    def delete(rule: acls.Acl) -> Awaitable[bool]:
+        only = access.only(rule)
+        gone = lambda: not acls.described(desk.client, only)  # noqa: E731
+        return frame.attempt(desk, "Rule deleted.", acls.delete, desk.client, [only], seen=gone)
 
-    async def delete(number: int) -> None:
-        gone = access.only(known[number])
-        if await frame.attempt(
-            desk,
-            "The rule is gone.",
-            acls.delete,
-            desk.client,
-            [gone],
-            seen=lambda: not acls.described(desk.client, gone),
-        ):
-            await section.reload()
-
-    def shown(found: list[acls.Acl] | None) -> None:
-        known[:] = found or []
+    def show_rules(found: list[acls.Acl] | None) -> None:
         if found is None:
-            frame.empty(
-                "The brokers have no authorizer: everybody may do everything.",
-                "Set authorizer.class.name and start them again.",
-                "lock_open",
-            )
+            remedy = "Set authorizer.class.name and restart them."
+            frame.empty("The brokers have no authorizer: everybody may do everything.", remedy, "lock_open")
             return
         if not found:
-            frame.empty("There is no rule.", "Who is no super user may do nothing then.", "lock")
+            frame.empty("There are no rules.", "Only super users may do anything.", "lock")
         else:
-            names = ("principal", "permission", "operation", "resource", "name", "pattern", "host")
-            table = frame.table(*names, key="id").props("wrap-cells")
+            table = frame.table(*RULE, key="id").props("wrap-cells")
             frame.link_cell(table, "name")
             table.rows = [
-                {"id": number, "link": _path(one), **{name: getattr(one, name) for name in names}}
+                {"id": number, "link": _path(one), **{name: getattr(one, name) for name in RULE}}
                 for number, one in enumerate(found)
             ]
-            _deletions(table, desk, delete)
-        if desk.may_act:
-            with ui.row().classes("w-full justify-end"):
-                ui.button("New rule", icon="add", on_click=_new_rule(desk, section).open).props("no-caps outline")
+            _delete_buttons(desk, table, section, found, delete)
+        _new_button(desk, "New rule", _new_rule, section)
 
-    section: frame.Section[list[acls.Acl] | None] = frame.Section(desk, lambda: rules(desk), shown)
+    section: Section = frame.Section(desk, lambda: rules(desk), show_rules)
 
 
 def _path(rule: acls.Acl) -> str | None:
-    """Where that has its page which a rule names."""
+    """Return the address of the topic or group that a rule names."""
     path = {"TOPIC": paths.topic, "GROUP": paths.group}.get(rule.resource)
     return path(rule.name) if path and rule.pattern == "LITERAL" and rule.name != "*" else None
 
 
-def _new_rule(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
+def _new_rule(desk: Desk, section: Section) -> ui.dialog:
+    def rule() -> acls.Acl:
+        return access.rule({name: box.value for name, box in boxes.items()})
+
     async def go() -> None:
-        try:
-            made = access.rule({name: box.value for name, box in boxes.items()})
-        except EXPECTED as error:
-            ui.notify(str(error), type="negative", multi_line=True)
-            return
-        seen: Callable[[], bool] = lambda: bool(acls.described(desk.client, access.only(made)))  # noqa: E731
-        if await frame.attempt(desk, "The rule holds.", acls.create, desk.client, [made], seen=seen):
-            dialog.close()
-            await section.reload()
+        await frame.submit(
+            dialog, section, desk, "Rule added.", lambda: acls.create(desk.client, [rule()]),
+            seen=lambda: bool(acls.described(desk.client, access.only(rule()))),
+        )  # fmt: skip
 
     boxes: dict[str, Any] = {}
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label("New rule").classes("text-lg font-semibold")
+    with frame.dialog("New rule") as dialog:
         boxes["principal"] = ui.input("Principal", value="User:")
         boxes["permission"] = ui.select(access.PERMISSION_WORDS, value="ALLOW", label="Permission")
         boxes["operation"] = ui.select(access.OPERATION_WORDS, value="READ", label="Operation")
@@ -121,76 +117,66 @@ def _new_rule(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
         boxes["pattern"] = ui.select(access.PATTERN_WORDS, value="LITERAL", label="Pattern")
         boxes["host"] = ui.input("Host", value="*")
         for box in boxes.values():
-            box.props("dense outlined").classes("w-full")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            ui.button("Add", on_click=go).props("no-caps")
+            box.classes("w-full")
+        with frame.buttons(dialog):
+            ui.button("Add", on_click=go)
     return dialog
 
 
 def _quotas(desk: Desk) -> None:
-    known: list[tuple[quotas.Entity, str, float]] = []
+    def delete(limit: tuple[quotas.Entity, str, float]) -> Awaitable[bool]:
+        entity, key, _ = limit
+        gone = lambda: access.limit_of(limits(desk), entity, key) is None  # noqa: E731
+        return frame.attempt(desk, "Limit deleted.", quotas.alter, desk.client, entity, {}, [key], seen=gone)
 
-    async def delete(number: int) -> None:
-        entity, key, _ = known[number]
-        seen: Callable[[], bool] = lambda: access.limit_of(limits(desk), entity, key) is None  # noqa: E731
-        if await frame.attempt(desk, "The limit is gone.", quotas.alter, desk.client, entity, {}, [key], seen=seen):
-            await section.reload()
-
-    def shown(found: Limits) -> None:
-        known[:] = [(entity, key, value) for entity, mine in found.items() for key, value in mine.items()]
+    def show_limits(found: Limits) -> None:
+        known = [(entity, key, value) for entity, mine in found.items() for key, value in mine.items()]
         if not known:
-            frame.empty("There is no limit.", "Everybody may use as much as there is.", "speed")
+            frame.empty("There are no limits.", "Everybody may use as much as there is.", "speed")
         else:
             table = frame.table("of", "limit", "value", key="id", numbers=("value",)).props("wrap-cells")
             table.rows = [
                 {"id": number, "of": access.words(entity), "limit": key, "value": f"{value:,g}"}
                 for number, (entity, key, value) in enumerate(known)
             ]
-            _deletions(table, desk, delete)
-        if desk.may_act:
-            with ui.row().classes("w-full justify-end"):
-                ui.button("New limit", icon="add", on_click=_new_limit(desk, section).open).props("no-caps outline")
+            _delete_buttons(desk, table, section, known, delete)
+        _new_button(desk, "New limit", _new_limit, section)
 
-    section: frame.Section[Limits] = frame.Section(desk, lambda: limits(desk), shown)
+    section: Section = frame.Section(desk, lambda: limits(desk), show_limits)
 
 
 def limits(desk: Desk) -> Limits:
-    """All limits of everybody."""
+    """Return all limits of all entities."""
     return quotas.described(desk.client, [], strict=False)
 
 
-def _new_limit(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
-    async def go() -> None:
-        try:
-            whose = access.entity(user.value or "", client.value or "")
-        except EXPECTED as error:
-            ui.notify(str(error), type="negative", multi_line=True)
-            return
-        key, most = str(limit.value), float(value.value or 0)
-        seen: Callable[[], bool] = lambda: access.limit_of(limits(desk), whose, key) == most  # noqa: E731
-        if await frame.attempt(desk, "The limit holds.", quotas.alter, desk.client, whose, {key: most}, seen=seen):
-            dialog.close()
-            await section.reload()
+def _new_limit(desk: Desk, section: Section) -> ui.dialog:
+    def whose() -> quotas.Entity:
+        return access.entity(user.value or "", client.value or "")
 
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label("New limit").classes("text-lg font-semibold")
+    async def go() -> None:
+        key, most = str(limit.value), float(value.value or 0)
+        await frame.submit(
+            dialog, section, desk, "Limit set.", lambda: quotas.alter(desk.client, whose(), {key: most}),
+            seen=lambda: access.limit_of(limits(desk), whose(), key) == most,
+        )  # fmt: skip
+
+    with frame.dialog("New limit") as dialog:
         user = ui.input("User")
         client = ui.input("Client id")
         limit = ui.select(list(access.QUOTAS), value=access.QUOTAS[0], label="Limit")
         value = ui.number("Value", min=0)
         for box in (user, client, limit, value):
-            box.props("dense outlined").classes("w-full")
+            box.classes("w-full")
         ui.label(f"{access.DEFAULT} stands for all that have no limit of their own.").classes("quiet text-sm wrap")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            ui.button("Set", on_click=go).props("no-caps")
+        with frame.buttons(dialog):
+            ui.button("Set", on_click=go)
     return dialog
 
 
 def _users(found: list[users.Credentials]) -> None:
     if not found:
-        frame.empty("No user has SCRAM credentials.", "`moldau user create NAME` gives some.", "person")
+        frame.empty("No user has SCRAM credentials.", "`moldau user create NAME` creates some.", "person")
         return
     table = frame.table("user", "credentials").props("wrap-cells")
     table.rows = [

@@ -1,4 +1,4 @@
-"""Streams applications, of Moldau and of Kafka Streams: what they read and write, their stores, and their lag."""
+"""The pages of streams applications, of Moldau and of Kafka Streams: state, lag, inputs, outputs, stores."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from moldau.console.store_box import store_box
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The applications of a cluster, and the topology of one of them if it has told it."""
+    """The applications of a cluster, and the topology of one of them if it is known."""
 
     graph: Graph
     topology: list[groups.SubTopology] = field(default_factory=list)
 
 
 def load(client: Client, name: str | None = None) -> Found:
-    """All applications; with the topology of the one that is named."""
+    """Load all applications, and the topology of the one that is named."""
     streams = name and any(one.id == name and one.type.lower() == STREAMS for one in groups.listed(client))
-    return Found(flows.found(client), groups.topology(client, name) if name and streams else [])
+    return Found(flows.load_graph(client), groups.topology(client, name) if name and streams else [])
 
 
 def show(desk: Desk) -> None:
-    """The list."""
+    """Show the list."""
     frame.heading("Applications")
     with frame.panel():
-        frame.Section(desk, lambda: load(desk.client), _listed)
+        frame.Section(desk, lambda: load(desk.client), _show_list)
 
 
-def _listed(found: Found) -> None:
+def _show_list(found: Found) -> None:
     mine = applications(found.graph, now_ms())
     if not mine:
-        remedy = "`moldau streams run FILE` starts one, `moldau demo` two; those of Kafka Streams are shown too."
+        remedy = "`moldau streams run FILE` starts one, `moldau demo` two; applications of Kafka Streams are shown too."
         frame.empty("No streams application has run here.", remedy, "bolt")
         return
     columns = ("application", "state", "since", "reads", "writes", "lag")
@@ -75,54 +75,41 @@ def _listed(found: Found) -> None:
 
 
 def show_one(desk: Desk) -> None:
-    """The page of an application."""
+    """Show the page of an application."""
     name = desk.path["name"]
     with frame.heading(name):
-        ui.button("Its group", icon="groups", on_click=lambda: ui.navigate.to(paths.group(name))).props(
-            "no-caps outline"
-        )
+        frame.link_button("Group", "groups", paths.group(name))
         frame.lineage_button(name)
     with frame.panel():
-        frame.Section(
-            desk, lambda: load(desk.client, name), lambda found: _one(desk, found, Node(Kind.APPLICATION, name))
-        )
+        node = Node(Kind.APPLICATION, name)
+        frame.Section(desk, lambda: load(desk.client, name), lambda found: _show_application(desk, found, node))
 
 
-def _one(desk: Desk, found: Found, node: Node) -> None:
-    if node not in found.graph.nodes:
-        frame.empty(f"There is no application {node.name}.", "It may have been reset. Its group may be there.", "bolt")
-        return
-    read, written = found.graph.into(node), found.graph.out_of(node)
-    own = [topic for topic in found.graph.nodes if topic.kind is Kind.TOPIC and is_own(topic.name, node.name)]
-    near = {node, *read, *(topic for topic in written if topic not in own)}
+def _show_application(desk: Desk, found: Found, node: Node) -> None:
     whole = found.graph
+    if node not in whole.nodes:
+        frame.empty(
+            f"There is no application {node.name}.", "It may have been reset. Its group may still exist.", "bolt"
+        )
+        return
+    own = [topic for topic in whole.nodes if topic.kind is Kind.TOPIC and is_own(topic.name, node.name)]
+    read, written = whole.into(node), [topic for topic in whole.out_of(node) if topic not in own]
+    near = {node, *read, *written}
     part = Graph(
         tuple(one for one in whole.nodes if one in near),
         {edge: lag for edge, lag in whole.edges.items() if near.issuperset(edge) and node in edge},
     )
-    _state(application(whole, node, now_ms()))
+    one = application(whole, node, now_ms())
+    frame.facts({"state": one.state, "since": since(one), "lag": figures.count(one.lag)})
+    for sentence in filter(None, (one.detail, *map(fallback_line, one.fallbacks))):
+        ui.label(sentence).classes("wrap")
     drawing.draw(part, lambda: labels(part, drawing.flow(desk)))
-    for title, topics in (
-        ("Reads", read),
-        ("Writes", [topic for topic in written if topic not in own]),
-        ("Stores and topics of its own", own),
-    ):
+    for title, topics in (("Reads", read), ("Writes", written), ("Its own stores and topics", own)):
         _topics(title, topics)
     if found.topology:
         _topology(desk, node.name, found.topology)
     if stores := [name for topic in own if (name := store_of(topic.name, node.name))]:
         store_box(desk, node.name, stores)
-
-
-def _state(one: Application) -> None:
-    """What it does; why it does not, and what slows it down, in sentences."""
-    with ui.row().classes("gap-6"):
-        for label, text in (("state", one.state), ("since", since(one)), ("lag", figures.count(one.lag))):
-            with ui.column().classes("gap-0"):
-                ui.label(label).classes("quiet text-sm")
-                ui.label(text).classes("font-semibold")
-    for sentence in filter(None, (one.detail, *map(fallback_line, one.fallbacks))):
-        ui.label(sentence).classes("wrap")
 
 
 def since(one: Application) -> str:
@@ -134,7 +121,7 @@ def now_ms() -> int:
 
 
 def _topology(desk: Desk, application: str, parts: list[groups.SubTopology]) -> None:
-    ui.label("Topology").classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
+    frame.subheading("Topology")
     whole = topology(parts)
     drawing.draw(whole, lambda: labels(whole, drawing.flow(desk), application))
     table = frame.table("sub-topology", "reads", "repartitions to", "stores").props("wrap-cells")
@@ -150,7 +137,7 @@ def _topology(desk: Desk, application: str, parts: list[groups.SubTopology]) -> 
 
 
 def _topics(title: str, topics: Sequence[Node]) -> None:
-    ui.label(title).classes("font-semibold q-mt-sm").props("role=heading aria-level=2")
+    frame.subheading(title)
     if not topics:
         ui.label("none").classes("quiet")
     for topic in topics:

@@ -1,4 +1,4 @@
-"""A broker: its settings and its log directories."""
+"""The page of a broker: its settings and its log directories."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ LARGEST = 10  # partitions that are shown
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     number = desk.path["name"]
     frame.heading(f"Broker {number}")
     if not number.isdecimal():
         with frame.panel():
-            frame.empty("A broker has a number.", "The page Brokers has them all.", "dns")
+            frame.empty("Brokers are identified by numbers.", "The page Brokers lists them.", "dns")
         return
     client, id = desk.client, int(number)
-    frame.Section(desk, lambda: known(client, id), lambda _: _parts(desk, id))
+    frame.Section(desk, lambda: check_known(client, id), lambda _: _parts(desk, id))
 
 
-def known(client: Client, id: int) -> None:
-    """Refused where there is no such broker: it would be waited for."""
+def check_known(client: Client, id: int) -> None:
+    """Raise Refused if there is no such broker: requests would wait for it."""
     if all(one.id != id for one in clusters.described(client).brokers):
-        raise Refused(f"There is no broker {id} now. The page Brokers has those that there are.")
+        raise Refused(f"There is no broker {id} now. The page Brokers lists those that exist.")
 
 
 def _parts(desk: Desk, id: int) -> None:
@@ -50,7 +50,7 @@ def _directories(found: list[log_dirs.LogDir]) -> None:
             "partitions": len(one.replicas),
             "used": figures.size(sum(replica.size for replica in one.replicas)),
             "free": figures.size(one.usable_bytes),
-            "state": one.error.name.lower() if one.error else "fine",
+            "state": one.error.name.lower() if one.error else "ok",
         }
         for one in found
     ]
@@ -62,7 +62,7 @@ def _directories(found: list[log_dirs.LogDir]) -> None:
 
 
 def largest(replicas: Iterable[log_dirs.Replica]) -> list[dict[str, Any]]:
-    """The partitions that take most room."""
+    """Return the rows of the partitions that take the most space."""
     found = sorted(replicas, key=lambda one: (-one.size, one.place))[:LARGEST]
     return [
         {

@@ -1,8 +1,9 @@
-"""The brokers: who there is, the quorum that keeps the metadata, and features."""
+"""The page Brokers: the brokers, the quorum that keeps the metadata, and features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from nicegui import ui
 
@@ -13,7 +14,7 @@ from moldau.console.page_context import Desk
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     frame.heading("Brokers")
     with frame.panel():
         frame.Section(desk, lambda: clusters.described(desk.client), _brokers)
@@ -25,7 +26,7 @@ def show(desk: Desk) -> None:
 
 
 def features(desk: Desk) -> list[clusters.FeatureState]:
-    """As the first broker tells them."""
+    """Return the features that the first broker reports."""
     brokers = clusters.described(desk.client).brokers
     return clusters.features(desk.client, brokers[0].id)[0] if brokers else []
 
@@ -34,22 +35,23 @@ def _brokers(state: clusters.ClusterState) -> None:
     ui.label(f"Cluster {state.id}").classes("quiet wrap")
     table = frame.table("broker", "address", "rack", "state")
     frame.link_cell(table, "broker")
-    table.rows = [
-        {
-            "broker": one.id,
-            "link": paths.broker(one.id),
-            "address": f"{one.host}:{one.port}",
-            "rack": one.rack or "–",
-            "state": "fenced" if one.is_fenced else "controller" if one.is_controller else "serves",
-        }
-        for one in state.brokers
-    ]
+    table.rows = [broker_cells(one) for one in state.brokers]
+
+
+def broker_cells(one: clusters.BrokerState) -> dict[str, Any]:
+    """Return a broker as a row of a table."""
+    return {
+        "broker": one.id,
+        "link": paths.broker(one.id),
+        "address": f"{one.host}:{one.port}",
+        "rack": one.rack or "–",
+        "state": "fenced" if one.is_fenced else "controller" if one.is_controller else "serves",
+    }
 
 
 def _quorum(found: clusters.Quorum) -> None:
-    ui.label(f"Leader {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}").classes(
-        "quiet"
-    )
+    words = f"Leader {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}"
+    ui.label(words).classes("quiet")
     table = frame.table("node", "role", "log end", "lag", numbers=("log end", "lag"))
     furthest = max((one.log_end_offset for one in found.replicas), default=0)
     table.rows = [
@@ -65,7 +67,7 @@ def _quorum(found: clusters.Quorum) -> None:
 
 def _features(found: Sequence[clusters.FeatureState]) -> None:
     if not found:
-        frame.empty("The brokers tell of no features.", icon="tune")
+        frame.empty("The brokers report no features.", icon="tune")
         return
     numbers = ("level", "lowest", "highest")
     table = frame.table("feature", *numbers, numbers=numbers, if_wide=("lowest",))

@@ -1,4 +1,4 @@
-"""A group: its members, its lag by partition and over time; offsets set after a look at what would be, and its end."""
+"""The page of a group: members, lag by partition and over time; resetting offsets, deleting the group."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from moldau.console import frame, paths
 from moldau.console.charts import Lines
 from moldau.console.model import figures
 from moldau.console.model.groups import ALL_TOPICS, PLACES, chosen, total, wanted
-from moldau.console.model.problems import EXPECTED, Refused
+from moldau.console.model.problems import Refused
 from moldau.console.page_context import Desk
 
 EVERY_S = 2.0
 HEIGHT_PX = 240
 SHARE = "share"
+Plan = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class State:
 
 
 def load(client: Client, name: str) -> State:
+    """Load a group and its lag; the offset of a share group is where its partition starts."""
     found = groups.described(client, name)
     if found.type.lower() != SHARE:
         return State(found, groups.lags(client, found))
@@ -44,30 +46,27 @@ def _end(one: shares.ShareOffset) -> int | None:
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     name = desk.path["name"]
     acts = frame.heading(name)
     with frame.panel():
-        section = frame.Section(desk, lambda: load(desk.client, name), lambda state: _shown(desk, state, acts, section))
+        section = frame.Section(desk, lambda: load(desk.client, name), lambda state: _show(desk, state, acts, section))
     with frame.panel("Lag over time"):
-        ui.label("records that the group has still to read").classes("quiet text-sm")
+        ui.label("records that the group has not read yet").classes("quiet text-sm")
         _history(desk, name)
 
 
-def _shown(desk: Desk, state: State, acts: ui.row, section: frame.Section[State]) -> None:
+def _show(desk: Desk, state: State, acts: ui.row, section: frame.Section[State]) -> None:
     group = state.group
-    facts = {
-        "state": group.state,
-        "type": group.type.lower(),
-        "members": str(len(group.members)),
-        "lag": figures.count(total(state.lags)),
-        "coordinator": f"{group.coordinator} ({group.coordinator_address})",
-    }
-    with ui.row().classes("gap-6"):
-        for label, text in facts.items():
-            with ui.column().classes("gap-0"):
-                ui.label(label).classes("quiet text-sm")
-                ui.label(text).classes("font-semibold wrap")
+    frame.facts(
+        {
+            "state": group.state,
+            "type": group.type.lower(),
+            "members": str(len(group.members)),
+            "lag": figures.count(total(state.lags)),
+            "coordinator": f"{group.coordinator} ({group.coordinator_address})",
+        }
+    )
     _partitions(state)
     _members(group)
     acts.clear()
@@ -78,9 +77,9 @@ def _shown(desk: Desk, state: State, acts: ui.row, section: frame.Section[State]
 
 
 def _partitions(state: State) -> None:
-    ui.label("Partitions").classes("font-semibold q-mt-md").props("role=heading aria-level=2")
+    frame.subheading("Partitions")
     if not state.lags:
-        frame.empty("Nothing is committed, and nobody reads.", icon="hourglass_empty")
+        frame.empty("The group has committed nothing, and nobody reads.", icon="hourglass_empty")
         return
     numbers = ("partition", "offset", "end", "lag")
     table = frame.table("topic", *numbers, "client", "host", numbers=numbers, key="place", if_wide=("client", "host"))
@@ -104,13 +103,12 @@ def _partitions(state: State) -> None:
 
 
 def _members(group: groups.DescribedGroup) -> None:
-    ui.label("Members").classes("font-semibold q-mt-md").props("role=heading aria-level=2")
+    frame.subheading("Members")
     if not group.members:
-        ui.label("Nobody is there now.").classes("quiet")
+        ui.label("The group has no members.").classes("quiet")
         return
-    table = frame.table("member", "client", "host", "partitions", numbers=("partitions",), if_wide=("host",)).props(
-        "wrap-cells"
-    )
+    table = frame.table("member", "client", "host", "partitions", numbers=("partitions",), if_wide=("host",))
+    table.props("wrap-cells")
     table.rows = [
         {"member": one.id, "client": one.client_id, "host": one.host, "partitions": len(one.partitions)}
         for one in group.members
@@ -118,7 +116,7 @@ def _members(group: groups.DescribedGroup) -> None:
 
 
 def _history(desk: Desk, name: str) -> None:
-    """A line that grows while one looks."""
+    """Draw the lag as a line that grows while somebody watches."""
     sampler = desk.console.sampler
 
     def update() -> None:
@@ -132,17 +130,11 @@ def _history(desk: Desk, name: str) -> None:
 
 def _acts(desk: Desk, state: State, section: frame.Section[State]) -> None:
     name = state.group.id
-
-    async def delete() -> None:
-        if await frame.attempt(desk, f"Deleted {name}.", _delete, desk.client, name):
-            ui.navigate.to("/groups")
-
-    warning = "What it has committed is forgotten: whoever joins it again begins anew."
-    end = frame.confirm(f"Delete {name}?", warning, name, delete)
     if state.group.type.lower() != SHARE:
         reset = Reset(desk, state, section)
-        ui.button("Reset offsets", icon="history", on_click=reset.dialog.open).props("no-caps outline")
-    ui.button("Delete", icon="delete", on_click=end.open).props("no-caps outline color=negative")
+        ui.button("Reset offsets", icon="history", on_click=reset.dialog.open).props("outline")
+    warning = "Its committed offsets are deleted: consumers that join it again start as new ones."
+    frame.delete_button(desk, name, warning, "/groups", _delete, desk.client, name)
 
 
 def _delete(client: Client, name: str) -> None:
@@ -152,77 +144,67 @@ def _delete(client: Client, name: str) -> None:
 
 
 class Reset:
-    """The dialog that sets offsets: what would be is shown first, and only that can then be done."""
+    """The dialog that resets offsets: it shows a preview, and can then do only what the preview shows."""
 
     def __init__(self, desk: Desk, state: State, section: frame.Section[State]) -> None:
         self._desk, self._name, self._section = desk, state.group.id, section
         self._new: Mapping[TopicPartition, int] = {}
         topics = [ALL_TOPICS, *sorted({row.topic for row in state.lags})]
-        with ui.dialog() as self.dialog, ui.card().classes("q-pa-md gap-3 w-[36rem] max-w-full"):
-            ui.label("Reset offsets").classes("text-lg font-semibold")
+        with frame.dialog("Reset offsets", "w-[36rem]") as self.dialog:
             self._topic = ui.select(topics, value=ALL_TOPICS, label="Where", on_change=self._changed)
             self._place = ui.select(list(PLACES), value=next(iter(PLACES)), label="To", on_change=self._changed)
             self._text = ui.input("Value", on_change=self._changed)
             for box in (self._topic, self._place, self._text):
-                box.props("dense outlined").classes("w-full")
-            self._shown = ui.column().classes("w-full gap-1 max-h-72 overflow-auto")
-            with ui.row().classes("w-full justify-end"):
-                ui.button("Leave it", on_click=self.dialog.close).props("flat no-caps")
-                ui.button("Preview", on_click=self.preview).props("no-caps outline")
-                self._go = ui.button("Execute", color="negative", on_click=self.execute).props("no-caps")
+                box.classes("w-full")
+            self._preview = ui.column().classes("w-full gap-1 max-h-72 overflow-auto")
+            with frame.buttons(self.dialog):
+                ui.button("Preview", on_click=self.preview).props("outline")
+                self._go = ui.button("Execute", color="negative", on_click=self.execute)
         self._changed()
 
     def _changed(self) -> None:
-        """What was looked at before is not what is asked for now."""
+        """Drop the preview: it is not what the form says now."""
         self._new = {}
-        self._shown.clear()
+        self._preview.clear()
         self._go.disable()
-        hint = PLACES[self._place.value]
+        hint = PLACES[self._place.value].hint
         self._text.set_visibility(bool(hint))
         self._text.props(f'label="{hint}"')
 
     async def preview(self) -> None:
-        try:
+        def plan() -> Plan:
             to = wanted(self._place.value, self._text.value or "")
-            before, self._new = await self._desk.ask(planned, self._desk.client, self._name, to, self._topic.value)
-        except EXPECTED as error:
-            self._shown.clear()
-            with self._shown:
-                frame.tell(self._desk.problem(error))
-            return
-        self._shown.clear()
-        with self._shown:
-            _plan(before, self._new)
-        self._go.enable()
+            return plan_reset(self._desk.client, self._name, to, self._topic.value)
+
+        if await frame.fill(self._preview, self._desk, self._desk.ask(plan), self._show_plan):
+            self._go.enable()
+
+    def _show_plan(self, plan: Plan) -> None:
+        before, self._new = plan
+        numbers = ("partition", "now", "then", "change")
+        table = frame.table("topic", *numbers, numbers=numbers, key="place")
+        table.rows = [
+            {
+                "place": f"{place[0]}-{place[1]}",
+                "topic": place[0],
+                "partition": place[1],
+                "now": figures.count(before.get(place)),
+                "then": figures.count(offset),
+                "change": f"{offset - before.get(place, offset):+,}",
+            }
+            for place, offset in sorted(self._new.items())
+        ]
 
     async def execute(self) -> None:
-        done = f"Set {len(self._new)} offsets of {self._name}."
-        if self._new and await frame.attempt(self._desk, done, resets.apply, self._desk.client, self._name, self._new):
-            self.dialog.close()
-            await self._section.reload()
+        if self._new:
+            done = f"Set {len(self._new)} offsets of {self._name}."
+            change = (self._desk, done, resets.apply, self._desk.client, self._name, self._new)
+            await frame.submit(self.dialog, self._section, *change)
 
 
-def planned(
-    client: Client, name: str, to: resets.Wanted, topic: str
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """What is committed, and what would be."""
+def plan_reset(client: Client, name: str, to: resets.Wanted, topic: str) -> Plan:
+    """Return what is committed, and what would be."""
     before = {place: one.offset for place, one in groups.committed(client, name).items()}
     if not before:
         raise Refused("The group has committed nothing yet.")
     return before, resets.plan(client, to, chosen(before, topic), before)
-
-
-def _plan(before: Mapping[TopicPartition, int], new: Mapping[TopicPartition, int]) -> None:
-    numbers = ("partition", "now", "then", "change")
-    table = frame.table("topic", *numbers, numbers=numbers, key="place")
-    table.rows = [
-        {
-            "place": f"{place[0]}-{place[1]}",
-            "topic": place[0],
-            "partition": place[1],
-            "now": figures.count(before.get(place)),
-            "then": figures.count(offset),
-            "change": f"{offset - before.get(place, offset):+,}",
-        }
-        for place, offset in sorted(new.items())
-    ]

@@ -1,10 +1,6 @@
-"""The groups: a list with search, those that are furthest behind first."""
+"""The list of groups, with search, those with the largest lag first."""
 
 from __future__ import annotations
-
-from typing import Any
-
-from nicegui import ui
 
 from moldau.admin import groups
 from moldau.console import frame, paths
@@ -14,7 +10,7 @@ from moldau.console.page_context import Desk
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     frame.heading("Groups")
 
     def load() -> list[GroupRow]:
@@ -23,26 +19,22 @@ def show(desk: Desk) -> None:
 
     desk.console.sampler.watch()
     with frame.panel():
-        frame.Section(desk, load, _shown)
+        frame.Section(desk, load, _show)
 
 
-def _shown(found: list[GroupRow]) -> None:
+def _show(found: list[GroupRow]) -> None:
     if not found:
-        frame.empty("No group reads anything.", "`moldau consume TOPIC --group NAME` makes one.", "groups")
+        frame.empty("There are no groups yet.", "`moldau consume TOPIC --group NAME` creates one.", "groups")
         return
-    box = ui.input("Search").props("dense outlined clearable debounce=150").classes("w-full")
-    table = frame.table("group", "type", "state", "lag", numbers=("lag",), if_wide=("type",)).props("wrap-cells")
+    table = frame.search_table("group", "type", "state", "lag", numbers=("lag",), if_wide=("type",))
     frame.link_cell(table, "group")
-    table.rows = [_cells(row) for row in found]
-    table.bind_filter_from(box, "value", lambda text: text or "")
-    frame.paged(table)
-
-
-def _cells(row: GroupRow) -> dict[str, Any]:
-    return {
-        "group": row.name,
-        "link": paths.group(row.name),
-        "type": row.type.lower(),
-        "state": row.state,
-        "lag": figures.count(row.lag),
-    }
+    table.rows = [
+        {
+            "group": row.name,
+            "link": paths.group(row.name),
+            "type": row.type.lower(),
+            "state": row.state,
+            "lag": figures.count(row.lag),
+        }
+        for row in found
+    ]

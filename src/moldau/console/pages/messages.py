@@ -1,4 +1,4 @@
-"""The message browser: records of a topic by partition, offset and time, the newest, or as they come in; a search."""
+"""The message browser: records of a topic by partition, offset and time, the newest, or live; and a search."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from moldau.console.model import figures
 from moldau.console.model.problems import EXPECTED, Refused
 from moldau.console.model.records import Row, as_csv, json_lines
 from moldau.console.page_context import Desk
-from moldau.console.pages.producing import production
-from moldau.console.pages.record import opened
+from moldau.console.pages.producing import produce_dialog
+from moldau.console.pages.record import open_record
 from moldau.extras import NotInstalled, require
 from moldau.records.positions import BEGINNING, Span
 
@@ -33,7 +33,7 @@ KEPT = 1000  # rows of a live view
 FOUND = 500  # rows of a search
 TAIL_S, PROGRESS_S = 0.6, 0.25
 HINT = "e.g. value.amount > 1000 and key like 'eu-%'   or words"
-# Between a cell and its table stands the part that scrolls.
+# The parent of a cell is the scrolling element, not the table.
 OPEN_CELL = """
 <q-td :props="props"><q-btn flat dense no-caps class="mono text-primary" :label="String(props.value)"
   :aria-label="'Open offset ' + props.value" @click="() => {
@@ -46,7 +46,7 @@ TEXT_CELL = """
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     Browser(desk, desk.path["name"]).show()
 
 
@@ -54,7 +54,7 @@ COLUMNS = ("partition", "offset", "time", "key", "value", "size")
 
 
 class Browser:
-    """What one user looks at: the choice above, the records below."""
+    """What one user sees: the controls above, the records below."""
 
     def __init__(self, desk: Desk, topic: str) -> None:
         self._desk, self.topic = desk, topic
@@ -64,16 +64,14 @@ class Browser:
         self._tail: Tail | None = None
         self._table: ui.table | None = None
         self._looking = False
-        self._turn = 0  # what was begun before the last one is not shown any more
+        self._turn = 0  # counts reads and searches: only the result of the last one is shown
 
     def show(self) -> None:
         with frame.heading(self.topic):
-            path = paths.topic(self.topic)
-            ui.button("Topic", icon="view_list", on_click=lambda: ui.navigate.to(path)).props("no-caps outline")
+            frame.link_button("Topic", "view_list", paths.topic(self.topic))
             self._export()
             if self._desk.may_act:
-                form = production(self._desk, self.topic, self.go)
-                ui.button("Produce", icon="send", on_click=form.open).props("no-caps")
+                ui.button("Produce", icon="send", on_click=produce_dialog(self._desk, self.topic, self.go).open)
         with frame.panel():
             self._choice()
         with frame.panel():
@@ -91,39 +89,37 @@ class Browser:
         with ui.row().classes("w-full items-start gap-3"):
             chosen = asked.get("partition", ALL)
             self._partition = ui.select([ALL, chosen] if chosen != ALL else [ALL], value=chosen, label="Partition")
-            self._start = ui.select(
-                list(STARTS), value=asked.get("start", NEWEST), label="Start", on_change=self._started
-            )
+            start = asked.get("start", NEWEST)
+            self._start = ui.select(list(STARTS), value=start, label="Start", on_change=self._started)
             self._position = ui.input("Offset", value=asked.get("at", ""))
             self._limit = ui.select(list(LIMITS), value=50, label="At most")
             for box in (self._partition, self._start, self._position, self._limit):
-                box.props("dense outlined options-dense").classes("w-32")
+                box.props("options-dense").classes("w-32")
             self._position.classes(remove="w-32", add="w-52")
             self._position.on("keydown.enter", self.go)
         with ui.row().classes("w-full items-start sm:flex-nowrap gap-3"):
             box = ui.input("Search key, value and headers", placeholder=HINT, value=asked.get("search", ""))
-            self._text = box.props("dense outlined clearable").classes("grow max-sm:w-full mono")
+            self._text = box.props("clearable").classes("grow max-sm:w-full mono")
             self._text.on("keydown.enter", self.go)
-            self._read = ui.button("Read", icon="refresh", on_click=self.go).props("no-caps")
-            self._cancel = ui.button("Stop", icon="stop", on_click=self._stop).props("no-caps color=negative outline")
+            self._read = ui.button("Read", icon="refresh", on_click=self.go)
+            self._cancel = ui.button("Stop", icon="stop", on_click=self._stop).props("color=negative outline")
             self._cancel.set_visibility(False)
         self._started()
 
     def _started(self) -> None:
         self._position.set_visibility(self._start.value in (OFFSET, TIME))
-        self._position.props(
-            f'label="{"Time, e.g. -1h or 2026-11-15T10:00" if self._start.value == TIME else "Offset"}"'
-        )
+        label = "Time, e.g. -1h or 2026-11-15T10:00" if self._start.value == TIME else "Offset"
+        self._position.props(f'label="{label}"')
 
     async def _partitions(self) -> None:
         try:
             [state] = await self._desk.ask(topics.described, self._desk.client, [self.topic])
         except EXPECTED:
-            return  # what is read says so
+            return  # reading the records reports the problem
         self._partition.set_options([ALL, *(str(part.index) for part in state.partitions)], value=self._partition.value)
 
     def wanted(self) -> Wanted:
-        """What the choice says; Refused where it says nothing sensible."""
+        """Return what the controls ask for; Refused if that makes no sense."""
         given, text = str(self._partition.value), (self._position.value or "").strip()
         partition = None if given == ALL else int(given) if given.isdecimal() else -1
         most = int(self._limit.value)
@@ -132,18 +128,18 @@ class Browser:
                 span = Span(word=BEGINNING)
             case "From offset":
                 if not text.isdecimal() or len(text) > 18:
-                    raise Refused("Give an offset: a whole number.")
+                    raise Refused("An offset is a whole number.")
                 span = Span(offset=int(text))
             case "From time":
                 span = Span(since_ms=resets.moment_ms(text))
             case _:
                 span = Span(last=most)
         if (self._text.value or "").strip() and span.last is not None:
-            span = Span(word=BEGINNING)  # a search goes through all of it
+            span = Span(word=BEGINNING)  # a search reads all of it
         return Wanted(self.topic, partition, span, most)
 
     async def go(self) -> None:
-        """Read, search or watch, as the choice says."""
+        """Read, search or watch, as the controls say."""
         self._stop()
         self._turn += 1
         turn = self._turn
@@ -151,9 +147,9 @@ class Browser:
             wanted, text = self.wanted(), (self._text.value or "").strip()
             if self._start.value == LIVE:
                 self._tail = Tail(self._desk.client, wanted, self._decoder)
-                self._run(TAIL_S, deque(maxlen=KEPT), "Waiting for records…")
+                self._start_timer(TAIL_S, deque(maxlen=KEPT), "Waiting for records…")
             elif text:
-                await self._look_for(wanted, text, turn)
+                await self._run_search(wanted, text, turn)
             else:
                 self._status.text = "Reading…"
                 rows = await self._desk.ask(read, self._desk.client, wanted, self._decoder)
@@ -164,16 +160,16 @@ class Browser:
                 self._stop()
                 self._tell(error)
 
-    def _run(self, every_s: float, rows: Any, words: str) -> None:
+    def _start_timer(self, every_s: float, rows: Any, words: str) -> None:
         self.fill(rows, words)
         self._cancel.set_visibility(True)
         self._timer.interval = every_s
         self._timer.activate()
 
-    async def _look_for(self, wanted: Wanted, text: str, turn: int) -> None:
+    async def _run_search(self, wanted: Wanted, text: str, turn: int) -> None:
         desk, decoder = self._desk, self._decoder
 
-        def prepare() -> Any:  # these take a second to import, and only a search needs them
+        def prepare() -> Any:  # importing takes a second, and only a search needs it
             try:
                 require("console", "The search", "duckdb", "pyarrow")
             except NotInstalled as error:
@@ -185,13 +181,13 @@ class Browser:
         self._status.text = "Searching…"
         scanning, condition, search = await desk.ask(prepare)
         self._search = search
-        self._run(PROGRESS_S, [], "Searching…")
+        self._start_timer(PROGRESS_S, [], "Searching…")
         self._bar.set_visibility(True)
         await desk.ask(scanning.run, search, desk.client, wanted, condition, decoder, lambda: desk.console.registry)
         if turn == self._turn:
             self._search = None
             self._stop()
-            self.fill(search.rows, told(search))
+            self.fill(search.rows, summary(search))
 
     async def _update(self) -> None:
         if self._tail is not None and not self._looking:
@@ -202,9 +198,9 @@ class Browser:
                 self._looking = False
         elif self._search is not None:
             self._bar.value = self._search.progress
-            self._status.text = told(self._search)
+            self._status.text = summary(self._search)
             if len(self._search.rows) != len(self.rows):
-                self.fill(list(self._search.rows), told(self._search))
+                self.fill(list(self._search.rows), summary(self._search))
 
     async def _look(self, tail: Tail) -> None:
         try:
@@ -217,13 +213,13 @@ class Browser:
             rows: deque[Row] = deque(self.rows, maxlen=KEPT)
             rows.extendleft(reversed(found))
             at = figures.moment(time.time_ns() // 1_000_000)
-            words = f"Live: {len(rows)} records. The last look was at {at}."
+            words = f"Live: {len(rows)} records. Last update: {at}."
             if found or not self.rows:
                 self.fill(rows, words)
             self._status.text = words
 
     def _stop(self) -> None:
-        """End what runs."""
+        """Stop the search or the live view."""
         if self._search is not None:
             self._search.cancelled.set()
             self._search = None
@@ -268,20 +264,20 @@ class Browser:
     def _open(self, id: str) -> None:
         row = next((row for row in self.rows if row.id == id), None)
         if row is not None:
-            opened(self._desk, self.topic, row)
+            open_record(self._desk, self.topic, row)
 
     def _export(self) -> None:
-        with ui.button("Export", icon="download").props("no-caps outline"), ui.menu():
+        with ui.button("Export", icon="download").props("outline"), ui.menu():
             ui.menu_item("JSON lines", lambda: ui.download.content(json_lines(self.rows), f"{self.topic}.jsonl"))
             ui.menu_item("CSV", lambda: ui.download.content(as_csv(self.rows), f"{self.topic}.csv"))
 
 
-def told(search: Search) -> str:
-    """How far a search is, or what became of it."""
+def summary(search: Search) -> str:
+    """Say how far a search is, or how it ended."""
     rate = figures.count(search.rate)
-    seen = f"{search.scanned:,} of {search.total:,} records, {rate} a second, {len(search.rows)} found"
+    seen = f"{search.scanned:,} of {search.total:,} records, {rate} per second, {len(search.rows)} found"
     if search.ended is None:
         return f"Searching: {seen}"
     if search.has_enough:
-        return f"Searched {seen}. There may be more: narrow the search, or begin later."
+        return f"Searched {seen}. There may be more: narrow the search, or start later."
     return f"{'Stopped' if search.cancelled.is_set() else 'Searched'}: {seen}"

@@ -1,4 +1,4 @@
-"""The overview: how the cluster is, what flows through it, and who lags behind; it moves while one looks."""
+"""The overview: the health of the cluster, its throughput, and the lag of groups, all live."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from moldau.console.charts import Lines
 from moldau.console.model import figures
 from moldau.console.model.history import Health, History, Sample, health
 from moldau.console.page_context import Desk
+from moldau.console.pages.brokers import broker_cells
 
 EVERY_S = 2.0
-OF_TOPICS = ("records a second", "records")
+OF_TOPICS = ("records per second", "records")
 BUSIEST = 8
 HEIGHT_PX = 260
-FIGURES = ("Records a second", "Brokers", "Topics", "Partitions", "Lag of all groups")
+FIGURES = ("Records per second", "Brokers", "Topics", "Partitions", "Lag of all groups")
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     frame.heading("Overview")
     Overview(desk)
 
 
 class Overview:
-    """The page's parts, updated together from what the sampler saw."""
+    """The parts of the page, updated together from the sampler's history."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._told = ui.column().classes("w-full gap-0")
+        self._status = ui.column().classes("w-full gap-0")
         with ui.grid().classes("w-full gap-3 grid-cols-2 md:grid-cols-5 figures"):
             self._figures = [_figure(title) for title in FIGURES]
         with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
             with frame.panel("Throughput"):
-                ui.label("records written a second, all topics").classes("quiet text-sm")
-                self._throughput = Lines(HEIGHT_PX, "Records written a second over time")
+                ui.label("records written per second, all topics").classes("quiet text-sm")
+                self._throughput = Lines(HEIGHT_PX, "Records written per second over time")
             with frame.panel("Lag"):
-                ui.label("records that groups have still to read").classes("quiet text-sm")
+                ui.label("records that groups have not read yet").classes("quiet text-sm")
                 self._lag = Lines(HEIGHT_PX, "Lag of groups over time")
         with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
             with frame.panel("Brokers"):
                 self._brokers = frame.table(
-                    "id", "address", "rack", "state", "leaders", "replicas",
+                    "broker", "address", "rack", "state", "leaders", "replicas",
                     numbers=("leaders", "replicas"), if_wide=("rack", "state"),
                 )  # fmt: skip
-                frame.link_cell(self._brokers, "id")
+                frame.link_cell(self._brokers, "broker")
             with frame.panel("Busiest topics"):
                 self._topics = frame.table("topic", *OF_TOPICS, numbers=OF_TOPICS)
                 frame.link_cell(self._topics, "topic")
@@ -57,8 +58,8 @@ class Overview:
         sampler = self._desk.console.sampler
         sampler.watch()
         history, error = sampler.history, sampler.error
-        self._told.clear()
-        with self._told:
+        self._status.clear()
+        with self._status:
             if error is not None:
                 with frame.panel():
                     frame.tell(self._desk.problem(error))
@@ -96,15 +97,11 @@ def _health(state: Health) -> None:
 
 
 def broker_rows(last: Sample) -> list[dict[str, Any]]:
-    """The table of brokers."""
+    """Return the rows of the table of brokers."""
     parts = [part for topic in last.topics for part in topic.partitions]
     return [
         {
-            "id": one.id,
-            "link": paths.broker(one.id),
-            "address": f"{one.host}:{one.port}",
-            "rack": one.rack or "–",
-            "state": "fenced" if one.is_fenced else "controller" if one.is_controller else "serves",
+            **broker_cells(one),
             "leaders": figures.count(sum(part.leader == one.id for part in parts)),
             "replicas": figures.count(sum(one.id in part.replicas for part in parts)),
         }
@@ -113,16 +110,16 @@ def broker_rows(last: Sample) -> list[dict[str, Any]]:
 
 
 def busiest(history: History, last: Sample) -> list[dict[str, Any]]:
-    """The topics that most is written to, without those that Kafka and Moldau keep for themselves."""
+    """Return the rows of the busiest topics, without the internal ones of Kafka and Moldau."""
     rates = history.rates()
-    theirs = {topic.name for topic in last.topics if topic.internal or topic.name.startswith("_")}
-    known = [name for name in last.ends if name not in theirs]
+    internal = {topic.name for topic in last.topics if topic.internal or topic.name.startswith("_")}
+    known = [name for name in last.ends if name not in internal]
     names = sorted(known, key=lambda name: (-rates.get(name, 0.0), -last.ends[name], name))[:BUSIEST]
     return [
         {
             "topic": name,
             "link": paths.topic(name),
-            "records a second": figures.count(rates.get(name)),
+            "records per second": figures.count(rates.get(name)),
             "records": figures.count(last.ends[name]),
         }
         for name in names

@@ -1,4 +1,4 @@
-"""The form that writes a record: key, value and headers, as text or by a field for each of the topic's schema."""
+"""The form that produces a record: key, value and headers, as text or with an input for each field of the schema."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from moldau.serdes.context import Context, Headers
 
 NULL = "null"
 FORMATS = ("string", "json", "avro", "json-schema", "protobuf", "hex", "base64", NULL)
-LARGEST = 1 << 20  # characters that are taken from a form
+LARGEST = 1 << 20  # characters that a form may have
 
 
 @dataclass(slots=True)
 class Half:
-    """The key or the value in the dialog: its text, its format, its form, and what is wrong with that."""
+    """The key or the value in the dialog: its text, its format, the place of its form, and the form's error."""
 
     box: ui.textarea
     kind: ui.select
@@ -35,13 +35,13 @@ class Half:
     wrong: str = ""
 
     def write(self, text: str, wrong: str) -> None:
-        """What a form says goes into the text, where it can still be changed by hand."""
+        """Write what the form says into the text, where it can still be edited."""
         self.wrong = wrong
         if not wrong:
             self.box.value = text
 
     def edited(self) -> None:
-        """Somebody has written the text by hand, whatever the form says."""
+        """Forget the form's error: the text was edited by hand."""
         self.wrong = ""
 
     def check(self) -> None:
@@ -49,8 +49,8 @@ class Half:
             raise Refused(self.wrong)
 
 
-def production(desk: Desk, topic: str, then: Callable[[], Awaitable[Any]]) -> ui.dialog:
-    """The dialog; `then` is called when a record was written."""
+def produce_dialog(desk: Desk, topic: str, then: Callable[[], Awaitable[Any]]) -> ui.dialog:
+    """Make the dialog; `then` is called after a record was written."""
 
     async def go() -> None:
         def act() -> None:
@@ -63,14 +63,12 @@ def production(desk: Desk, topic: str, then: Callable[[], Awaitable[Any]]) -> ui
         if await frame.attempt(desk, f"Written to {topic}.", act):
             await then()
 
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-[44rem] max-w-full"):
-        ui.label(f"Produce to {topic}").classes("text-lg font-semibold wrap")
+    with frame.dialog(f"Produce to {topic}", "w-[44rem]") as dialog:
         halves = {field: _half(desk, topic, field, kind) for field, kind in (("key", NULL), ("value", "string"))}
-        more = ui.textarea("Headers, name: value a line").props("dense outlined autogrow").classes("w-full mono")
-        partition = ui.number("Partition (by the key)", min=0, precision=0).props("dense outlined").classes("w-48")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Close", on_click=dialog.close).props("flat no-caps")
-            ui.button("Send", icon="send", on_click=go).props("no-caps")
+        more = ui.textarea("Headers, one name: value per line").props("autogrow").classes("w-full mono")
+        partition = ui.number("Partition (empty: by key)", min=0, precision=0).classes("w-48")
+        with frame.buttons(dialog, "Close"):
+            ui.button("Send", icon="send", on_click=go)
     return dialog
 
 
@@ -87,24 +85,24 @@ def _half(desk: Desk, topic: str, field: str, kind: str) -> Half:
 
     place = ui.column().classes("w-full gap-2")
     with ui.row().classes("w-full items-start sm:flex-nowrap gap-2"):
-        box = ui.textarea(field.capitalize()).props("dense outlined autogrow").classes("grow max-sm:w-full mono")
+        box = ui.textarea(field.capitalize()).props("autogrow").classes("grow max-sm:w-full mono")
         with ui.row().classes("gap-1 items-center sm:flex-col sm:items-start"):
-            chosen = ui.select(list(FORMATS), value=kind, label="Format").props("dense outlined")
-            chosen.classes("w-36").props(f'aria-label="Format of the {field}"')
-            button = ui.button("From schema", icon="edit_note", on_click=fill).props("flat dense no-caps")
-            button.tooltip("A form by the latest schema of the topic")
+            chosen = ui.select(list(FORMATS), value=kind, label="Format").classes("w-36")
+            chosen.props(f'aria-label="Format of the {field}"')
+            button = ui.button("From schema", icon="edit_note", on_click=fill).props("flat dense")
+            button.tooltip("Fill in a form made from the topic's latest schema")
     half = Half(box, chosen, place)
     box.on("update:model-value", half.edited)
     return half
 
 
 def headers(text: str) -> Headers:
-    """Headers as they are typed; Refused where a line is none."""
+    """Parse headers as they are typed; Refused names a line that is not a header."""
     found: Headers = []
     for line in filter(None, map(str.strip, text.splitlines())):
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise Refused(f"{line!r:.80} is no header: write name: value, one a line.")
+            raise Refused(f"{line!r:.80} is not a header: write one name: value per line.")
         found.append((name.strip(), value.strip().encode()))
     return found
 
@@ -114,7 +112,7 @@ def write(
 ) -> None:
     """Write one record, and wait until it is acknowledged."""
     if len(key) + len(value) + len(more) > LARGEST:
-        raise Refused(f"A form takes at most {LARGEST} characters; `moldau produce` takes more.")
+        raise Refused(f"A record may have at most {LARGEST} characters here; `moldau produce` takes more.")
     carried = headers(more)
     item = Item(
         _encoded(desk, topic, "key", key, key_format, carried),

@@ -1,8 +1,9 @@
-"""A record in full: key, value and headers as a tree, as text and in hex; and as something to paste elsewhere."""
+"""A record in full: key, value and headers as a tree, as text and in hex; and as a command or program to copy."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from nicegui import ui
 
@@ -15,8 +16,8 @@ from moldau.console.page_context import Desk
 TREE, TEXT, HEX = "Tree", "Text", "Hex"
 
 
-def opened(desk: Desk, topic: str, row: Row) -> None:
-    """A dialog with the record."""
+def open_record(desk: Desk, topic: str, row: Row) -> None:
+    """Open a dialog with the record."""
     with ui.dialog(value=True) as dialog, ui.card().classes("q-pa-md gap-3 w-[56rem] max-w-full"):
         dialog.on("hide", dialog.delete)
         with ui.row().classes("w-full items-center no-wrap"):
@@ -26,22 +27,13 @@ def opened(desk: Desk, topic: str, row: Row) -> None:
         with ui.row().classes("w-full justify-between gap-2"):
             ui.label(f"{figures.moment(row.timestamp)} UTC").classes("quiet")
             ui.link("Schemas of the topic", paths.topic(topic) + "?tab=Schema").classes("link")
-        with ui.tabs().props("no-caps dense align=left") as tabs:
-            for title in ("Value", "Key", f"Headers ({len(row.headers)})"):
-                ui.tab(title)
-        with ui.tab_panels(tabs, value="Value").classes("w-full bg-transparent"):
-            for title, part in (("Value", row.value), ("Key", row.key)):
-                with ui.tab_panel(title).classes("q-px-none"):
-                    _part(part)
-            with ui.tab_panel(f"Headers ({len(row.headers)})").classes("q-px-none"):
-                _headers(row)
+        key, value = partial(_part, row.key), partial(_part, row.value)
+        frame.tabs({"Value": value, "Key": key, f"Headers ({len(row.headers)})": partial(_headers, row)})
+        python = snippets.python(topic, row, desk.console.connection.bootstrap_servers)
         with ui.row().classes("w-full justify-end"):
-            ui.button("Copy value", on_click=lambda: _copy(row.value.long)).props("flat no-caps")
-            ui.button("Copy as curl", on_click=lambda: _copy_curl(topic, row)).props("flat no-caps")
-            servers = desk.console.connection.bootstrap_servers
-            ui.button("Copy as Python", on_click=lambda: _copy(snippets.python(topic, row, servers))).props(
-                "flat no-caps"
-            )
+            ui.button("Copy value", on_click=lambda: _copy(row.value.long)).props("flat")
+            ui.button("Copy as curl", on_click=lambda: _copy_curl(topic, row)).props("flat")
+            ui.button("Copy as Python", on_click=lambda: _copy(python)).props("flat")
 
 
 def _part(part: Part) -> None:

@@ -1,4 +1,4 @@
-"""The schemas: all subjects, with search, and a form that makes one."""
+"""The list of subjects, with search, and a form that leads to a new one."""
 
 from __future__ import annotations
 
@@ -11,49 +11,45 @@ from moldau.records.subjects import ask
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     with frame.heading("Schemas"):
         if desk.may_act:
-            ui.button("New schema", icon="add", on_click=_new().open).props("no-caps")
+            ui.button("New schema", icon="add", on_click=_new().open)
     with frame.panel():
-        frame.Section(desk, lambda: subjects(desk), _shown)
+        frame.Section(desk, lambda: subjects(desk), _show)
 
 
 def subjects(desk: Desk) -> list[str]:
-    """All of them, in every context."""
+    """Return all subjects, in every context."""
     return sorted(ask(desk.console.connection, "GET", "/subjects?subjectPrefix=%3A*%3A"))
 
 
 def _new() -> ui.dialog:
-    """A name leads to the page where a schema is written, checked and saved."""
+    """Ask for a name, and lead to the page where a schema is written, checked and saved."""
 
     def go() -> None:
         if box.value:
             ui.navigate.to(paths.subject(box.value.strip()) + "?tab=New+version")
 
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label("New schema").classes("text-lg font-semibold")
-        ui.label("The values of the topic orders have the subject orders-value, its keys orders-key.").classes("wrap")
-        box = ui.input("Subject").props("dense outlined autofocus").classes("w-full")
+    with frame.dialog("New schema") as dialog:
+        hint = "The subject for the values of the topic orders is orders-value, for its keys orders-key."
+        ui.label(hint).classes("wrap")
+        box = ui.input("Subject").props("autofocus").classes("w-full")
         box.on("keydown.enter", go)
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            ui.button("Go on", on_click=go).props("no-caps")
+        with frame.buttons(dialog):
+            ui.button("Continue", on_click=go)
     return dialog
 
 
-def _shown(found: list[str]) -> None:
+def _show(found: list[str]) -> None:
     if not found:
-        remedy = "Make one with New schema; producers with a serializer of the registry make theirs by themselves."
-        frame.empty("There is no schema yet.", remedy, "schema")
+        remedy = "Create one with New schema; producers with a serializer of the registry register theirs themselves."
+        frame.empty("There are no schemas yet.", remedy, "schema")
         return
-    box = ui.input("Search").props("dense outlined clearable debounce=150").classes("w-full")
-    table = frame.table("subject", "topic", "of", if_wide=("topic", "of")).props("wrap-cells")
+    table = frame.search_table("subject", "topic", "of", if_wide=("topic", "of"))
     frame.link_cell(table, "subject")
     frame.link_cell(table, "topic", "topic_link")
     table.rows = [_cells(name) for name in found]
-    table.bind_filter_from(box, "value", lambda text: text or "")
-    frame.paged(table)
 
 
 def _cells(subject: str) -> dict[str, str | None]:

@@ -1,8 +1,8 @@
-"""A topic: its partitions, its settings, who reads it, its schemas; more partitions, and its end."""
+"""The page of a topic: partitions, settings, consumers and schemas; adding partitions, deleting the topic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nicegui import ui
@@ -18,41 +18,27 @@ from moldau.console.settings_table import settings_table
 from moldau.records.subjects import pretty
 from moldau.serdes.registry import Registered, RegistryError
 
-GROUPS = 200  # that are asked whether they read the topic
+GROUPS = 200  # that are asked for their committed offsets
 LONGEST_SCHEMA = 200_000  # characters that are shown
 NOT_FOUND = 404
+Offsets = dict[Any, tuple[int, int]]
+Sizes = dict[Any, dict[int, int]]
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     name = desk.path["name"]
     with frame.heading(name):
-        ui.button("Messages", icon="mail", on_click=lambda: ui.navigate.to(paths.topic(name, "messages"))).props(
-            "no-caps"
-        )
+        frame.link_button("Messages", "mail", paths.topic(name, "messages"), style="")
         frame.lineage_button(name)
         if desk.may_act:
-            _acts(desk, name)
+            ui.button("Add partitions", icon="add", on_click=_growth(desk, name).open).props("outline")
+            frame.delete_button(
+                desk, name, "All its records are lost for good.", "/topics", topics.delete, desk.client, [name],
+                seen=lambda: not partitions_of(desk.client, name),
+            )  # fmt: skip
     with frame.panel():
-        with ui.tabs().props("no-caps dense align=left").classes("w-full") as tabs:
-            for title in SECTIONS:
-                ui.tab(title)
-        with ui.tab_panels(tabs, value=desk.query.get("tab", next(iter(SECTIONS)))).classes("w-full bg-transparent"):
-            for title, section in SECTIONS.items():
-                with ui.tab_panel(title).classes("q-px-none"):
-                    section(desk, name)
-
-
-def _acts(desk: Desk, name: str) -> None:
-    async def delete() -> None:
-        gone: Callable[[], bool] = lambda: not partitions_of(desk.client, name)  # noqa: E731
-        if await frame.attempt(desk, f"Deleted {name}.", topics.delete, desk.client, [name], seen=gone):
-            ui.navigate.to("/topics")
-
-    more = _growth(desk, name)
-    end = frame.confirm(f"Delete {name}?", "All its records are lost, and cannot be brought back.", name, delete)
-    ui.button("Add partitions", icon="add", on_click=more.open).props("no-caps outline")
-    ui.button("Delete", icon="delete", on_click=end.open).props("no-caps outline color=negative")
+        frame.tabs({title: partial(part, desk, name) for title, part in PARTS.items()}, desk.query.get("tab"))
 
 
 def _growth(desk: Desk, name: str) -> ui.dialog:
@@ -63,37 +49,33 @@ def _growth(desk: Desk, name: str) -> ui.dialog:
             dialog.close()
             ui.navigate.reload()
 
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-96 max-w-full"):
-        ui.label("Add partitions").classes("text-lg font-semibold")
-        ui.label("Keys may go to other partitions than before, and partitions cannot be taken away.").classes("wrap")
-        box = ui.number("Partitions in all", min=1, precision=0).props("dense outlined autofocus").classes("w-full")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            ui.button("Add", on_click=go).props("no-caps")
+    with frame.dialog("Add partitions") as dialog:
+        ui.label("Keys may move to other partitions, and partitions cannot be removed again.").classes("wrap")
+        box = ui.number("Total partitions", min=1, precision=0).props("autofocus").classes("w-full")
+        with frame.buttons(dialog):
+            ui.button("Add", on_click=go)
     return dialog
 
 
 def _partitions(desk: Desk, name: str) -> None:
-    def load() -> tuple[topics.TopicState, dict[Any, tuple[int, int]], dict[Any, dict[int, int]]]:
+    def load() -> tuple[topics.TopicState, Offsets, Sizes]:
         [state] = topics.described(desk.client, [name])
         places = [(name, part.index) for part in state.partitions if part.leader >= 0]
         return state, offsets.ends(desk.client, places), topics.sizes(desk.client, [name])
 
-    def shown(found: tuple[topics.TopicState, dict[Any, tuple[int, int]], dict[Any, dict[int, int]]]) -> None:
+    def show_partitions(found: tuple[topics.TopicState, Offsets, Sizes]) -> None:
         state, ends, sizes = found
         numbers = ("partition", "first offset", "next offset", "records", "size")
         wide = ("first offset", "leader", "replicas", "in sync")
         table = frame.table(*numbers, "leader", "replicas", "in sync", numbers=numbers, if_wide=wide)
         frame.link_cell(table, "partition")
         table.rows = [_partition(state.name, part, ends, sizes) for part in state.partitions]
-        records, size = (
-            sum(last - first for first, last in ends.values()),
-            sum(sum(of.values()) for of in sizes.values()),
-        )
+        records = sum(last - first for first, last in ends.values())
+        size = sum(sum(replicas.values()) for replicas in sizes.values())
         words = f"{figures.count(records)} records and {figures.size(size)} in {len(state.partitions)} partitions"
         ui.label(f"{words}; replication factor {state.replication_factor}").classes("quiet text-sm")
 
-    frame.Section(desk, load, shown)
+    frame.Section(desk, load, show_partitions)
 
 
 def _partition(name: str, part: topics.PartitionState, ends: Any, sizes: Any) -> dict[str, Any]:
@@ -105,7 +87,7 @@ def _partition(name: str, part: topics.PartitionState, ends: Any, sizes: Any) ->
         "next offset": figures.count(last),
         "records": figures.count(None if last is None or first is None else last - first),
         "size": figures.size(sum(sizes.get((name, part.index), {}).values())),
-        "leader": part.leader if part.leader >= 0 else "nobody",
+        "leader": part.leader if part.leader >= 0 else "none",
         "replicas": ", ".join(map(str, part.replicas)),
         "in sync": ", ".join(map(str, part.isr)),
     }
@@ -116,9 +98,9 @@ def _settings(desk: Desk, name: str) -> None:
 
 
 def _consumers(desk: Desk, name: str) -> None:
-    def shown(found: list[Reading]) -> None:
+    def show_consumers(found: list[Reading]) -> None:
         if not found:
-            frame.empty("No group reads this topic.", f"`moldau consume {name} --group NAME` makes one.", "groups")
+            frame.empty("No group reads this topic.", f"`moldau consume {name} --group NAME` creates one.", "groups")
             return
         table = frame.table("group", "partitions", "lag", numbers=("partitions", "lag"))
         frame.link_cell(table, "group")
@@ -132,11 +114,11 @@ def _consumers(desk: Desk, name: str) -> None:
             for one in found
         ]
 
-    frame.Section(desk, lambda: consumers(desk.client, name), shown)
+    frame.Section(desk, lambda: consumers(desk.client, name), show_consumers)
 
 
 def consumers(client: Client, name: str) -> list[Reading]:
-    """The groups that have committed offsets in a topic."""
+    """Return the groups that have committed offsets in a topic."""
     places = topics.partitions(client, [name])
     found = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
     ends = {place: one.offset for place, one in found.items() if not one.error}
@@ -154,7 +136,7 @@ def _schemas(desk: Desk, name: str) -> None:
                     raise
         return found
 
-    def shown(found: dict[str, Registered]) -> None:
+    def show_schemas(found: dict[str, Registered]) -> None:
         if not found:
             remedy = f"`moldau schema register {name}-value FILE` registers one; producers with a serializer do too."
             frame.empty("There is no schema for this topic.", remedy, "schema")
@@ -163,7 +145,7 @@ def _schemas(desk: Desk, name: str) -> None:
             ui.link(title, paths.subject(subject)).classes("link font-semibold wrap")
             ui.label(pretty(one.schema.text)[:LONGEST_SCHEMA]).classes("mono wrap w-full")
 
-    frame.Section(desk, load, shown)
+    frame.Section(desk, load, show_schemas)
 
 
-SECTIONS = {"Partitions": _partitions, "Settings": _settings, "Consumers": _consumers, "Schema": _schemas}
+PARTS = {"Partitions": _partitions, "Settings": _settings, "Consumers": _consumers, "Schema": _schemas}

@@ -1,4 +1,4 @@
-"""The topics: a list with search and sizes, a page of it at a time; and a form that makes one."""
+"""The list of topics, with search and sizes, one page at a time; and a form that creates a topic."""
 
 from __future__ import annotations
 
@@ -11,69 +11,64 @@ from moldau.client import Client, ClientError, Error
 from moldau.console import frame, paths
 from moldau.console.model import figures
 from moldau.console.model.problems import EXPECTED
-from moldau.console.model.topics import SORTS, Chosen, TopicRow, choose, new_topic, rows, weighed
+from moldau.console.model.topics import SORTS, Chosen, TopicRow, choose, new_topic, rows, with_sizes
 from moldau.console.page_context import Desk
 
 AT_ONCE = 50
 COLUMNS = ("name", "partitions", "replicas", "records", "records/s", "size", "state")
-NONE = "There is no such topic. New topic makes one; Internal shows those that the platform keeps for itself."
+NONE = "No topic matches. New topic creates one; Internal shows the platform's own topics."
 NUMBERS = ("partitions", "replicas", "records", "records/s", "size")
 
 
 def show(desk: Desk) -> None:
-    """The page."""
+    """Show the page."""
     listing = Listing(desk)
-    with frame.heading("Topics"):
-        if desk.may_act:
-            dialog = creation(desk, listing)
-            ui.button("New topic", icon="add", on_click=dialog.open).props("no-caps")
+    acts = frame.heading("Topics")
     with frame.panel():
         listing.controls()
-        listing.section = frame.Section(desk, listing.load, listing.shown)
+        section = frame.Section(desk, listing.load, listing.show)
+    if desk.may_act:
+        with acts:
+            ui.button("New topic", icon="add", on_click=_new_topic(desk, section).open)
 
 
 class Listing:
-    """The list as one user sees it: what is searched for, how it is sorted, and which page of it."""
+    """The list as one user sees it: its search, its order and its page."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.search, self.sort, self.internal, self.page = desk.query.get("search", ""), "name", False, 0
         self.known: list[TopicRow] = []
-        self.section: frame.Section[list[TopicRow]] | None = None
 
     def load(self) -> list[TopicRow]:
-        """All topics. Their sizes take longer to find out, and follow."""
+        """Return all topics. Their sizes take longer, and follow."""
         return rows(topics.listed(self._desk.client), self._desk.console.sampler.history.rates())
 
     async def _weigh(self) -> None:
-        """Add the sizes; where brokers do not tell they are left out."""
+        """Add the sizes, if the brokers tell them."""
         try:
             sizes = await self._desk.ask(topics.sizes, self._desk.client)
         except EXPECTED:
             return
-        self.known = weighed(self.known, sizes)
+        self.known = with_sizes(self.known, sizes)
         self.draw()
 
     def controls(self) -> None:
         with ui.row().classes("w-full items-center gap-3"):
-            box = ui.input("Search", value=self.search, on_change=self.again).props(
-                "dense outlined clearable debounce=150"
-            )
+            box = ui.input("Search", value=self.search, on_change=self.again).props("clearable debounce=150")
             box.bind_value_to(self, "search", lambda text: text or "").classes("grow")
-            ui.select(list(SORTS), value=self.sort, label="Sort by", on_change=self.again).props(
-                "dense outlined"
-            ).classes("w-32").bind_value_to(self, "sort")
+            sort = ui.select(list(SORTS), value=self.sort, label="Sort by", on_change=self.again)
+            sort.classes("w-32").bind_value_to(self, "sort")
             ui.checkbox("Internal", on_change=self.again).bind_value_to(self, "internal")
 
-    def shown(self, found: list[TopicRow]) -> None:
+    def show(self, found: list[TopicRow]) -> None:
         self.known = found
         if not found:
-            frame.empty("There is no topic yet.", "Make one with New topic, or `moldau topic create NAME`.")
+            frame.empty("There are no topics yet.", "Create one with New topic, or `moldau topic create NAME`.")
             return
         self._count = ui.label().classes("quiet text-sm").props("role=status")
         wide = ("partitions", "replicas", "records/s", "state")
-        self._table = frame.table(*COLUMNS, numbers=NUMBERS, if_wide=wide, none=NONE)
-        self._table.props("wrap-cells")
+        self._table = frame.table(*COLUMNS, numbers=NUMBERS, if_wide=wide, none=NONE).props("wrap-cells")
         frame.link_cell(self._table, "name")
         with ui.row().classes("w-full justify-center items-center"):
             self._pager = ui.pagination(1, 1, direction_links=True, on_change=self._turn).props("max-pages=7")
@@ -91,7 +86,7 @@ class Listing:
             self.draw()
 
     def draw(self) -> None:
-        """Show the page; how many records there are is asked for this page alone."""
+        """Show the current page, and count the records of its topics."""
         chosen = choose(self.known, self.search, self.internal, self.sort, self.page, AT_ONCE)
         self.page = chosen.page
         self._pager.max = chosen.pages
@@ -110,19 +105,19 @@ class Listing:
 
 
 def records(client: Client, chosen: Chosen) -> dict[str, int]:
-    """How many records lie between the ends of each topic of a page."""
+    """Count the records between the ends of each topic of a page."""
     places = [(row.name, part) for row in chosen.rows for part in range(row.partitions)]
     first = offsets.at(client, dict.fromkeys(places, offsets.EARLIEST))
     last = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for place in places:
         if not first[place].error and not last[place].error:
-            found[place[0]] = found.get(place[0], 0) + last[place].offset - first[place].offset
-    return found
+            counts[place[0]] = counts.get(place[0], 0) + last[place].offset - first[place].offset
+    return counts
 
 
 def partitions_of(client: Client, name: str) -> int:
-    """How many partitions a topic has, as brokers know it; 0 if there is no such topic."""
+    """Return how many partitions a topic has according to the brokers; 0 if there is no such topic."""
     try:
         return len(topics.partitions(client, [name]))
     except ClientError as error:
@@ -140,34 +135,27 @@ def _cells(row: TopicRow, count: int | None) -> dict[str, Any]:
         "records": figures.count(count),
         "records/s": figures.count(row.rate),
         "size": figures.size(row.size),
-        "state": "well" if row.is_well else "lacks replicas",
+        "state": "healthy" if row.is_well else "lacks replicas",
     }
 
 
-def creation(desk: Desk, listing: Listing) -> ui.dialog:
-    """The form of a new topic."""
-
+def _new_topic(desk: Desk, section: frame.Section[Any]) -> ui.dialog:
     async def go() -> None:
-        def act() -> None:
-            topics.create(
-                desk.client, [new_topic(name.value or "", partitions.value, replication.value, more.value or "")]
-            )
+        def create() -> None:
+            wanted = new_topic(name.value or "", partitions.value, replication.value, more.value or "")
+            topics.create(desk.client, [wanted])
 
-        wanted = (name.value or "").strip()
-        if await frame.attempt(desk, f"Made {wanted}.", act, seen=lambda: partitions_of(desk.client, wanted) > 0):
-            dialog.close()
-            if listing.section:
-                await listing.section.reload()
+        made = (name.value or "").strip()
+        there = lambda: partitions_of(desk.client, made) > 0  # noqa: E731
+        await frame.submit(dialog, section, desk, f"Created {made}.", create, seen=there)
 
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md gap-3 w-[32rem] max-w-full"):
-        ui.label("New topic").classes("text-lg font-semibold")
-        name = ui.input("Name").props("dense outlined autofocus").classes("w-full")
+    with frame.dialog("New topic", "w-[32rem]") as dialog:
+        name = ui.input("Name").props("autofocus").classes("w-full")
         with ui.row().classes("w-full no-wrap"):
-            partitions = ui.number("Partitions", min=1, precision=0).props("dense outlined").classes("w-1/2")
-            replication = ui.number("Replicas", min=1, precision=0).props("dense outlined").classes("w-1/2")
-        more = ui.textarea("Settings, name=value a line").props("dense outlined autogrow").classes("w-full mono")
-        ui.label("What is left empty is as the cluster is set.").classes("quiet text-sm")
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Leave it", on_click=dialog.close).props("flat no-caps")
-            ui.button("Create", on_click=go).props("no-caps")
+            partitions = ui.number("Partitions", min=1, precision=0).classes("w-1/2")
+            replication = ui.number("Replicas", min=1, precision=0).classes("w-1/2")
+        more = ui.textarea("Settings, one name=value per line").props("autogrow").classes("w-full mono")
+        ui.label("Empty fields take the cluster's defaults.").classes("quiet text-sm")
+        with frame.buttons(dialog):
+            ui.button("Create", on_click=go)
     return dialog

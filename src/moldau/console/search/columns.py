@@ -1,4 +1,4 @@
-"""Keys, values and headers of many records as columns of text for DuckDB, decoded by the registry where they say so."""
+"""Keys, values and headers of many records as columns of text for DuckDB, decoded with the registry if possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ToJson = Callable[[pa.Array], pa.Array]
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """As UTF-8; what is none has a mark in its place."""
+    """Decode as UTF-8; invalid bytes are replaced."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -32,14 +32,14 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 class Typed:
-    """What the registry explains of a topic, as JSON text. A schema that it does not know is asked for once."""
+    """Decodes keys and values of a topic to JSON text with the registry. Each schema is asked for once."""
 
     def __init__(self, topic: str, connect: Callable[[], Registry], to_json: ToJson) -> None:
         self._topic, self._connect, self._to_json = topic, connect, to_json
         self._known: dict[tuple[str, int], Any] = {}
 
     def texts(self, values: pa.Array, field: Literal["key", "value"]) -> pa.Array:
-        """Text of each row, whichever way it has one."""
+        """Return the text of each row, decoded if possible."""
         ids, _ = Slices.of(values).unframed()
         named = np.unique(ids[ids != NO_ID]).tolist()
         pieces, taken = [], []
@@ -57,7 +57,7 @@ class Typed:
         return pa.concat_arrays(pieces).take(pa.array(order))
 
     def _decoded(self, values: pa.Array, field: Literal["key", "value"], id: int) -> pa.Array | None:
-        """By the schema of the writer; None where there is no such schema, or it does not explain them."""
+        """Decode by the writer's schema; None if there is no such schema or it does not fit."""
         if (field, id) not in self._known:
             self._known[field, id] = self._converter(id)
         converter = self._known[field, id]
@@ -81,7 +81,7 @@ class Typed:
 
 
 def headers(found: Decoded) -> pa.Array:
-    """A map for each record; of a name that comes twice the first counts. Names need not be UTF-8 either."""
+    """Return a map for each record; the first of several headers of one name counts. Names need not be UTF-8 either."""
     if not found.has_headers:
         return pa.nulls(found.rows, MAP)
     flat = found.headers.flatten()

@@ -1,8 +1,8 @@
-"""What is searched for: an SQL condition over a record, `value.amount > 1000 and key like 'eu-%'`, or words.
+"""The condition of a search: SQL over a record, `value.amount > 1000 and key like 'eu-%'`, or words.
 
-The language is that of expressions in streams: Spark's words, NULL that makes most results NULL. `value.a.b[0]` goes
-down into JSON and into what the registry decoded. A condition becomes SQL of DuckDB, piece by piece from the tables
-here: what is not in them is refused by name, so that nothing but a look at the record can be asked for.
+The language is that of expressions in streams: Spark's SQL, in which NULL makes most results NULL. `value.a.b[0]` is a
+nested field of JSON or of a value that the registry decoded. A condition is translated to DuckDB's SQL piece by piece
+with the tables here; anything else is refused by name, so a condition can do nothing but look at the record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moldau.console.model.problems import Refused
 
 LONGEST = 2000
 DEEPEST = 100
-EXACT = 2**53  # whole numbers beyond are not all doubles
+EXACT = 2**53  # doubles do not represent all larger whole numbers
 TEXT, NUMBER, TRUTH, TIME, FIELD = "text", "number", "truth", "time", "field"
 COLUMNS = {
     "key": ("key", TEXT),
@@ -31,7 +31,7 @@ COLUMNS = {
     # A record may have a time that no calendar has.
     "time": ('(case when abs("timestamp") < 250000000000000 then make_timestamp("timestamp" * 1000) end)', TIME),
 }
-HINT = "Write a condition such as value.amount > 1000 and key like 'eu-%', or words to look for."
+HINT = "Write a condition such as value.amount > 1000 and key like 'eu-%', or words to find."
 OPERATORS = re.compile(r"[=<>!()\[\]'\"+*/|]")
 
 
@@ -44,14 +44,14 @@ class Condition:
 
 
 class Piece(NamedTuple):
-    """SQL of a part of an expression, and what it gives. A FIELD is text that may be taken for a number."""
+    """SQL of a part of an expression, and the kind of its result. A FIELD is text that may also be a number."""
 
     sql: str
     kind: str
 
 
 def condition(text: str) -> Condition:
-    """The condition of what was typed; Refused where it is none."""
+    """Return the condition of a text; Refused if it is neither a condition nor words."""
     text = text.strip()
     if len(text) > LONGEST:
         raise Refused(f"A search has at most {LONGEST} characters.")
@@ -64,12 +64,12 @@ def condition(text: str) -> Condition:
     if isinstance(tree, exp.Literal) and tree.is_string:
         return words(tree.name)
     if OPERATORS.search(text):
-        raise Refused(f"{text[:80]!r} is no condition. {HINT}")
+        raise Refused(f"{text[:80]!r} is not a condition. {HINT}")
     return words(text)
 
 
 def words(text: str) -> Condition:
-    """Records that have a text anywhere, whatever its case."""
+    """Match records that contain a text anywhere, ignoring case."""
     wanted = quoted(text.lower())
     places = ("key", "value", "cast(headers as varchar)")
     sql = " or ".join(f"coalesce(contains(lower({place}), {wanted}), false)" for place in places)
@@ -77,7 +77,7 @@ def words(text: str) -> Condition:
 
 
 def quoted(text: str) -> str:
-    """A text as SQL has it."""
+    """Quote a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -90,12 +90,12 @@ def _expression(tree: Expr) -> Condition:
     except RecursionError:
         raise Refused("The condition nests too deeply.") from None
     if piece.kind != TRUTH:
-        raise Refused(f"{tree.sql(dialect='spark')[:80]} is no condition: it is neither true nor false. {HINT}")
+        raise Refused(f"{tree.sql(dialect='spark')[:80]} is not a condition: it is neither true nor false. {HINT}")
     return Condition(piece.sql, frozenset(maker.columns))
 
 
 class Maker:
-    """Makes SQL of an expression, and notes which columns it uses."""
+    """A translator of an expression to SQL, which notes the columns that it uses."""
 
     def __init__(self) -> None:
         self.columns: set[str] = set()
@@ -110,7 +110,7 @@ class Maker:
         return make(self, tree)
 
     def field(self, root: str, steps: list[str]) -> Piece:
-        """A column, or what lies below it."""
+        """Return a column, or a field below it."""
         if root == "headers" and len(steps) == 1:
             self.columns.add("headers")
             return Piece(f"list_extract(map_extract(headers, {quoted(steps[0])}), 1)", FIELD)
@@ -141,8 +141,8 @@ class Maker:
             found += [given] if isinstance(given, Expr) else given if isinstance(given, list) else []
         return found
 
-    def compared(self, left: Expr, right: Expr, sign: str) -> Piece:
-        """As numbers if one of them is, as times if one is, else as text."""
+    def compare(self, left: Expr, right: Expr, sign: str) -> Piece:
+        """Compare as times, truths or numbers if one side is one, otherwise as text."""
         one, other = self.piece(left), self.piece(right)
         kinds = {one.kind, other.kind}
         if TIME in kinds:
@@ -160,17 +160,17 @@ class Maker:
 
 
 def pointer(steps: list[str]) -> str:
-    """Where something lies in a document, as JSON Pointer has it."""
+    """Return the JSON Pointer of a field."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def _is_large(tree: Expr) -> bool:
-    """A whole number that a double cannot have: it is compared as it is written."""
+    """Say whether this is a whole number too large for a double: it is compared as text."""
     return isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal() and int(tree.name) > EXACT
 
 
 def way(tree: Expr) -> tuple[str, list[str]] | None:
-    """A column and the steps down from it: of `value.a[0].b` they are a, 0 and b. None for what is no such thing."""
+    """Return a column and the steps below it: a, 0 and b for `value.a[0].b`. None for other expressions."""
     match tree:
         case exp.Column():
             names = [part.name for part in tree.parts]
@@ -188,7 +188,7 @@ Make = Callable[[Maker, Any], Piece]
 
 
 def _comparison(sign: str) -> Make:
-    return lambda maker, tree: maker.compared(tree.this, tree.expression, sign)
+    return lambda maker, tree: maker.compare(tree.this, tree.expression, sign)
 
 
 def _arithmetic(sign: str) -> Make:
@@ -200,7 +200,7 @@ def _logic(sign: str) -> Make:
 
 
 def _function(name: str, kind: str, takes: str = TEXT) -> Make:
-    """A function of as many arguments as it has, all of one kind."""
+    """Translate a function whose arguments are all of one kind."""
 
     def make(maker: Maker, tree: Expr) -> Piece:
         given = maker.text if takes == TEXT else maker.number
@@ -219,7 +219,7 @@ def _literal(maker: Maker, tree: Any) -> Piece:
     if tree.is_string:
         return Piece(quoted(tree.name), TEXT)
     if not re.fullmatch(r"\d+(\.\d*)?([eE][+-]?\d{1,3})?|\.\d+", tree.name):
-        raise Refused(f"{tree.name[:40]} is no number.")
+        raise Refused(f"{tree.name[:40]} is not a number.")
     return Piece(tree.name, NUMBER)
 
 
@@ -233,12 +233,12 @@ def _substring(maker: Maker, tree: Any) -> Piece:
 def _among(maker: Maker, tree: Any) -> Piece:
     if not tree.expressions or tree.args.get("query"):
         raise Refused(f"IN needs a list of values. {HINT}")
-    return Piece("(" + " or ".join(maker.compared(tree.this, one, "=").sql for one in tree.expressions) + ")", TRUTH)
+    return Piece("(" + " or ".join(maker.compare(tree.this, one, "=").sql for one in tree.expressions) + ")", TRUTH)
 
 
 def _between(maker: Maker, tree: Any) -> Piece:
-    low = maker.compared(tree.this, tree.args["low"], ">=").sql
-    return Piece(f"({low} and {maker.compared(tree.this, tree.args['high'], '<=').sql})", TRUTH)
+    low = maker.compare(tree.this, tree.args["low"], ">=").sql
+    return Piece(f"({low} and {maker.compare(tree.this, tree.args['high'], '<=').sql})", TRUTH)
 
 
 def _is(maker: Maker, tree: Any) -> Piece:

@@ -1,7 +1,7 @@
-"""A search as it runs: partitions are read in bulk, decoded by compiled code, and looked through by DuckDB.
+"""A running search: partitions are read in bulk, decoded by compiled code, and searched by DuckDB.
 
-All of that gives the interpreter's lock away, so pages go on while it runs in a thread. It can be cancelled between
-two pieces of some megabytes, and ends by itself when enough was found.
+All of that releases the interpreter's lock, so pages work while it runs in a thread. It can be cancelled between two
+chunks of some megabytes, and ends by itself when enough was found.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from moldau.wire.errors import WireError
 PATIENCE_MS = 30_000
 SETTINGS = {"threads": 2, "memory_limit": "512MB", "enable_external_access": False, "lock_configuration": True}
 MICROS = 1000
+Connect = Callable[[], Registry]
 
 
 @dataclass(slots=True)
 class Search:
-    """How far a search is: written by its thread, read by the page."""
+    """The progress of a search: written by its thread, read by the page."""
 
     most: int
     total: int = 0
@@ -49,12 +50,12 @@ class Search:
 
     @property
     def rate(self) -> float:
-        """Records a second."""
+        """Return records per second."""
         return self.scanned / max(1e-6, (self.ended or time.monotonic()) - self.began)
 
     @property
     def progress(self) -> float:
-        """From 0 to 1. Where compaction left holes it ends early."""
+        """Return the progress from 0 to 1. Compaction leaves gaps, so a search may end before 1."""
         return 1.0 if self.ended or not self.total else min(1.0, self.scanned / self.total)
 
     @property
@@ -64,12 +65,7 @@ class Search:
 
 
 def run(
-    search: Search,
-    client: Client,
-    wanted: Wanted,
-    condition: Condition,
-    decoder: Decoder,
-    connect: Callable[[], Registry],
+    search: Search, client: Client, wanted: Wanted, condition: Condition, decoder: Decoder, connect: Connect
 ) -> None:
     """Search until the end, until enough is found or until it is cancelled."""
     ranges = _ranges(client, wanted)
@@ -77,24 +73,19 @@ def run(
     search.began = time.monotonic()
     matcher = Matcher(wanted.topic, condition, connect)
     try:
-        for place, found in read(
-            client, ranges, isolation="read_committed", fail_on_data_loss=False, patience_ms=PATIENCE_MS
-        ):
-            _look(search, matcher, decoder, place.partition, found)
+        chunks = read(client, ranges, isolation="read_committed", fail_on_data_loss=False, patience_ms=PATIENCE_MS)
+        for place, chunk in chunks:
+            rows = matcher.rows(place.partition, chunk)[: search.most - len(search.rows)]
+            search.scanned += chunk.rows
+            if rows:
+                search.rows += [decoder.row(place.partition, record) for record in chunk.records(rows)]
             if search.cancelled.is_set() or search.has_enough:
                 break
     except (WireError, Unreadable) as error:
-        raise Refused(f"{wanted.topic} cannot be read on: {error}") from None
+        raise Refused(f"{wanted.topic} cannot be read further: {error}") from None
     finally:
         search.ended = time.monotonic()
         matcher.close()
-
-
-def _look(search: Search, matcher: Matcher, decoder: Decoder, partition: int, found: Decoded) -> None:
-    chosen = matcher.rows(partition, found)[: search.most - len(search.rows)]
-    search.scanned += found.rows
-    if chosen:
-        search.rows += [decoder.row(partition, record) for record in found.records(chosen)]
 
 
 def _ranges(client: Client, wanted: Wanted) -> list[Range]:
@@ -105,9 +96,9 @@ def _ranges(client: Client, wanted: Wanted) -> list[Range]:
 
 
 class Matcher:
-    """A condition, ready to be asked of records."""
+    """A condition that is applied to chunks of records."""
 
-    def __init__(self, topic: str, condition: Condition, connect: Callable[[], Registry]) -> None:
+    def __init__(self, topic: str, condition: Condition, connect: Connect) -> None:
         self._connection = duckdb.connect(config=SETTINGS)
         self._uses = condition.columns
         self._typed = Typed(topic, connect, self._to_json)
@@ -120,30 +111,26 @@ class Matcher:
         self._sql = f"select row from (select {inner} from chunk) where {condition.sql} order by row"
 
     def rows(self, partition: int, found: Decoded) -> list[int]:
-        """The numbers of the records that it is true of."""
+        """Return the numbers of the records for which it is true."""
         self._connection.register("chunk", self._table(partition, found))
         try:
             return self._connection.execute(self._sql).fetchnumpy()["row"].tolist()
         except duckdb.Error as error:
-            raise Refused(f"The condition cannot be asked: {str(error).splitlines()[0]}") from None
+            raise Refused(f"The condition cannot be evaluated: {str(error).splitlines()[0]}") from None
         finally:
             self._connection.unregister("chunk")
 
     def _table(self, partition: int, found: Decoded) -> pa.Table:
-        made: dict[str, pa.Array] = {"row": pa.array(np.arange(found.rows))}
-        if "key" in self._uses:
-            made["key"] = self._typed.texts(found.keys, "key")
-        if "value" in self._uses:
-            made["value"] = self._typed.texts(found.values, "value")
-        if "headers" in self._uses:
-            made["headers"] = headers(found)
-        if "partition" in self._uses:
-            made["partition"] = pa.array(np.full(found.rows, partition, np.int32))
-        if "offset" in self._uses:
-            made["offset"] = found.offsets
-        if "timestamp" in self._uses:
-            made["timestamp"] = pa.array(found.timestamps.cast(pa.int64()).to_numpy() // MICROS)
-        return pa.table(made)
+        makers: dict[str, Callable[[], pa.Array]] = {
+            "key": lambda: self._typed.texts(found.keys, "key"),
+            "value": lambda: self._typed.texts(found.values, "value"),
+            "headers": lambda: headers(found),
+            "partition": lambda: pa.array(np.full(found.rows, partition, np.int32)),
+            "offset": lambda: found.offsets,
+            "timestamp": lambda: pa.array(found.timestamps.cast(pa.int64()).to_numpy() // MICROS),
+        }
+        used = {name: make() for name, make in makers.items() if name in self._uses}
+        return pa.table({"row": pa.array(np.arange(found.rows)), **used})
 
     def _to_json(self, values: pa.Array) -> pa.Array:
         self._connection.register("decoded", pa.table({"v": values}))
