@@ -13,22 +13,10 @@ ANY, UNKNOWN = "ANY", "UNKNOWN"
 RESOURCES = {"ANY": 1, "TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5, "DELEGATION_TOKEN": 6, "USER": 7}
 PATTERNS = {"ANY": 1, "MATCH": 2, "LITERAL": 3, "PREFIXED": 4}
 OPERATIONS = {
-    "ANY": 1,
-    "ALL": 2,
-    "READ": 3,
-    "WRITE": 4,
-    "CREATE": 5,
-    "DELETE": 6,
-    "ALTER": 7,
-    "DESCRIBE": 8,
-    "CLUSTER_ACTION": 9,
-    "DESCRIBE_CONFIGS": 10,
-    "ALTER_CONFIGS": 11,
-    "IDEMPOTENT_WRITE": 12,
-    "CREATE_TOKENS": 13,
-    "DESCRIBE_TOKENS": 14,
+    "ANY": 1, "ALL": 2, "READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8, "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10, "ALTER_CONFIGS": 11, "IDEMPOTENT_WRITE": 12, "CREATE_TOKENS": 13, "DESCRIBE_TOKENS": 14,
     "TWO_PHASE_COMMIT": 15,
-}
+}  # fmt: skip
 PERMISSIONS = {"ANY": 1, "DENY": 2, "ALLOW": 3}
 CLUSTER_NAME = "kafka-cluster"
 
@@ -60,7 +48,7 @@ class Filter:
 
 
 def described(client: Client, wanted: Filter) -> list[Acl]:
-    """The rules that a filter means, in order."""
+    """Return the rules that match a filter, in order."""
     answer = check(client.send(m.DescribeAclsRequest(*_numbers(wanted))))
     return sorted(
         _acl(row.resource_type, row.resource_name, row.pattern_type, one)
@@ -71,13 +59,12 @@ def described(client: Client, wanted: Filter) -> list[Acl]:
 
 def create(client: Client, rules: Iterable[Acl]) -> None:
     """Add rules; ClientError for the first that is refused (the others may have been added)."""
-    check(
-        client.send(m.CreateAclsRequest([m.CreateAclsRequest_AclCreation(*_numbers(one)) for one in rules]), CONTROLLER)
-    )
+    rows = [m.CreateAclsRequest_AclCreation(*_numbers(one)) for one in rules]
+    check(client.send(m.CreateAclsRequest(rows), CONTROLLER))
 
 
 def delete(client: Client, filters: Iterable[Filter]) -> list[Acl]:
-    """Take away what the filters mean; the rules that are gone."""
+    """Delete the rules that match filters, and return them."""
     rows = [m.DeleteAclsRequest_DeleteAclsFilter(*_numbers(one)) for one in filters]
     answer = check(client.send(m.DeleteAclsRequest(rows), CONTROLLER))
     return sorted(
@@ -100,15 +87,9 @@ def _numbers(one: Acl | Filter) -> tuple[Any, ...]:
 
 
 def _acl(resource: int, name: str, pattern: int, row: Any) -> Acl:
-    return Acl(
-        _word(RESOURCES, resource),
-        name,
-        _word(PATTERNS, pattern),
-        row.principal,
-        row.host,
-        _word(OPERATIONS, row.operation),
-        _word(PERMISSIONS, row.permission_type),
-    )
+    operation, permission = _word(OPERATIONS, row.operation), _word(PERMISSIONS, row.permission_type)
+    what = _word(RESOURCES, resource), name, _word(PATTERNS, pattern)
+    return Acl(*what, row.principal, row.host, operation, permission)
 
 
 def _number(table: dict[str, int], word: str) -> int:

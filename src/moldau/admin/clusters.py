@@ -25,7 +25,7 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Who the cluster is."""
+    """The cluster: its id, controller and brokers."""
 
     id: str
     controller: int
@@ -44,7 +44,7 @@ class FeatureState:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A voter or an observer of the quorum; times in ms, -1 where they are not told."""
+    """A voter or an observer of the quorum; times in ms, -1 if they are unknown."""
 
     id: int
     directory_id: bytes
@@ -56,7 +56,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """Who keeps the metadata."""
+    """The quorum of the metadata log."""
 
     leader: int
     leader_epoch: int
@@ -65,7 +65,7 @@ class Quorum:
 
 
 def described(client: Client) -> ClusterState:
-    """Brokers by number."""
+    """Describe the cluster, with its brokers by number."""
     answer = check(client.send(m.DescribeClusterRequest()))
     brokers = (
         BrokerState(row.broker_id, row.host, row.port, row.rack, row.broker_id == answer.controller_id, row.is_fenced)
@@ -75,12 +75,12 @@ def described(client: Client) -> ClusterState:
 
 
 def versions(client: Client, broker: int) -> Any:
-    """What a broker says that it speaks: its ApiVersions response."""
+    """Return the ApiVersions response of a broker."""
     return check(client.send(m.ApiVersionsRequest("moldau", "1"), Node(broker)))
 
 
 def features(client: Client, broker: int) -> tuple[list[FeatureState], int]:
-    """The features of the cluster by name, and the epoch of that."""
+    """Return the features of the cluster by name, and their epoch."""
     answer = versions(client, broker)
     levels = {row.name: row.max_version_level for row in answer.finalized_features}
     found = [
@@ -91,7 +91,7 @@ def features(client: Client, broker: int) -> tuple[list[FeatureState], int]:
 
 
 def quorum(client: Client) -> Quorum:
-    """Who keeps the metadata, as DescribeQuorum tells it."""
+    """Describe the quorum."""
     part = m.DescribeQuorumRequest_PartitionData(0)
     request = m.DescribeQuorumRequest([m.DescribeQuorumRequest_TopicData(METADATA_TOPIC, [part])])
     row = check(client.send(request)).topics[0].partitions[0]
@@ -100,11 +100,5 @@ def quorum(client: Client) -> Quorum:
 
 
 def _replica(row: Any, voter: bool) -> Replica:
-    return Replica(
-        row.replica_id,
-        row.replica_directory_id,
-        row.log_end_offset,
-        row.last_fetch_timestamp,
-        row.last_caught_up_timestamp,
-        voter,
-    )
+    times = row.last_fetch_timestamp, row.last_caught_up_timestamp
+    return Replica(row.replica_id, row.replica_directory_id, row.log_end_offset, *times, voter)

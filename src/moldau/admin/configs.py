@@ -40,14 +40,14 @@ class Resource:
     name: str
 
     def target(self) -> Target:
-        """A broker alone knows what it was started with."""
+        """Return whom to ask: only a broker itself knows how it was started."""
         one = self.kind in (Kind.BROKER, Kind.BROKER_LOGGER) and self.name.isdecimal()
         return Node(int(self.name)) if one else ANY
 
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """Where a value comes from, or would come from."""
+    """A place from which a value comes, or would come."""
 
     name: str
     value: str | None
@@ -73,13 +73,13 @@ class Entry:
 
     @property
     def is_own(self) -> bool:
-        """Set on the resource itself, rather than inherited."""
+        """Tell whether it is set on the resource itself, rather than inherited."""
         return self.source.startswith("DYNAMIC_") and self.source != "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What shall become of a setting."""
+    """A change of a setting."""
 
     name: str
     value: str | None
@@ -89,7 +89,7 @@ class Change:
 def described(
     client: Client, resource: Resource, names: Iterable[str] | None = None, *, documentation: bool = False
 ) -> list[Entry]:
-    """All settings by name, or these."""
+    """Describe all settings by name, or these."""
     return describe_all(client, [resource], names, documentation=documentation)[resource]
 
 
@@ -121,13 +121,13 @@ def alter(client: Client, resource: Resource, changes: Iterable[Change], *, vali
 
 
 def changes(given: Mapping[str, str], removed: Iterable[str] = ()) -> list[Change]:
-    """Set these, and take those back."""
+    """Return the changes that set some settings and remove others."""
     kept = [Change(name, value) for name, value in given.items()]
     return kept + [Change(name, None, Operation.DELETE) for name in removed]
 
 
 def listed(client: Client, kinds: Iterable[Kind]) -> list[Resource]:
-    """What has settings of its own, of these kinds (KIP-1142)."""
+    """List the resources of these kinds that have settings of their own (KIP-1142)."""
     answer = check(client.send(m.ListConfigResourcesRequest([int(kind) for kind in kinds])))
     return [Resource(Kind(row.resource_type), row.resource_name) for row in answer.config_resources]
 

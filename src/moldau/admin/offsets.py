@@ -1,4 +1,4 @@
-"""Offsets of partitions by time, asked of each leader for all of its partitions at once."""
+"""Offsets of partitions by time, with one request to each leader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PASSING |= {Error.UNKNOWN_LEADER_EPOCH, Error.OFFSET_NOT_AVAILABLE, Error.KAFKA_
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where a partition is at a time; offset -1 where no record is that late. `error` says why there is none."""
+    """The offset of a partition at a time, -1 if no record is that late. `error` says why there is none."""
 
     offset: int
     timestamp: int = -1
@@ -32,8 +32,9 @@ class Offset:
 
 
 def at(client: Client, times: Mapping[TopicPartition, int], *, committed: bool = False) -> dict[TopicPartition, Offset]:
-    """The first offset at or after a time in ms, or at one of the signs above. With `committed` LATEST is the last
-    stable offset.
+    """Return the first offsets at or after times in ms, or at LATEST, EARLIEST and the like.
+
+    With `committed` LATEST is the last stable offset.
     """
     found: dict[TopicPartition, Offset] = {}
     left = dict(times)
@@ -49,7 +50,7 @@ def at(client: Client, times: Mapping[TopicPartition, int], *, committed: bool =
 def one_time(
     client: Client, partitions: Iterable[TopicPartition], time: int, *, committed: bool = False
 ) -> dict[TopicPartition, int]:
-    """The same time for all; ClientError where a partition cannot tell."""
+    """Return the offsets of one time for all partitions; ClientError if one cannot tell."""
     found = at(client, dict.fromkeys(partitions, time), committed=committed)
     for (topic, partition), offset in found.items():
         if offset.error:
@@ -59,7 +60,7 @@ def one_time(
 
 
 def ends(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """First and next offset of partitions."""
+    """Return the first and the next offset of partitions."""
     wanted = list(partitions)
     first, last = one_time(client, wanted, EARLIEST), one_time(client, wanted, LATEST)
     return {place: (first[place], last[place]) for place in wanted}
@@ -68,7 +69,7 @@ def ends(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPart
 def list_offsets(
     client: Client, times: Mapping[TopicPartition, int], *, committed: bool, timeout_s: float | None = None
 ) -> dict[TopicPartition, int]:
-    """Look up offsets as `at` does, until each partition has told its own; ClientError when the time is up."""
+    """Look up offsets as `at` does, until all partitions have answered; ClientError when the time is up."""
     known: dict[TopicPartition, int] = {}
 
     def attempt(deadline: Deadline) -> dict[TopicPartition, int]:

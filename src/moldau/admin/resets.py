@@ -1,4 +1,4 @@
-"""New offsets of a group: from what is asked for to an offset for each partition. `plan` asks and changes nothing."""
+"""Resets of a group's offsets: `plan` computes the new offset of each partition, `apply` commits them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 
 @dataclass(frozen=True, slots=True)
 class Earliest:
-    """The first record there is."""
+    """The first record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """Behind the last record."""
+    """After the last record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What is committed; the end where nothing is."""
+    """The committed offset; the end where nothing is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class To:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """So many records on from what is committed, or back."""
+    """So many records after the committed offset, or before it."""
 
     by: int
 
@@ -66,13 +66,13 @@ Wanted = Earliest | Latest | Current | At | To | Shift | Given
 
 
 class ResetError(ValueError):
-    """What was asked for cannot be: one sentence."""
+    """A reset that is not possible: one sentence."""
 
 
 def plan(
     client: Client, wanted: Wanted, places: Iterable[TopicPartition], committed: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The new offset of each partition, always one that the partition has."""
+    """Return the new offset of each partition, always within the partition."""
     asked = list(wanted.offsets) if isinstance(wanted, Given) else list(places)
     bounds = offsets.ends(client, asked)
     match wanted:
@@ -98,7 +98,7 @@ def plan(
 
 
 def apply(client: Client, name: str, new: Mapping[TopicPartition, int]) -> None:
-    """Set what a group has committed; ResetError while it has members."""
+    """Commit offsets for a group; ResetError while it has members."""
     found = next((one for one in groups.listed(client) if one.id == name), None)
     if found is not None:
         described = groups.described(client, name, found.type)
@@ -109,7 +109,7 @@ def apply(client: Client, name: str, new: Mapping[TopicPartition, int]) -> None:
 
 
 def from_csv(text: str, group: str) -> dict[TopicPartition, int]:
-    """Lines `topic,partition,offset`, or with the group in front, as Kafka's tool exports them."""
+    """Read lines `topic,partition,offset`, or with the group in front, as Kafka's tool exports them."""
     found: dict[TopicPartition, int] = {}
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         fields = [field.strip() for field in row]
@@ -126,7 +126,7 @@ def from_csv(text: str, group: str) -> dict[TopicPartition, int]:
 
 
 def to_csv(group: str | None, new: Mapping[TopicPartition, int]) -> str:
-    """The plan as lines that `from_csv` reads."""
+    """Write a plan as lines that `from_csv` reads."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
     for (topic, partition), offset in new.items():
@@ -135,7 +135,7 @@ def to_csv(group: str | None, new: Mapping[TopicPartition, int]) -> str:
 
 
 def duration(text: str) -> timedelta:
-    """`PT1H30M` as Kafka's tools take it, or `90m`, `2h30m`, `7d`."""
+    """Parse `PT1H30M` as Kafka's tools take it, or `90m`, `2h30m`, `7d`."""
     match = _ISO.fullmatch(text)
     if match and any(match.groups()[1:]):
         sign = -1 if match[1] else 1
@@ -148,7 +148,7 @@ def duration(text: str) -> timedelta:
 
 
 def moment_ms(text: str, now: datetime | None = None) -> int:
-    """A time as ms since 1970: `2026-11-15T10:00:00` (UTC unless it says otherwise), ms, or `-1h` before now."""
+    """Parse a time to ms since 1970: `2026-11-15T10:00:00` (UTC by default), ms, or `-1h` before now."""
     if text.isdecimal():
         return int(text)
     if text == "now" or text.startswith("-"):

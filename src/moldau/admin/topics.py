@@ -1,4 +1,4 @@
-"""Topics: what there is, made, grown, trimmed and deleted."""
+"""Topics: list, describe, create, grow, trim and delete them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT = -1  # partitions and replicas: as the cluster is set
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """A partition. `leader` is -1 while there is none; ELR (KIP-966) is None where the broker does not tell."""
+    """A partition. `leader` is -1 while there is none; ELR (KIP-966) is None if the broker does not report it."""
 
     index: int
     leader: int
@@ -47,7 +47,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """What a topic shall be; `assignments` are the brokers of each partition, and then the counts are not given."""
+    """A topic to create; `assignments` are the brokers of each partition, and replace the counts."""
 
     name: str
     partitions: int = DEFAULT
@@ -58,7 +58,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A topic as it came to be; -1 and no settings where the broker does not tell."""
+    """A topic as it was created; -1 and no settings if the broker does not report them."""
 
     name: str
     id: bytes
@@ -68,14 +68,14 @@ class Created:
 
 
 def listed(client: Client, *, internal: bool = True) -> list[TopicState]:
-    """All topics by name; those that the caller may not see are left out."""
+    """List all topics by name, without those that the caller may not see."""
     answer = client.send(m.MetadataRequest(topics=None, allow_auto_topic_creation=False))
     found = [_topic(row) for row in answer.topics if row.error_code in (Error.NONE, Error.LEADER_NOT_AVAILABLE)]
     return sorted((topic for topic in found if internal or not topic.internal), key=lambda topic: topic.name)
 
 
 def described(client: Client, names: Iterable[str]) -> list[TopicState]:
-    """These topics, in the order given; ClientError for one that is not there."""
+    """Describe topics, in the order given; ClientError for one that does not exist."""
     wanted = list(dict.fromkeys(names))
     rows = [m.MetadataRequest_MetadataRequestTopic(name=name) for name in wanted]
     answer = client.send(m.MetadataRequest(topics=rows, allow_auto_topic_creation=False))
@@ -88,19 +88,19 @@ def described(client: Client, names: Iterable[str]) -> list[TopicState]:
 
 
 def missing(name: str, error: Error = Error.UNKNOWN_TOPIC_OR_PARTITION) -> ClientError:
-    """The refusal of a topic that is not there, or not for the caller."""
+    """Return the error of a topic that does not exist, or that the caller may not see."""
     if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
         return ClientError(error, f"There is no topic {name}.", retriable=False)
     return ClientError(error, f"Topic {name}: {error.message}", retriable=False)
 
 
 def partitions(client: Client, names: Iterable[str]) -> list[TopicPartition]:
-    """All partitions of these topics."""
+    """List all partitions of these topics."""
     return [(topic.name, row.index) for topic in described(client, names) for row in topic.partitions]
 
 
 def with_elr(client: Client, names: Iterable[str]) -> dict[TopicPartition, PartitionState]:
-    """Partitions with eligible leader replicas, as DescribeTopicPartitions tells them."""
+    """Return partitions with eligible leader replicas, from DescribeTopicPartitions."""
     found: dict[TopicPartition, PartitionState] = {}
     topics = [m.DescribeTopicPartitionsRequest_TopicRequest(name) for name in sorted(names)]
     cursor: Any = None
@@ -115,7 +115,7 @@ def with_elr(client: Client, names: Iterable[str]) -> dict[TopicPartition, Parti
 
 
 def create(client: Client, topics: Iterable[NewTopic], *, validate_only: bool = False) -> list[Created]:
-    """Make topics; ClientError for the first that is refused (the others may have been made)."""
+    """Create topics; ClientError for the first that is refused (the others may have been created)."""
     rows = [_creatable(topic) for topic in topics]
     answer = client.send(m.CreateTopicsRequest(rows, TIMEOUT_MS, validate_only), CONTROLLER)
     return [_created(row) for row in check(answer).topics]
@@ -135,7 +135,7 @@ def add_partitions(
     *,
     validate_only: bool = False,
 ) -> None:
-    """Let topics have so many partitions in all; `assignments` are the brokers of each new one."""
+    """Raise the partition counts of topics; `assignments` are the brokers of each new partition."""
     rows = []
     for name, total in totals.items():
         places = (assignments or {}).get(name)
@@ -145,7 +145,7 @@ def add_partitions(
 
 
 def delete_records(client: Client, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | ClientError]:
-    """Delete what lies before these offsets (-1: before the end); where each partition begins then, or why not."""
+    """Delete records before these offsets (-1: the end); return the new start of each partition, or the error."""
     found: dict[TopicPartition, int | ClientError] = {}
     for (topic, partition), offset in before.items():
         row = m.DeleteRecordsRequest_DeleteRecordsPartition(partition, offset)
@@ -159,7 +159,7 @@ def delete_records(client: Client, before: Mapping[TopicPartition, int]) -> dict
 
 
 def sizes(client: Client, names: Iterable[str] | None = None) -> dict[TopicPartition, dict[int, int]]:
-    """Bytes on disk of partitions, by broker; of all topics if none are named."""
+    """Return the bytes on disk of partitions by broker, of all topics if none are named."""
     wanted = None if names is None else set(names)
     found: dict[TopicPartition, dict[int, int]] = {}
     for broker, answer in client.send_to_each(m.DescribeLogDirsRequest(topics=None)).items():
@@ -178,18 +178,10 @@ def _topic(row: Any) -> TopicState:
 
 
 def _partition(row: Any) -> PartitionState:
-    elr = getattr(row, "eligible_leader_replicas", None)
-    last = getattr(row, "last_known_elr", None)
-    return PartitionState(
-        row.partition_index,
-        row.leader_id,
-        row.leader_epoch,
-        tuple(row.replica_nodes),
-        tuple(row.isr_nodes),
-        tuple(row.offline_replicas),
-        None if elr is None else tuple(elr),
-        None if last is None else tuple(last),
-    )
+    nodes = tuple(row.replica_nodes), tuple(row.isr_nodes), tuple(row.offline_replicas)
+    told = (getattr(row, name, None) for name in ("eligible_leader_replicas", "last_known_elr"))
+    elr, last = (None if ids is None else tuple(ids) for ids in told)
+    return PartitionState(row.partition_index, row.leader_id, row.leader_epoch, *nodes, elr, last)
 
 
 def _creatable(topic: NewTopic) -> Any:

@@ -72,15 +72,8 @@ def described(client: Client, name: str) -> DescribedTransaction:
         raise ClientError(Error.TRANSACTIONAL_ID_NOT_FOUND, f"There is no transactional id {name}.", retriable=False)
     check(answer)
     places = tuple(sorted((topic.topic, part) for topic in row.topics for part in topic.partitions))
-    return DescribedTransaction(
-        row.transactional_id,
-        row.transaction_state,
-        row.producer_id,
-        row.producer_epoch,
-        row.transaction_timeout_ms,
-        row.transaction_start_time_ms,
-        places,
-    )
+    producer, times = (row.producer_id, row.producer_epoch), (row.transaction_timeout_ms, row.transaction_start_time_ms)
+    return DescribedTransaction(row.transactional_id, row.transaction_state, *producer, *times, places)
 
 
 def producers(client: Client, place: TopicPartition) -> list[Producer]:

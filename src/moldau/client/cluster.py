@@ -79,14 +79,9 @@ def _topic(row: Any, before: Topic | None) -> Topic:
     known = before.partitions if before is not None and before.id == row.topic_id != NO_ID else {}
     partitions = {}
     for part in row.partitions:
-        found = Partition(
-            part.leader_id,
-            part.leader_epoch,
-            tuple(part.replica_nodes),
-            tuple(part.isr_nodes),
-            tuple(part.offline_replicas),
-        )
+        nodes = tuple(part.replica_nodes), tuple(part.isr_nodes), tuple(part.offline_replicas)
+        new = Partition(part.leader_id, part.leader_epoch, *nodes)
         old = known.get(part.partition_index)
         # A broker that lags behind may still report the previous leader (KIP-320).
-        partitions[part.partition_index] = old if old is not None and old.leader_epoch > found.leader_epoch else found
+        partitions[part.partition_index] = old if old is not None and old.leader_epoch > new.leader_epoch else new
     return Topic(row.name, row.topic_id, partitions, row.is_internal)

@@ -65,7 +65,7 @@ class TransactionalProducer:
         self._begin()
 
     def send(self, topic: str, partition: int, batch: Buffer) -> Sent:
-        """Put a batch on its way, as part of the transaction: producer, epoch and sequence are written into it."""
+        """Send a batch as part of the transaction, with its producer, epoch and sequence."""
         self.add([(topic, partition)])
         now = self.transaction
         mine = self._sequences.stamp(topic, partition, batch, now.producer_id, now.epoch, transactional=True)
@@ -73,7 +73,7 @@ class TransactionalProducer:
         return self._sender.send(topic, partition, mine)
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Say which partitions will be written to, all in one request; a broker of version 2 needs not be told."""
+        """Announce the partitions that will be written to, in one request; version 2 does not need it."""
         new = [place for place in dict.fromkeys(partitions) if place not in self._added]
         if self.transaction.version >= SECOND or not new:
             return
@@ -81,15 +81,13 @@ class TransactionalProducer:
         for topic, partition in new:
             rows.setdefault(topic, []).append(partition)
         topics = [messages.AddPartitionsToTxnRequest_AddPartitionsToTxnTopic(*row) for row in rows.items()]
-        self._tell(
-            messages.AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=self._id,
-                v3_and_below_producer_id=self.transaction.producer_id,
-                v3_and_below_producer_epoch=self.transaction.epoch,
-                v3_and_below_topics=topics,
-            ),
-            ADD_1,
+        request = messages.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._id,
+            v3_and_below_producer_id=self.transaction.producer_id,
+            v3_and_below_producer_epoch=self.transaction.epoch,
+            v3_and_below_topics=topics,
         )
+        self._announce(request, ADD_1)
         self._added.update(new)
 
     def send_offsets(
@@ -102,22 +100,16 @@ class TransactionalProducer:
         """Commit a group's offsets with the transaction; `generation` keeps a replaced member from doing so."""
         now, second = self.transaction, self.transaction.version >= SECOND
         if not second and group_id not in self._added:
-            self._tell(messages.AddOffsetsToTxnRequest(self._id, now.producer_id, now.epoch, group_id))
+            self._announce(messages.AddOffsetsToTxnRequest(self._id, now.producer_id, now.epoch, group_id))
             self._added.add(group_id)
         rows: dict[str, list[Any]] = {}
         for (topic, partition), offset in offsets.items():
             row = messages.TxnOffsetCommitRequest_TxnOffsetCommitRequestPartition(partition, offset, -1, "")
             rows.setdefault(topic, []).append(row)
-        request = messages.TxnOffsetCommitRequest(
-            self._id,
-            group_id,
-            now.producer_id,
-            now.epoch,
-            generation.id if generation else -1,
-            generation.member_id if generation else "",
-            instance_id,
-            [messages.TxnOffsetCommitRequest_TxnOffsetCommitRequestTopic(*row) for row in rows.items()],
-        )
+        topics = [messages.TxnOffsetCommitRequest_TxnOffsetCommitRequestTopic(*row) for row in rows.items()]
+        member = (generation.id, generation.member_id) if generation else (-1, "")
+        producer = now.producer_id, now.epoch
+        request = messages.TxnOffsetCommitRequest(self._id, group_id, *producer, *member, instance_id, topics)
         check(self._client.send(request, group(group_id), at_most=None if second else OFFSETS_1))
         self.transaction = replace(now, empty=False)
 
@@ -162,10 +154,9 @@ class TransactionalProducer:
         if (self.transaction.producer_id, self.transaction.epoch) != before:
             self._sequences.clear()
 
-    def _tell(self, request: Any, at_most: int | None = None) -> None:
-        """Say what will be part of the transaction; a topic that was created just now is waited for."""
-        to, client = transaction(self._id), self._client
-        client.until(
-            client.deadline(), lambda left: check(client.send(request, to, timeout_s=left.left, at_most=at_most))
-        )
+    def _announce(self, request: Any, at_most: int | None = None) -> None:
+        """Announce what will be part of the transaction; wait for a topic that was created just now."""
+        to, send = transaction(self._id), self._client.send
+        deadline = self._client.deadline()
+        self._client.until(deadline, lambda left: check(send(request, to, timeout_s=left.left, at_most=at_most)))
         self.transaction = replace(self.transaction, empty=False)

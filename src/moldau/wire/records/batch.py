@@ -36,40 +36,18 @@ class Batch:
     """A parsed header. `view` is the whole batch, or as much of it as there was."""
 
     __slots__ = (
-        "attributes",
-        "base_offset",
-        "base_sequence",
-        "base_timestamp",
-        "count",
-        "crc",
-        "last_offset_delta",
-        "magic",
-        "max_timestamp",
-        "partition_leader_epoch",
-        "producer_epoch",
-        "producer_id",
-        "size",
-        "view",
-    )
+        "attributes", "base_offset", "base_sequence", "base_timestamp", "count", "crc", "last_offset_delta", "magic",
+        "max_timestamp", "partition_leader_epoch", "producer_epoch", "producer_id", "size", "view",
+    )  # fmt: skip
 
     def __init__(self, data: Buffer, position: int = 0) -> None:
         """Parse the header at `position`; WireError when there is none of format 2."""
         try:
             (
-                self.base_offset,
-                length,
-                self.partition_leader_epoch,
-                self.magic,
-                self.crc,
-                self.attributes,
-                self.last_offset_delta,
-                self.base_timestamp,
-                self.max_timestamp,
-                self.producer_id,
-                self.producer_epoch,
-                self.base_sequence,
-                self.count,
-            ) = HEADER.unpack_from(data, position)
+                self.base_offset, length, self.partition_leader_epoch, self.magic, self.crc, self.attributes,
+                self.last_offset_delta, self.base_timestamp, self.max_timestamp,
+                self.producer_id, self.producer_epoch, self.base_sequence, self.count,
+            ) = HEADER.unpack_from(data, position)  # fmt: skip
         except StructError:
             raise WireError(f"{len(data) - position} bytes are no record batch") from None
         if self.magic != MAGIC:
