@@ -1,7 +1,7 @@
 """A record as a line of JSON, with kcat's names: topic, partition, offset, tstype, ts, headers, key, payload.
 
-Bytes that are no UTF-8 are written in base64, and `key_encoding` or `payload_encoding` says so. What is read is what
-is written: `moldau consume -J | moldau produce -J other` copies a topic.
+Bytes that are not UTF-8 are written in base64, and `key_encoding` or `payload_encoding` says so. What is written can be
+read again: `moldau consume -J | moldau produce -J other` copies a topic.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Show = Callable[[Record], Shown]
 
 
 class Told(NamedTuple):
-    """What an envelope says of a record that shall be written; None where it says nothing."""
+    """What an envelope says about a record to write; None where it says nothing."""
 
     key: Any
     value: Any
@@ -34,7 +34,7 @@ class Told(NamedTuple):
 
 
 def written(topic: str, partition: int, record: Record, *, append_time: bool, key: Show, value: Show) -> dict[str, Any]:
-    """The envelope of a record."""
+    """Return the envelope of a record."""
     shown_key, key_encoding = key(record)
     shown_value, value_encoding = value(record)
     found: dict[str, Any] = {
@@ -79,7 +79,7 @@ _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str
 
 
 def text_or_base64(data: bytes | None) -> Shown:
-    """Bytes as JSON can have them."""
+    """Return bytes as text, or in base64 if they are not UTF-8."""
     if data is None:
         return None, None
     try:
@@ -97,7 +97,7 @@ def _header(data: bytes | None) -> str | None:
 
 
 def read(line: bytes, number: int) -> Told:
-    """What a line says; Mistake where it is no envelope."""
+    """Read an envelope from a line; Mistake if it is not one."""
     try:
         found = json.loads(line)
     except ValueError as error:
@@ -124,7 +124,7 @@ def _decoded(found: dict[str, Any], name: str, number: int) -> Any:
 
 
 def _headers(given: Any, number: int) -> Headers:
-    """A list of names and values in turn, as kcat has it, or an object."""
+    """Read a list of names and values in turn, as kcat has it, or an object."""
     flat = [part for pair in given.items() for part in pair] if isinstance(given, dict) else given
     if not isinstance(flat, list) or len(flat) % 2 or not all(isinstance(one, str) for one in flat[::2]):
         raise Mistake(f"Line {number}: headers are a list of names and values in turn, or an object.")

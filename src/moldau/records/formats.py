@@ -1,7 +1,7 @@
-"""Keys and values as text and as JSON, and back: a codec by the name of a format.
+"""Codecs by the name of a format, which turn keys and values into text or JSON, and back.
 
-Formats with a schema show values as plain JSON: a union has no name in front, times are ISO, decimals are numbers as
-text. They are read back the same way (natural.py), and Avro's own JSON is understood too.
+Formats with a schema show values as plain JSON: unions without names, times in ISO form, decimals as text. They read
+the same back (natural.py), and also Avro's own JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPES = {"AVRO": "avro", "JSON": "json-schema", "PROTOBUF": "protobuf"}
 
 
 class Codec(Protocol):
-    """Bytes of a record to text and to JSON, and what was typed to bytes. None is null both ways."""
+    """A codec: bytes of a record to text or JSON, and what was typed to bytes. None is null both ways."""
 
     def text(self, data: bytes, context: Context) -> bytes: ...
 
@@ -131,7 +131,7 @@ class Typed:
 
 @dataclass(slots=True)
 class ByRegistry:
-    """Whatever the schema says that the bytes name; what names none is text."""
+    """Values by the schema that they name; those that name none are text."""
 
     registry: Registry
     known: dict[str, Typed]
@@ -160,7 +160,7 @@ class ByRegistry:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line says about keys or values. `schema` is a file, an id, or nothing for the latest."""
+    """What the command line says about keys or values. `schema` is a file, an id, or None for the latest."""
 
     format: str
     schema: str | None = None
@@ -179,7 +179,7 @@ def connect_registry(connection: Connection) -> Registry:
 
 
 def codec(wanted: Wanted, connect: Callable[[], Registry], *, writing: bool) -> Codec:
-    """The codec of a format; the registry is connected to if it is needed."""
+    """Return the codec of a format; connect to the registry only if it is needed."""
     name = wanted.format
     if name not in FORMATS:
         raise misused(f"There is no format {name!r}: there are {', '.join(FORMATS)}.")
@@ -213,7 +213,7 @@ def _unbase64(text: bytes) -> bytes:
 
 
 def _schema(wanted: Wanted, registry: Registry, writing: bool) -> tuple[Schema | None, Mapping[str, Any]]:
-    """The schema to give to the serde, and what it is told besides."""
+    """Return the schema for the serde, and further settings."""
     if wanted.schema is None or wanted.schema == "latest":
         return None, {"use.latest.version": True} if writing or wanted.schema else {}
     if wanted.schema.isdecimal():
@@ -257,7 +257,7 @@ def _as_it_is(serde: Any, document: Any, context: Context) -> Any:
 
 
 def part(index: Literal[2, 3], codec: Codec, topic_of: Callable[[], str], null: bytes) -> Callable[[Any], bytes]:
-    """A function that gives the bytes of a record's key (2) or value (3) for a template."""
+    """Return a function that gives the bytes of a record's key (2) or value (3) for a template."""
     if isinstance(codec, Raw):
         return AsItIs(index, null)
     field: Literal["key", "value"] = "key" if index == 2 else "value"

@@ -1,4 +1,4 @@
-"""Records as a member of a consumer group, by librdkafka: partitions come and go, and progress is committed."""
+"""Reads records as a member of a consumer group, with librdkafka, and commits progress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chunks(
     settings: Mapping[str, Any], topics: list[str], *, to_end: bool, most: int | None, tell: Callable[[str], None]
 ) -> Iterator[list[Chunk]]:
     """Yield what the group gives us, with `to_end` until its end. A chunk is committed when the next is requested."""
-    consumer = made({**settings, **QUIET, "enable.partition.eof": to_end, "enable.auto.offset.store": False})
+    consumer = make_consumer({**settings, **QUIET, "enable.partition.eof": to_end, "enable.auto.offset.store": False})
     ended: set[tuple[str, int]] = set()
 
     def on_assign(_: Any, partitions: list[TopicPartition]) -> None:
@@ -44,8 +44,8 @@ def chunks(
         consumer.close()
 
 
-def made(settings: Mapping[str, Any]) -> Consumer:
-    """A consumer. What only our own client knows is left out: a profile has settings for both."""
+def make_consumer(settings: Mapping[str, Any]) -> Consumer:
+    """Make a consumer, without settings that only our own client knows: a profile has both."""
     given = dict(settings)
     while True:
         try:
@@ -59,7 +59,7 @@ def made(settings: Mapping[str, Any]) -> Consumer:
 
 
 def _chunks(found: list[Message], ended: set[tuple[str, int]]) -> list[Chunk]:
-    """Messages in a row of one partition together."""
+    """Group messages in a row of one partition into chunks."""
     made: list[Chunk] = []
     for message in found:
         error, topic, partition = message.error(), str(message.topic()), int(message.partition() or 0)
@@ -80,7 +80,7 @@ def _chunks(found: list[Message], ended: set[tuple[str, int]]) -> list[Chunk]:
 
 
 def _store(consumer: Consumer, made: list[Chunk]) -> None:
-    """What has been laid out may be committed."""
+    """Store the offsets of what has been printed, to be committed."""
     behind = {(chunk.topic, chunk.partition): chunk.records[-1].offset + 1 for chunk in made if chunk.records}
     if behind:
         try:

@@ -1,4 +1,4 @@
-"""Records from text: lines of stdin or of files, with keys, headers or envelopes in them."""
+"""Turns text into records: lines of stdin or files, with keys, headers or envelopes."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Rules:
 
     @property
     def plain(self) -> bool:
-        """Whether lines are keys and values as they are, or values alone: then there is a quick way."""
+        """Tell whether lines are plain keys and values, or values alone: then there is a fast way."""
         raw = isinstance(self.value_codec, Raw) and isinstance(self.key_codec, Raw)
         fixed = self.key is not None or self.partition is not None or self.timestamp is not None
         return raw and not (fixed or self.headers or self.empty_is_null or self.envelopes)
 
     def item(self, line: bytes, number: int) -> Item:
-        """The record of a line; Mistake names the line where it cannot be."""
+        """Return the record of a line; a Mistake names a line that is wrong."""
         try:
             return self._enveloped(line, number) if self.envelopes else self._plain(line)
         except SerdeError as error:
@@ -81,12 +81,12 @@ class Rules:
 
 
 def latin1(data: bytes) -> str:
-    """Bytes as characters, one for each: Python cuts text and puts it together in half the time."""
+    """Decode each byte to one character: Python splits and joins text in half the time."""
     return data.decode("latin-1")
 
 
 def pieces(files: list[Path], delimiter: AnyStr, form: Callable[[bytes], AnyStr]) -> Iterator[list[AnyStr]]:
-    """Lines as they arrive, many at a time: those of stdin if no files are named. `form` is `bytes` or `latin1`."""
+    """Yield lines as they arrive, many at a time, from stdin if no files are named. `form` is `bytes` or `latin1`."""
     if not files:
         source: Any = sys.stdin.buffer  # read1 gives what is there, and does not wait for a whole chunk
         yield from split(lambda: form(source.read1(CHUNK)), delimiter, "The input")
@@ -99,7 +99,7 @@ def pieces(files: list[Path], delimiter: AnyStr, form: Callable[[bytes], AnyStr]
 
 
 def split(read: Callable[[], AnyStr], delimiter: AnyStr, name: str) -> Iterator[list[AnyStr]]:
-    """Cut what is read at the delimiter; what stands behind the last one is a record too."""
+    """Split what is read at the delimiter; what follows the last one is a record too."""
     nothing: Any = delimiter[:0]  # Any: of methods that both types have a checker makes unions
     data: Any
     rest: list[AnyStr] = []  # of a record that is not whole yet
@@ -124,7 +124,7 @@ def split(read: Callable[[], AnyStr], delimiter: AnyStr, name: str) -> Iterator[
 
 
 def whole(files: list[Path]) -> Iterator[list[bytes]]:
-    """Each file is one record."""
+    """Yield each file as one record."""
     for file in files:
         try:
             if file.stat().st_size > LONGEST:

@@ -21,7 +21,7 @@ DEEPEST = 200
 
 
 def to_document(value: Any) -> Any:
-    """What JSON can have of a value as it was read."""
+    """Convert a decoded value to what JSON has."""
     match value:
         case dict():
             return {str(key): to_document(inner) for key, inner in value.items()}
@@ -37,12 +37,12 @@ def to_document(value: Any) -> Any:
 
 
 def of_document(serde: Avro, document: Any, context: Context) -> Any:
-    """The value that the schema wants, for the serde to write."""
+    """Convert a JSON document to the value that the schema wants."""
     return fitted(codec(serde.subjects.to_write(context).schema).node, document, "the value")
 
 
 def fitted(node: Node, data: Any, where: str, depth: int = 0) -> Any:
-    """The data as a value of the node; SerdeError says where it does not fit."""
+    """Convert data to a value of the node; SerdeError says where it does not fit."""
     if depth > DEEPEST:
         raise SerdeError(f"{where} nests deeper than {DEEPEST} levels")
     match node:
@@ -137,7 +137,7 @@ def _octets(node: Primitive | Named, data: Any, where: str) -> Any:
 
 
 def _time(logical: str, text: str, where: str) -> Any:
-    """A day, a time of day or a moment, in ISO's form."""
+    """Parse a date, a time of day or a timestamp in ISO form."""
     try:
         if logical == "date":
             return dt.date.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""Which partition a key goes to, as Java's clients, librdkafka or nobody in particular would choose."""
+"""Partitioners: those of Java's clients and librdkafka, and a random one."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ WORDS = {"beginning": BEGINNING, "earliest": BEGINNING, "start": BEGINNING, "end
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What was asked for: a word, an offset, so many from the end, or times in ms."""
+    """A requested range: a word, an offset, so many from the end, or times in ms."""
 
     word: str | None = None
     offset: int | None = None
@@ -26,7 +26,7 @@ class Span:
 
 
 def parse(given: Iterable[str]) -> Span:
-    """From the words of `-o`; the start and the end may be given each once."""
+    """Parse the values of `-o`: at most one start and one end."""
     start: dict[str, str | int] = {}
     until: int | None = None
     for text in given:
@@ -59,7 +59,7 @@ def _time(text: str) -> int:
 
 
 def starts(client: Client, span: Span, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The first offset to read in each partition; always one that it has or will have next."""
+    """Return the first offset to read in each partition, always within the partition."""
     bounds = offsets.ends(client, places)
     if span.since_ms is not None:
         found = offsets.one_time(client, places, span.since_ms)
@@ -74,7 +74,7 @@ def starts(client: Client, span: Span, places: list[TopicPartition]) -> dict[Top
 
 
 def stops(client: Client, span: Span, places: list[TopicPartition]) -> dict[TopicPartition, int] | None:
-    """The first offset not to read in each partition, where a time to end was given."""
+    """Return the first offset not to read in each partition, if an end time was given."""
     if span.until_ms is None:
         return None
     found = offsets.one_time(client, places, span.until_ms)

@@ -1,4 +1,4 @@
-"""Batches of partitions from where they begin, without a group: the next fetch is under way while one is laid out."""
+"""Reads batches of partitions without a group; the next fetch runs while one is printed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMITTED = "read_committed"
 
 
 class Wanted(StrEnum):
-    """What is wanted of records: those that want less get it quicker, where it can be."""
+    """The parts of records that are wanted: fewer are read faster, where possible."""
 
     VALUES = "values"
     PAIRS = "pairs"
@@ -28,7 +28,7 @@ class Wanted(StrEnum):
 
 
 class Chunk(NamedTuple):
-    """Records of a partition, in order; or rows or values of them, where nothing else is wanted."""
+    """Records of a partition, in order; or only their rows or values, if that is enough."""
 
     topic: str
     partition: int
@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 
     @property
     def rows(self) -> Sequence[quick.Row]:
-        """All fields of records, by their places alone."""
+        """Return the fields of records as tuples."""
         return self.records if self.bare_rows is None else self.bare_rows
 
     @property
@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
         return len(self.rows) if self.values is None else len(self.values)
 
     def first(self, most: int) -> Chunk:
-        """At most so many of them."""
+        """Return at most so many of the records."""
         if most >= self.size:
             return self
         return self._replace(
@@ -63,9 +63,9 @@ class Chunk(NamedTuple):
 
 @dataclass(slots=True)
 class Reader:
-    """Reads partitions. `positions` are the next offsets; `stops` the first ones not to read, if there are any. With
-    `to_end` a partition is done when its end is reached. Iterating gives chunks, and an empty list of them after a
-    fetch that brought nothing.
+    """A reader of partitions. Iterating yields lists of chunks, an empty one after a fetch that brought nothing.
+
+    `positions` are the next offsets, `stops` the first ones not to read. With `to_end` reading ends at the end.
     """
 
     client: Client
@@ -100,7 +100,7 @@ class Reader:
         return threads.submit(fetcher.fetch, wanted, max_wait_ms=WAIT_MS, max_partition_bytes=most)
 
     def _advance(self, place: TopicPartition, fetched: Fetched) -> None:
-        """Behind the last whole batch. What was deleted meanwhile is passed over."""
+        """Move the position after the last complete batch, and over what was deleted meanwhile."""
         if fetched.error is Error.OFFSET_OUT_OF_RANGE and self.positions[place] < fetched.log_start_offset:
             self.positions[place] = fetched.log_start_offset
             return

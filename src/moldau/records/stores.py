@@ -1,4 +1,4 @@
-"""Stores of streams applications, asked in words: over HTTP where one serves them, or from a changelog alone."""
+"""Queries of stores of streams applications: over HTTP, or from a changelog alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OK, NOT_FOUND = 200, 404
 
 
 class Kind(StrEnum):
-    """What a store is, for one that is known by its changelog alone."""
+    """The kind of a store of which only the changelog is known."""
 
     key_value = "key-value"
     window = "window"
@@ -32,14 +32,14 @@ class Kind(StrEnum):
 
 
 def by_id(application: str, spec: StoreSpec, settings: Mapping[str, Any]) -> Served:
-    """One store of an application of which only the id is known. `settings` are those of a client."""
+    """Return one store of an application of which only the id is known. `settings` are those of a client."""
     from moldau.views.served import Changelog, Served
 
     return Served(application, {spec.name: Changelog(spec, f"{application}-{spec.name}-changelog")}, settings)
 
 
 def spec_of(name: str, kind: Kind, window_size_ms: int, key: Serde, value: Serde) -> StoreSpec:
-    """A store by what somebody says of it."""
+    """Return the specification of a store from its description."""
     from moldau.operators.stores import key_value, session, versioned, window
 
     match kind:
@@ -54,7 +54,7 @@ def spec_of(name: str, kind: Kind, window_size_ms: int, key: Serde, value: Serde
 
 
 def serde_of(name: str, registry: Callable[[], Registry]) -> Serde:
-    """The serde of a format; the registry is connected to if it is needed."""
+    """Return the serde of a format; connect to the registry only if it is needed."""
     from moldau.serdes.formats import TYPED, serde
 
     try:
@@ -64,7 +64,7 @@ def serde_of(name: str, registry: Callable[[], Registry]) -> Serde:
 
 
 def over_http(url: str, store: str, key: str, sql: str, asked: Mapping[str, str]) -> Any:
-    """What the application at `url` answers: entries of a store, those of a key, or rows of a query."""
+    """Ask the application at `url` for entries of a store, those of a key, or rows of a query."""
     import httpx
 
     path = "/sql" if sql else f"/stores/{quote(store, safe='')}/entries" + (f"/{quote(key, safe='')}" if key else "")
@@ -101,7 +101,7 @@ def _answer(url: str, status: int, body: Any, key: str) -> Any:
 
 
 def of_views(served: Served, store: str, key: str, sql: str, asked: Mapping[str, str]) -> Any:
-    """The same from views in this process, which are closed afterwards."""
+    """Ask views in this process for the same, and close them."""
     from moldau.http import HttpError
     from moldau.views import ViewError
     from moldau.views.plain import plain

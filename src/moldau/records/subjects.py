@@ -16,7 +16,7 @@ TIMEOUT_S = 60.0
 
 
 def ask(connection: Connection, method: str, path: str, body: Any = None, user: str | None = None) -> Any:
-    """The registry's answer; Mistake with what it refuses, or that it is not there."""
+    """Return the registry's answer; Mistake if it refuses or cannot be reached."""
     url = connection.registry_url
     name, _, password = (user or connection.settings.get(f"{REGISTRY_PREFIX}basic.auth.user.info") or "").partition(":")
     headers = {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE}
@@ -49,12 +49,12 @@ def ask(connection: Connection, method: str, path: str, body: Any = None, user: 
 
 
 def quoted(name: str) -> str:
-    """A subject as a part of a path."""
+    """Quote a subject for a path."""
     return quote(name, safe="").replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
 def pretty(schema: str) -> str:
-    """JSON in lines, anything else as it is."""
+    """Indent JSON; return anything else as it is."""
     try:
         return json.dumps(json.loads(schema), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):

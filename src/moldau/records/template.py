@@ -62,7 +62,7 @@ _length = struct.Struct(">i").pack
 
 
 def compiled(text: str, key: Part, value: Part) -> Layout:
-    """The layout of a template; `key` and `value` give their bytes of a record."""
+    """Compile a template; `key` and `value` return the bytes of a record's key and value."""
     conversion, expressions = b"", []
     for piece in _pieces.finditer(_whole(text)):
         token, code, escape, literal = piece.groups()
@@ -80,7 +80,7 @@ def compiled(text: str, key: Part, value: Part) -> Layout:
 
 
 def delimited(delimiter: bytes, between: bytes | None, key: Part, value: Part) -> Layout:
-    """Values one after the other, with keys in front if there is something to put between."""
+    """Return a layout of values and delimiters, with keys in front if `between` is given."""
     if between is None:
         return _function(b"%b" + _literal(delimiter), ["value"], key, value)
     return _function(b"%b" + _literal(between) + b"%b" + _literal(delimiter), ["key", "value"], key, value)
@@ -104,7 +104,7 @@ def _literal(data: bytes) -> bytes:
 
 
 def _function(conversion: bytes, expressions: list[str], key: Part, value: Part) -> Layout:
-    """All text in the source comes from the table above; the template itself is a constant."""
+    """Generate the function. Its source comes from the table above only; the template is a constant in it."""
     names: dict[str, Any] = {"line": conversion, "key": key, "value": value, "headers": headers, "length": _length}
     said = {"key": "key(r)", "value": "value(r)"}
     for name, letter, part in (("key", "k", key), ("value", "v", value)):
@@ -122,14 +122,14 @@ def _function(conversion: bytes, expressions: list[str], key: Part, value: Part)
 
 
 def headers(found: Headers) -> bytes:
-    """name=value,..., and NULL for a value that is none, as kcat writes them."""
+    """Return `name=value,...`, with NULL for null, as kcat writes headers."""
     return b",".join(
         name.encode(errors="surrogateescape") + b"=" + (b"NULL" if value is None else value) for name, value in found
     )
 
 
 def delimiter(text: str, option: str) -> bytes:
-    r"""A delimiter from the command line, where `\n`, `\t` and `\x00` are written as such."""
+    r"""Parse a delimiter of the command line, with escapes such as `\n`, `\t` and `\x00`."""
     found = b""
     for piece in re.finditer(r"\\x([0-9a-fA-F]{2})|\\(.)|([^\\]+|\\$)", text, re.DOTALL):
         found += _plain(*piece.groups())

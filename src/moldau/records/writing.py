@@ -1,4 +1,4 @@
-"""Records to the partitions of a topic: gathered into batches, encoded, and sent with several on their way."""
+"""Writes records to the partitions of a topic in batches, several in flight."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pile:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes to one topic. `close` waits for all of it to be acknowledged."""
+    """A writer to one topic. `close` waits until everything is acknowledged."""
 
     client: Client
     topic: str
@@ -58,20 +58,20 @@ class Writer:
         return self._producer
 
     def values(self, values: list[bytes]) -> None:
-        """Values alone, without keys: the quick way. They go to one partition after the other, a batch each."""
+        """Write values without keys, the fast way: to one partition after the other, a batch each."""
         now = time.time_ns() // 1_000_000
         for cut in cuts([PER_RECORD + size for size in map(len, values)], self.batch_bytes):
             self._send(self._next(), encode_values(values[cut]), cut.stop - cut.start, now)
 
     def keyed(self, lines: list[str], mark: str) -> None:
-        """Lines of keys and values with a mark between them, as characters of Latin-1: nearly as quick."""
+        """Write lines of keys and values with a mark between them, as Latin-1 characters: nearly as fast."""
         now = time.time_ns() // 1_000_000
         for partition, mine in self._by_partition(lines, mark).items():
             for cut in cuts([PER_RECORD + size for size in map(len, mine)], self.batch_bytes):
                 self._send(partition, encode_lines(mine[cut], mark), cut.stop - cut.start, now)
 
     def _by_partition(self, lines: list[str], mark: str) -> dict[int, list[str]]:
-        """Each with the place that its key chooses; those without keys go on to the next partition together."""
+        """Sort lines by the partitions of their keys; those without keys go to the next partition together."""
         alone, partitions, choose = self._next(), self.partitions, self.partitioner
         if partitions == 1:
             return {0: lines}
@@ -86,7 +86,7 @@ class Writer:
         return found
 
     def put(self, items: Iterable[Item]) -> None:
-        """Records with whatever they have; `flush` sends what is not a whole batch yet."""
+        """Write records of any kind; `flush` sends batches that are not full."""
         now = time.time_ns() // 1_000_000
         for item in items:
             partition = self._partition(item)
@@ -100,7 +100,7 @@ class Writer:
                 self._send_pile(partition)
 
     def flush(self) -> None:
-        """Send what waits, and go on with the next partition for records without keys."""
+        """Send what waits, and use the next partition for records without keys."""
         for partition in list(self.piles):
             self._send_pile(partition)
 
@@ -114,7 +114,7 @@ class Writer:
         self.producer.close()
 
     def abort(self) -> None:
-        """Leave: a transaction is undone."""
+        """Stop without waiting; a transaction is aborted."""
         if isinstance(self._producer, TransactionalProducer):
             self._producer.abort()
         if self._producer is not None:
@@ -145,7 +145,7 @@ class Writer:
 
 
 def cuts(sizes: list[int], room: int) -> Iterator[slice]:
-    """Where to cut, so that each piece has at most so many bytes, or is one record."""
+    """Yield slices of at most so many bytes each, or of one record."""
     ends = list(accumulate(sizes))
     begin, done = 0, 0
     while begin < len(ends):
