@@ -22,7 +22,7 @@ _writers: dict[tuple[type[Any], int], Callable[[Any], list[Any]]] = {}
 
 
 def decode(cls: type[T], version: int, data: Buffer, pos: int = 0) -> T:
-    """The message that `data` holds from `pos` to its end. WireError if it does not."""
+    """Decode the message that `data` holds from `pos` to its end; WireError if it does not."""
     message, end = decode_from(cls, version, data, pos)
     if end != len(data):
         raise WireError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over")
@@ -46,13 +46,13 @@ def decode_from(cls: type[T], version: int, data: Buffer, pos: int, max_elements
 
 
 def encode(message: Any, version: int) -> bytes:
-    """The bytes of a message. Unwritable if something is set that the version cannot carry."""
+    """Encode a message; Unwritable if something is set that the version cannot carry."""
     chunks = encode_parts(message, version)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def encode_parts(message: Any, version: int) -> list[Any]:
-    """The same in chunks, where each `records` value stands by itself as it was given."""
+    """Encode a message in chunks; each `records` value is a chunk of its own, as it was given."""
     cls = message.__class__
     write = _writers.get((cls, version)) or _writer(cls, version)
     try:

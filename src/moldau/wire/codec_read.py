@@ -29,13 +29,13 @@ TOO_MANY = "more elements than moldau.request.max.elements allows in one request
 
 
 def uvarint(data: Buffer, pos: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits, and the position after it."""
+    """Read an unsigned varint of at most 32 bits; return it and the position after it."""
     first = data[pos]
     return (first, pos + 1) if first < 0x80 else longer(data, pos + 1, first)
 
 
 def longer(data: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """The rest of an unsigned varint whose first byte says that there is more."""
+    """Read the rest of an unsigned varint whose first byte says that there is more."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = data[pos]
@@ -124,7 +124,7 @@ def _value(s: Source, target: str, field: Field, kind: str) -> None:
 
 
 def _optional_struct(s: Source, target: str, field: Field, owner: Struct) -> None:
-    """A struct that may be null opens with a mark: null is -1 in line (KIP-893), but 0 in a tagged field."""
+    """Emit a struct that may be null: null is -1 in line (KIP-893), but 0 in a tagged field."""
     mark, inner = s.variable(), s.variable()
     s.run.append(("b", mark))
     _flush(s)
@@ -148,7 +148,7 @@ class Length(NamedTuple):
 
 
 def _measured(s: Source, target: str, field: Field, kind: str, body: Body) -> None:
-    """A value behind its length."""
+    """Emit a value after its length."""
     compact = s.flexible and not field.inflexible
     n = Length(s.variable(), int(compact))
     s.run.append(("B" if compact else "h" if kind == "string" else "i", n.variable))
@@ -165,7 +165,7 @@ def _measured(s: Source, target: str, field: Field, kind: str, body: Body) -> No
 
 
 def _long_length(s: Source, field: Field, kind: str, n: Length) -> None:
-    """What only a length of more than a byte needs. Few elements need no check: each is checked as it is read."""
+    """Emit what only a length of more than a byte needs. Few elements need no check: each is checked as it is read."""
     with s.under(f"if {n.variable} > 127:"):
         if n.none:
             s.line(f"{n.variable}, pos = longer(data, pos, {n.variable})")
@@ -252,7 +252,7 @@ def _tags(s: Source, target: str, tagged: list[Field]) -> None:
 
 
 def _flush(s: Source) -> None:
-    """Read the run."""
+    """Emit the read of the run."""
     only_byte = len(s.run) == 1 and s.run[0][0] == "B"
     cut = s.cut()
     if cut is None:

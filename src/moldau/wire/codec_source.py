@@ -40,7 +40,7 @@ class Source:
 
     @contextmanager
     def under(self, opening: str) -> Generator[None]:
-        """What is emitted within stands indented under a line such as `if x:`."""
+        """Indent what is emitted within under a line such as `if x:`."""
         self.line(opening)
         self.depth += 1
         yield
@@ -51,13 +51,13 @@ class Source:
         return f"v{self.variables}"
 
     def name(self, value: Any, prefix: str = "g") -> str:
-        """A global name for an object that the source refers to."""
+        """Return a global name for an object that the source refers to."""
         name = f"{prefix}{len(self.scope)}"
         self.scope[name] = value
         return name
 
     def cut(self) -> tuple[Packer, list[str]] | None:
-        """End the run: what packs or unpacks it, and its expressions."""
+        """End the run; return what packs or unpacks it, and its expressions."""
         if not self.run:
             return None
         packer = Packer(">" + "".join(code for code, _ in self.run))
@@ -76,7 +76,7 @@ def class_of(owner: Message | Struct) -> type[Any]:
 
 
 def split(owner: Message | Struct, version: int) -> tuple[list[Field], list[Field], list[Field]]:
-    """The fields of a struct in a version: those in line, those that are tagged, those it lacks."""
+    """Return the fields of a struct in a version: those in line, those that are tagged, those it lacks."""
     here = [f for f in owner.fields if f.at(version)]
     plain = [f for f in here if f.tag is None]
     tagged = sorted((f for f in here if f.tag is not None), key=lambda f: f.tag or 0)
@@ -84,7 +84,7 @@ def split(owner: Message | Struct, version: int) -> tuple[list[Field], list[Fiel
 
 
 def least_size(kind: str, field: Field, version: int, flexible: bool) -> int:
-    """The fewest bytes that a value can take, by which a claimed count is judged before it is believed."""
+    """Return the fewest bytes that a value can take, by which a claimed count is checked."""
     if kind in FIXED:
         return Packer(">" + FIXED[kind]).size
     if field.struct is None or kind.startswith("[]"):

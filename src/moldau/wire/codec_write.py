@@ -37,7 +37,7 @@ SCOPE: dict[str, Any] = {
 
 
 def writer(spec: Message, version: int) -> Callable[[Any], list[Any]]:
-    """A function of a message, that gives its bytes in chunks: one, or more if there are records in it."""
+    """Compile a function that encodes a message in chunks: one, or more if there are records in it."""
     s = Source("m", dict(SCOPE), version, spec.is_flexible(version))
     s.line("parts = []; put = parts.append; chunks = []")
     _struct(s, "m", spec)
@@ -66,7 +66,7 @@ def _struct(s: Source, source: str, owner: Message | Struct) -> None:
 
 
 def _differs(s: Source, source: str, field: Field) -> str:
-    """An expression: does the field hold anything but its default?"""
+    """Return an expression that tells whether the field differs from its default."""
     value = f"{source}.{field.name}"
     if field.struct is not None and not field.is_array and (field.default is NEW or field.nullable is None):
         other = f"{value} != {s.name(class_of(field.struct)(), 'D')}"
@@ -106,7 +106,7 @@ def _optional_struct(s: Source, source: str, field: Field, owner: Struct) -> Non
 
 
 def _measured(s: Source, source: str, field: Field, kind: str) -> None:
-    """A value behind its length."""
+    """Emit a value after its length."""
     x, n = s.variable(), s.variable()
     compact = s.flexible and not field.inflexible
     s.line(f"{x} = {source}")
@@ -127,7 +127,7 @@ def _measured(s: Source, source: str, field: Field, kind: str) -> None:
 
 
 def _compact_length(s: Source, field: Field, kind: str, n: str) -> None:
-    """The first byte of a length goes with the run before it; few lengths have a second."""
+    """Emit a length. Its first byte goes with the run before it; few lengths have a second."""
     s.run.append(("B", f"{n} if {n} < 128 else {n} & 127 | 128"))
     _flush(s)
     with s.under(f"if {n} > 127:"):
@@ -154,7 +154,7 @@ def _content(s: Source, x: str, field: Field, kind: str, filled: str) -> None:
 
 
 def _tags(s: Source, source: str, tagged: list[Field]) -> None:
-    """The tagged fields that differ from their defaults, in the order of their tags."""
+    """Emit the tagged fields that differ from their defaults, in the order of their tags."""
     flags = [s.variable() for _ in tagged]
     for flag, field in zip(flags, tagged, strict=True):
         s.line(f"{flag} = {_differs(s, source, field)}")
@@ -178,7 +178,7 @@ def _tag(s: Source, source: str, field: Field) -> None:
 
 
 def _flush(s: Source) -> None:
-    """Write the run."""
+    """Emit the write of the run."""
     codes = "".join(code for code, _ in s.run)
     cut = s.cut()
     if cut is None:

@@ -81,7 +81,7 @@ def decompress(codec: int, data: Buffer, limit: int) -> bytes:
 
 
 def _level(codec: Compression, level: int | None) -> int:
-    """Kafka writes the default level of gzip as -1."""
+    """Return the level to use; Kafka writes the default level of gzip as -1."""
     return DEFAULT_LEVEL[codec] if level is None or (level == -1 and codec is Compression.GZIP) else level
 
 
@@ -114,7 +114,7 @@ def _snappy(data: Buffer, limit: int) -> bytes:
 
 
 def _snappy_block(data: Buffer, limit: int) -> bytes:
-    """A raw block declares its size, which is not to be trusted before it is bounded."""
+    """Decompress a raw block, whose declared size is checked against the limit first."""
     try:
         size = cramjam.snappy.decompress_raw_len(data)
         if size > limit:
@@ -125,7 +125,7 @@ def _snappy_block(data: Buffer, limit: int) -> bytes:
 
 
 def _xerial_split(data: memoryview) -> Iterator[memoryview]:
-    """The blocks of a xerial stream; streams may follow one another, each with its header."""
+    """Yield the blocks of a xerial stream; streams may follow one another, each with its header."""
     position, end = len(XERIAL), len(data)
     while position + 4 <= end:
         if bytes(data[position : position + 8]) == XERIAL[:8]:

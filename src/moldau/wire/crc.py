@@ -17,7 +17,7 @@ _value = cast(Callable[[bytes], int], google_crc32c.value)  # pyright: ignore[re
 
 
 def crc32c(view: memoryview) -> int:
-    """The CRC-32C (Castagnoli) of a view of bytes."""
+    """Compute the CRC-32C (Castagnoli) of a view of bytes."""
     if len(view) >= LARGE and not view.readonly:
         return _in_place()(view)
     return _value(view.tobytes())
@@ -25,7 +25,7 @@ def crc32c(view: memoryview) -> int:
 
 @cache
 def _in_place() -> Callable[[memoryview], int]:
-    """The C function over a writable view, or the copy where the library is built in another way."""
+    """Return the C function over a writable view, or a copying one if the library is built in another way."""
     import ctypes  # only here: it takes 10 ms, which a broker has not to spend when it starts
 
     try:

@@ -26,7 +26,7 @@ _responses: dict[int, int] = {}
 
 
 def request_header(data: Buffer, max_elements: int = NO_BOUND) -> tuple[int, int, int, str | None, int]:
-    """API key, version, correlation id and client id of a request, and where its body begins."""
+    """Return API key, version, correlation id and client id of a request, and where its body begins."""
     try:
         key, version, correlation_id, length = _request(data)
         low, high, flexible = _requests.get(key) or _known(key)
@@ -50,7 +50,7 @@ def request_header(data: Buffer, max_elements: int = NO_BOUND) -> tuple[int, int
 
 
 def response_frame(key: int, version: int, correlation_id: int, message: Any) -> list[Any]:
-    """A response in parts, of which the first opens with the length; see `codec.encode_parts`."""
+    """Encode a response in parts, the first with the length in front; see `codec.encode_parts`."""
     parts = encode_parts(message, version)
     size = sum(map(len, parts))
     if version >= _first_tagged_response(key):
@@ -61,7 +61,7 @@ def response_frame(key: int, version: int, correlation_id: int, message: Any) ->
 
 
 def request_frame(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A whole request, length and all."""
+    """Encode a whole request with its length."""
     spec: schema.Message = message.SCHEMA
     name = (client_id or "").encode()
     head = struct.pack(">hhih", spec.key, version, correlation_id, -1 if client_id is None else len(name)) + name
@@ -72,7 +72,7 @@ def request_frame(message: Any, version: int, correlation_id: int, client_id: st
 
 
 def response_header(key: int, version: int, data: Buffer) -> tuple[int, int]:
-    """The correlation id of a response, and where its body begins."""
+    """Return the correlation id of a response, and where its body begins."""
     try:
         (correlation_id,) = struct.unpack_from(">i", data)
         pos = 4
@@ -91,7 +91,7 @@ def _skip_header_tags(data: Buffer, pos: int, most: int = NO_BOUND) -> int:
 
 
 def _known(key: int) -> tuple[int, int, int]:
-    """The first, last and first flexible version of a request; of an unknown one, a range without versions."""
+    """Return the first, last and first flexible version of a request; an empty range for an unknown one."""
     head = schema.by_key().get(("request", key))
     if head is None:
         return 0, -1, NEVER
@@ -100,7 +100,7 @@ def _known(key: int) -> tuple[int, int, int]:
 
 
 def _first_tagged_response(key: int) -> int:
-    """The first version whose response header has tagged fields."""
+    """Return the first version whose response header has tagged fields."""
     first = _responses.get(key)
     if first is None:
         flexible = schema.by_key()["response", key].flexible
@@ -109,5 +109,5 @@ def _first_tagged_response(key: int) -> int:
 
 
 def _client_id(data: Buffer, length: int) -> str | None:
-    """The client id of a request that is refused anyway: none, if it is not where every version has had it so far."""
+    """Return the client id of a request that is refused anyway; None if it is not at its usual place."""
     return str(data[10 : 10 + length], "utf-8", "replace") if 0 <= length <= len(data) - 10 else None

@@ -40,7 +40,7 @@ def copy_in_python(source: Any, p: int, n: int, to: Any, at: int) -> int:
 
 @compiled
 def copy_bytes(source: Any, p: int, n: int, to: Any, at: int) -> Any:
-    """Copies n bytes; 128 or more if one of them is no ASCII."""
+    """Copy n bytes; return 128 or more if one of them is not ASCII."""
     seen = np.uint8(0)
     for i in range(n):
         byte = source[p + i]

@@ -18,23 +18,23 @@ from moldau.wire.schema import NEW, Field, Message, Struct
 
 
 def names() -> list[str]:
-    """The messages of the table, in its order."""
+    """List the messages of the table, in its order."""
     return list(schema.heads())
 
 
 def message(name: str) -> type[Any]:
-    """The class of a message. KeyError if there is none of that name."""
+    """Return the class of a message; KeyError if there is none of that name."""
     found = globals().get(name)
     return _build(schema.message(name)) if found is None or name not in schema.heads() else found
 
 
 def request_class(key: int) -> type[Any]:
-    """The request of an API key. KeyError if the table does not have the key."""
+    """Return the request of an API key; KeyError if the table does not have the key."""
     return message(schema.by_key()["request", key].name)
 
 
 def response_class(key: int) -> type[Any]:
-    """The response of an API key. KeyError if the table does not have the key."""
+    """Return the response of an API key; KeyError if the table does not have the key."""
     return message(schema.by_key()["response", key].name)
 
 
@@ -86,7 +86,7 @@ def _initial(field: Field) -> str:
 
 
 def _dress(cls: type[Any], owner: Message | Struct) -> type[Any]:
-    """Make a dataclass of a class that has its methods already, which is several times cheaper than all of it."""
+    """Make a dataclass of a class that already has its methods, which is several times cheaper."""
     cls = dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
     for declared, field in zip(fields(cls), owner.fields, strict=True):
         if field.default is NEW:
@@ -99,7 +99,7 @@ def _dress(cls: type[Any], owner: Message | Struct) -> type[Any]:
 
 
 def _same(self: Any, other: object) -> bool:
-    """Equality, where a tuple and a list of the same elements are the same array."""
+    """Compare messages; a tuple and a list of the same elements are the same array."""
     if other.__class__ is not self.__class__:
         return NotImplemented
     return all(_alike(getattr(self, name), getattr(other, name)) for name in self.__slots__)

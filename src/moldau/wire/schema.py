@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
     @property
     def item(self) -> str:
-        """The type of an array's elements, or of the field itself."""
+        """Return the type of an array's elements, or of the field itself."""
         return self.type.removeprefix("[]")
 
     def at(self, version: int) -> bool:
@@ -106,7 +106,7 @@ ROW = re.compile(
 
 @cache
 def heads() -> dict[str, tuple[Message, str]]:
-    """Each message's head and the text of its rows, not yet parsed."""
+    """Return each message's head and the text of its rows, not yet parsed."""
     index: dict[str, tuple[Message, str]] = {}
     for table in TABLES:
         text = (pkgutil.get_data(__package__ or "", f"tables/{table}.txt") or b"").decode()
@@ -119,13 +119,13 @@ def heads() -> dict[str, tuple[Message, str]]:
 
 @cache
 def by_key() -> dict[tuple[str, int], Message]:
-    """Requests and responses by kind and API key."""
+    """Return requests and responses by kind and API key."""
     return {(head.kind, head.key): head for head, _ in heads().values() if head.kind in ("request", "response")}
 
 
 @cache
 def records(topic: str) -> dict[tuple[str, int], Message]:
-    """The records of an internal topic by kind (metadata, coordinator-key, coordinator-value) and number."""
+    """Return the records of an internal topic by kind (metadata, coordinator-key, coordinator-value) and number."""
     return {(head.kind, head.key): head for head, _ in heads().values() if head.table == topic}
 
 
@@ -167,7 +167,7 @@ def _row(name: str, line: str) -> re.Match[str]:
 def _fields(
     name: str, rows: list[re.Match[str]], i: int, within: Range, structs: dict[str, Struct]
 ) -> tuple[tuple[Field, ...], int]:
-    """The rows from `i` that share its indent, each with its children; and the index of the first row after them."""
+    """Parse the rows from `i` that share its indent, with their children; return also the index after them."""
     fields: list[Field] = []
     depth = len(rows[i]["indent"]) if i < len(rows) else 0
     while i < len(rows) and len(rows[i]["indent"]) == depth:
@@ -208,7 +208,7 @@ def _field(row: re.Match[str], versions: Range, struct: Struct | None) -> Field:
 
 
 def _default(row: re.Match[str], is_struct: bool) -> Any:
-    """The value of a field that nobody set. None stands for null, and for a tagged struct that is not sent."""
+    """Return the default of a field. None stands for null, and for a tagged struct that is not sent."""
     kind, text = row["type"], row["default"]
     if text == "null":
         return None

@@ -43,7 +43,7 @@ class _Struct(_Fields):
 
 
 def stub() -> str:
-    """The text of the stub file."""
+    """Return the text of the stub file."""
     specs = [schema.message(name) for name in schema.heads()]
     owners: list[Message | Struct] = [owner for spec in specs for owner in (*spec.structs, spec)]
     return OPENING + "".join("\n" + "\n".join(_class(o)) + "\n" for o in owners)

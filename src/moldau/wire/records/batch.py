@@ -22,7 +22,7 @@ from moldau.wire.records.layout import (
 )
 
 MAX_DECOMPRESSED = 1 << 27
-"""How large the records of one batch may become when nothing else is said."""
+"""The default limit for the decompressed records of one batch."""
 
 _offset_length_epoch = Struct(">qii")
 _crc = Struct(">I")
@@ -33,7 +33,7 @@ _long = Struct(">q")
 
 
 class Batch:
-    """A parsed header. `view` is the whole batch, or as much of it as there was."""
+    """A parsed header. `view` is the whole batch, or as much of it as there is."""
 
     __slots__ = (
         "attributes", "base_offset", "base_sequence", "base_timestamp", "count", "crc", "last_offset_delta", "magic",
@@ -67,12 +67,12 @@ class Batch:
 
     @property
     def compression(self) -> int:
-        """The codec's number, which may be one that nobody knows."""
+        """Return the codec's number, which may be unknown."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """0: the producer's time, 1: the time of the append."""
+        """Return 0 for the producer's time, 1 for the time of the append."""
         return (self.attributes & LOG_APPEND_TIME) >> 3
 
     @property
@@ -89,14 +89,14 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record; sequences wrap to 0 after 2^31 - 1."""
+        """Return the sequence of the last record; sequences wrap to 0 after 2^31 - 1."""
         if self.base_sequence < 0:
             return self.base_sequence
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
     @property
     def delete_horizon(self) -> int | None:
-        """When the tombstones or the marker of this batch may go, once the cleaner has set it."""
+        """Return when the tombstones or the marker of this batch may be deleted, if the cleaner has set it."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
@@ -104,16 +104,16 @@ class Batch:
         return len(self.view) == self.size
 
     def is_valid(self) -> bool:
-        """Whether all of the batch is there and its CRC is right."""
+        """Tell whether the batch is complete and its CRC is right."""
         return len(self.view) == self.size and crc32c(self.view[CRC_START:]) == self.crc
 
     def verify(self) -> None:
-        """WireError when the batch is torn or its CRC is wrong."""
+        """Raise WireError if the batch is torn or its CRC is wrong."""
         if not self.is_valid():
             raise WireError(f"record batch at offset {self.base_offset} is torn or has a wrong CRC")
 
     def body(self, limit: int = MAX_DECOMPRESSED) -> bytes:
-        """The records as bytes, decompressed."""
+        """Return the records as bytes, decompressed."""
         if len(self.view) != self.size:
             raise WireError(f"record batch of {self.size} bytes where {len(self.view)} are left")
         return decompress(self.attributes & CODEC_MASK, self.view[HEADER_SIZE:], limit)
@@ -123,7 +123,7 @@ class Batch:
 
 
 def starts(data: Buffer) -> Iterator[int]:
-    """Find where batches begin, up to one that is cut off; WireError where the length of one cannot be."""
+    """Find where batches begin, up to one that is cut off; WireError if a length is impossible."""
     at, end = 0, len(data)
     while end - at >= HEADER_SIZE:
         size = int.from_bytes(data[at + LENGTH_START - 4 : at + LENGTH_START], "big") + LENGTH_START
@@ -136,7 +136,7 @@ def starts(data: Buffer) -> Iterator[int]:
 
 
 def batches(data: Buffer) -> Iterator[Batch]:
-    """The batches that `data` consists of; WireError where it is torn or no batch."""
+    """Yield the batches of `data`; WireError if one is torn or not a batch."""
     view, position, end = memoryview(data), 0, len(data)
     while position < end:
         batch = Batch(view, position)
@@ -165,7 +165,7 @@ def patch(
 
 
 def identify(view: memoryview, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> None:
-    """Say in the batch at the start of a writable `view` whose it is: producer, epoch and its first sequence."""
+    """Set producer, epoch and first sequence of the batch at the start of a writable `view`."""
     flags = _short.unpack_from(view, _attributes_at)[0] & ~TRANSACTIONAL
     _short.pack_into(view, _attributes_at, flags | (TRANSACTIONAL if transactional else 0))
     _identity.pack_into(view, _producer_at, producer_id, epoch, sequence)

@@ -108,7 +108,7 @@ def assemble(
     count: int,
     body: Buffer,
 ) -> bytearray:
-    """A batch of a header's fields and records that are already encoded and compressed; length and CRC are computed."""
+    """Make a batch of header fields and encoded, compressed records; compute length and CRC."""
     out = bytearray(HEADER_SIZE + len(body))
     length = len(out) - LENGTH_START
     first = (base_offset, length, partition_leader_epoch, MAGIC, 0, attributes, last_offset_delta)

@@ -30,7 +30,7 @@ NAME_AT, NAME_SIZE, CONTENT_AT, CONTENT_SIZE = range(4)
 
 @compiled
 def number(data: Any, at: Any, width: Any) -> Any:
-    """A number of so many bytes, the highest first, signed if it has eight."""
+    """Read a big-endian number of so many bytes, signed if it has eight."""
     value = np.int64(0)
     for place in range(width):
         value = value << 8 | np.int64(data[at + place])
@@ -39,7 +39,7 @@ def number(data: Any, at: Any, width: Any) -> Any:
 
 @compiled
 def count_batches(data: Any, end: Any) -> Any:
-    """How many whole batches there are, before one that is cut off or none of format 2."""
+    """Count the complete batches before one that is cut off or not of format 2."""
     at, count = 0, 0
     while end - at >= HEADER_SIZE:
         size = number(data, at + LENGTH_START - 4, 4) + LENGTH_START
@@ -52,7 +52,7 @@ def count_batches(data: Any, end: Any) -> Any:
 
 @compiled
 def find_batches(data: Any, table: Any) -> None:
-    """Fill a row for each whole batch."""
+    """Fill a row for each complete batch."""
     at = 0
     for row in range(table.shape[0]):
         size = number(data, at + LENGTH_START - 4, 4) + LENGTH_START
@@ -69,7 +69,7 @@ def find_batches(data: Any, table: Any) -> None:
 
 @compiled
 def first_damaged(data: Any, table: Any, rows: Any, largest: Any, sums: Any) -> Any:
-    """The first of these batches whose CRC-32C is wrong, or -1. Only those up to `largest` bytes are looked at."""
+    """Return the first of these batches, up to `largest` bytes each, whose CRC-32C is wrong, or -1."""
     for row in rows:
         at, size = table[row, POSITION], table[row, SIZE]
         if size <= largest:
@@ -83,7 +83,7 @@ def first_damaged(data: Any, table: Any, rows: Any, largest: Any, sums: Any) -> 
 
 @compiled
 def find_records(data: Any, batches: Any, first: Any, last: Any, records: Any) -> Any:
-    """Fill `records` with those of first <= offset < last. How many they are, or -1 - the batch that is damaged."""
+    """Fill `records` with those of first <= offset < last; return how many, or -1 - the damaged batch."""
     found = 0
     for row in range(batches.shape[0]):
         at, limit = batches[row, START], batches[row, END]
@@ -127,7 +127,7 @@ def find_records(data: Any, batches: Any, first: Any, last: Any, records: Any) -
 
 @compiled
 def find_headers(data: Any, records: Any, rows: Any, found: Any) -> Any:
-    """Fill `found` with the headers of all records. How many they are, or -1 - the record that is damaged."""
+    """Fill `found` with the headers of all records; return how many, or -1 - the damaged record."""
     count = 0
     for row in range(rows):
         at, limit = records[HEADERS_AT, row], records[RECORD_END, row]
@@ -149,7 +149,7 @@ def find_headers(data: Any, records: Any, rows: Any, found: Any) -> Any:
 
 @compiled
 def gather(data: Any, starts: Any, sizes: Any, offsets: Any, out: Any) -> None:
-    """Copy what stands at `starts`, one behind the other, and fill Arrow's offsets."""
+    """Copy the values at `starts` one after the other, and fill Arrow's offsets."""
     total = 0
     offsets[0] = 0
     for row in range(len(starts)):

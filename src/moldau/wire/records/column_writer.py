@@ -44,8 +44,9 @@ def murmur2(data: Any, start: int, end: int) -> Any:
 
 @compiled
 def place(data: Any, starts: Any, ends: Any, present: Any, given: Any, count: int, keyless: int, out: Any) -> int:
-    """The partition of each row: the one that it names, else by its key, else `keyless`. The row of a partition that
-    is not there, or -1.
+    """Choose the partition of each row: the one that it names, otherwise by its key, otherwise `keyless`.
+
+    Return the first row that names a partition which does not exist, or -1.
     """
     for row in range(len(starts)):
         if given[row] >= 0:
@@ -61,7 +62,7 @@ def place(data: Any, starts: Any, ends: Any, present: Any, given: Any, count: in
 
 @compiled
 def digest(data: Any, starts: Any, ends: Any, present: Any, seed: int) -> int:
-    """A sum over rows that does not depend on their order: of each row its length, its first and its last bytes."""
+    """Sum over rows in any order the length, the first and the last bytes of each."""
     total = 0
     for row in range(len(starts)):
         h = seed
@@ -109,9 +110,9 @@ def encode(
     out: Any,
     at: int,
 ) -> int:
-    """Write the records of `rows[first:last]`, the first of which is number `count` of its batch. Where it ended.
+    """Write the records of `rows[first:last]`, numbered from `count` in their batch; return the position after them.
 
-    A column is a tuple of data, starts, ends and which are there.
+    A column is a tuple of data, starts, ends and presence.
     """
     key_data, key_starts, key_ends, key_there = keys
     value_data, value_starts, value_ends, value_there = values

@@ -25,12 +25,12 @@ class ControlType(IntEnum):
 
 
 def control_record(kind: ControlType, value: bytes, timestamp: int) -> Record:
-    """A control record with a value that is already encoded."""
+    """Make a control record with an encoded value."""
     return Record(0, timestamp, _key_of_control.pack(0, kind), value)
 
 
 def control_type(key: bytes | None) -> int:
-    """The type of a control record, which may be one that is not known here."""
+    """Return the type of a control record, which may be unknown here."""
     try:
         return _key_of_control.unpack_from(key or b"")[1]
     except StructError:
@@ -47,7 +47,7 @@ def end_txn_marker(
     partition_leader_epoch: int = -1,
     base_offset: int = 0,
 ) -> bytearray:
-    """The batch that ends a producer's transaction in a partition."""
+    """Make the batch that ends a producer's transaction in a partition."""
     kind = ControlType.COMMIT if commit else ControlType.ABORT
     return build(
         [control_record(kind, _value_of_marker.pack(0, coordinator_epoch), timestamp)],
@@ -61,7 +61,7 @@ def end_txn_marker(
 
 
 def coordinator_epoch(record: Record) -> int:
-    """The coordinator's epoch in the value of an end transaction marker."""
+    """Return the coordinator's epoch in the value of an end transaction marker."""
     try:
         return _value_of_marker.unpack_from(record.value or b"")[1]
     except StructError:

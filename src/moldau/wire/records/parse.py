@@ -26,7 +26,7 @@ _new_tuple = cast(Callable[[type[Record], tuple[object, ...]], Record], tuple.__
 
 
 def records(batch: Batch, limit: int = MAX_DECOMPRESSED) -> Iterator[Record]:
-    """The records of a batch, one by one. A damage is noticed when it is reached, perhaps after good records."""
+    """Yield the records of a batch. Damage is noticed when it is reached, perhaps after good records."""
     if batch.count < 0:
         raise WireError(f"record batch with {batch.count} records")
     append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None

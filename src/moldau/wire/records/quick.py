@@ -33,7 +33,7 @@ _between_values = re.compile(rb"\x00" + _first_value.pattern, re.DOTALL)
 
 
 class Columns(NamedTuple):
-    """What stands in the records of a batch: times as varints, with what those mean."""
+    """The records of a batch in columns: times as varints, with their values."""
 
     times: list[bytes]
     keys: list[bytes] | None
@@ -42,7 +42,7 @@ class Columns(NamedTuple):
 
 
 class Numbers(dict[bytes, int]):
-    """What varints mean, each decoded once."""
+    """The values of varints, each decoded once."""
 
     def __missing__(self, key: bytes) -> int:
         n, _ = varlong(key, 0)
@@ -51,7 +51,7 @@ class Numbers(dict[bytes, int]):
 
 
 def values(batch: Batch) -> list[bytes] | None:
-    """The values in order, where nothing else is wanted of records without keys; None where the batch is another."""
+    """Return the values of records without keys, in order; None for any other batch."""
     body = batch.body()
     first = _first_value.match(body)
     if first is None or body[-1]:
@@ -64,13 +64,13 @@ def values(batch: Batch) -> list[bytes] | None:
 
 
 def pairs(batch: Batch) -> Pairs | None:
-    """The keys and the values, where nothing else is wanted of records; None where they lack keys, or are others."""
+    """Return the keys and the values; None where records lack keys, or the batch is not of this kind."""
     found = _columns(batch)
     return None if found is None or found.keys is None else (found.keys, found.values)
 
 
 def rows(batch: Batch) -> list[Row] | None:
-    """The records in order; None where the batch is not of this kind, or offsets were compacted away."""
+    """Return the records in order; None if the batch is not of this kind, or offsets were compacted away."""
     first, behind = batch.base_offset, batch.next_offset
     if behind - first != batch.count or (found := _columns(batch)) is None:
         return None
@@ -102,7 +102,7 @@ def _columns(batch: Batch) -> Columns | None:
 
 
 def _behind_lengths(rests: list[bytes]) -> list[bytes] | None:
-    """Values without the lengths in front of them; None where a length is not that of its value."""
+    """Return values without the lengths in front of them; None if a length is wrong."""
     longest = max(map(len, rests))
     if longest > TWO_BYTES:
         return None
@@ -115,6 +115,6 @@ def _behind_lengths(rests: list[bytes]) -> list[bytes] | None:
 
 
 def _are_long(found: list[bytes], told: bytes) -> bool:
-    """Whether values have the lengths that are told of them."""
+    """Tell whether values have these encoded lengths."""
     longest = max(map(len, found))
     return longest < MOST_KEPT and told == b"".join(map(zigzags(longest + 1).__getitem__, map(len, found)))

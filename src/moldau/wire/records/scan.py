@@ -29,7 +29,7 @@ class Scan:
             raise WireError("a record ends after its batch") from None
 
     def finish(self, data: bytes) -> None:
-        """All records were scanned; WireError if something is left."""
+        """Check that all records were scanned; WireError if something is left."""
         if self.end != len(data):
             raise WireError(f"{len(data) - self.end} bytes behind the last record")
 
@@ -77,7 +77,7 @@ class Scan:
 
 
 def places(data: bytes, count: int) -> list[int]:
-    """Where each record begins, and where the last one ends. The records must have been scanned."""
+    """Return where each record begins, and where the last one ends. The records must have been scanned."""
     found, at = [0], 0
     for _ in range(count):
         n = data[at]
@@ -94,7 +94,7 @@ def places(data: bytes, count: int) -> list[int]:
 
 
 def timestamp_at(data: bytes, start: int) -> tuple[int, int, int]:
-    """Timestamp delta of the record at `start`, and where its fields and the one behind the timestamp begin."""
+    """Return the timestamp delta of the record at `start`, where its fields begin, and where the next field begins."""
     fields = start + 1
     while data[fields - 1] > 127:
         fields += 1
@@ -106,7 +106,7 @@ def timestamp_at(data: bytes, start: int) -> tuple[int, int, int]:
 
 
 def newest_timestamp(data: bytes, starts: Iterable[int], most: int) -> int:
-    """The largest timestamp delta of the records at these places, which is `most` if one of them has that."""
+    """Return the largest timestamp delta of the records at these places; it is at most `most`."""
     found: int | None = None
     for start in starts:
         delta = timestamp_at(data, start)[0]
@@ -119,7 +119,7 @@ def newest_timestamp(data: bytes, starts: Iterable[int], most: int) -> int:
 
 
 def shifted(data: bytes, start: int, end: int, shift: int) -> bytes:
-    """The record with another timestamp delta: the batch gets a base timestamp that is `shift` larger."""
+    """Return the record with a timestamp delta for a base timestamp that is `shift` larger."""
     delta, fields, behind = timestamp_at(data, start)
     moved = data[fields : fields + 1] + zigzag(delta - shift)
     return zigzag(len(moved) + end - behind) + moved + data[behind:end]
