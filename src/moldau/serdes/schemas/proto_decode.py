@@ -14,23 +14,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.message import DecodeError
 
-from .proto import (
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Literal,
-    Message,
-    Method,
-    Oneof,
-    Option,
-    Range,
-    Reserved,
-    Service,
-    Value,
-)
+from . import proto as p
 from .proto_lexer import unescaped
 
 Descriptor = pb.FileDescriptorProto
@@ -65,13 +49,13 @@ def from_base64(text: str) -> Descriptor | None:
     return decoded if decoded.message_type or decoded.enum_type or decoded.dependency or decoded.extension else None
 
 
-def decode(file: Descriptor) -> File:
+def decode(file: Descriptor) -> p.File:
     public, weak = set(file.public_dependency), set(file.weak_dependency)
     kinds = ("public" if n in public else "weak" if n in weak else "" for n in range(len(file.dependency)))
     syntax = file.syntax or None
     if syntax == "editions":
         syntax = pb.Edition.Name(file.edition).removeprefix("EDITION_").lower()
-    return File(
+    return p.File(
         syntax,
         file.package,
         list(zip(kinds, file.dependency, strict=True)),
@@ -82,10 +66,10 @@ def decode(file: Descriptor) -> File:
     )
 
 
-def message(file: Descriptor, given: pb.DescriptorProto) -> Message:
+def message(file: Descriptor, given: pb.DescriptorProto) -> p.Message:
     groups = {entry.type_name.rpartition(".")[2] for entry in given.field if entry.type == TYPE.TYPE_GROUP}
-    oneofs = [Oneof(inner.name, [], options(inner)) for inner in given.oneof_decl]
-    made = Message(given.name, options=options(given), extends=extends(file, given.extension))
+    oneofs = [p.Oneof(inner.name, [], options(inner)) for inner in given.oneof_decl]
+    made = p.Message(given.name, options=options(given), extends=extends(file, given.extension))
     for entry in given.field:
         inside = entry.HasField("oneof_index") and not entry.proto3_optional
         decoded = field(file, entry, labelled=not inside)
@@ -96,15 +80,16 @@ def message(file: Descriptor, given: pb.DescriptorProto) -> Message:
     made.oneofs = [oneof for oneof in oneofs if oneof.fields]
     made.types = [message(file, inner) for inner in given.nested_type if inner.name not in groups]
     made.types += map(enum, given.enum_type)
-    made.reserved = [Reserved([Range(part.start, part.end - 1)]) for part in given.reserved_range]
-    made.reserved += [Reserved([name], quoted=file.syntax != "editions") for name in given.reserved_name]
-    made.extensions = [Extensions([Range(part.start, part.end - 1)], options(part)) for part in given.extension_range]
+    made.reserved = [p.Reserved([p.Range(part.start, part.end - 1)]) for part in given.reserved_range]
+    made.reserved += [p.Reserved([name], quoted=file.syntax != "editions") for name in given.reserved_name]
+    ranges = given.extension_range
+    made.extensions = [p.Extensions([p.Range(part.start, part.end - 1)], options(part)) for part in ranges]
     return made
 
 
-def field(file: Descriptor, given: pb.FieldDescriptorProto, *, labelled: bool) -> Field:
+def field(file: Descriptor, given: pb.FieldDescriptorProto, *, labelled: bool) -> p.Field:
     kind = given.type_name or TYPE.Name(given.type).removeprefix("TYPE_").lower()
-    made = Field(given.name, kind, given.number, label(file, given) if labelled else None, options(given))
+    made = p.Field(given.name, kind, given.number, label(file, given) if labelled else None, options(given))
     if given.HasField("default_value") and file.syntax != "proto3":
         made.default = given.default_value
         if given.type == TYPE.TYPE_BYTES:
@@ -119,44 +104,44 @@ def label(file: Descriptor, given: pb.FieldDescriptorProto) -> str | None:
     return None
 
 
-def enum(given: pb.EnumDescriptorProto) -> Enum:
-    constants = [Constant(value.name, value.number, options(value)) for value in given.value]
-    made = Enum(given.name, constants, options=options(given))
-    made.reserved = [Reserved([Range(part.start, part.end)]) for part in given.reserved_range]
-    made.reserved += [Reserved([name]) for name in given.reserved_name]
+def enum(given: pb.EnumDescriptorProto) -> p.Enum:
+    constants = [p.Constant(value.name, value.number, options(value)) for value in given.value]
+    made = p.Enum(given.name, constants, options=options(given))
+    made.reserved = [p.Reserved([p.Range(part.start, part.end)]) for part in given.reserved_range]
+    made.reserved += [p.Reserved([name]) for name in given.reserved_name]
     return made
 
 
-def extends(file: Descriptor, given: Iterable[pb.FieldDescriptorProto]) -> list[Extend]:
-    found: dict[str, Extend] = {}
+def extends(file: Descriptor, given: Iterable[pb.FieldDescriptorProto]) -> list[p.Extend]:
+    found: dict[str, p.Extend] = {}
     for entry in given:
-        found.setdefault(entry.extendee, Extend(entry.extendee)).fields.append(field(file, entry, labelled=True))
+        found.setdefault(entry.extendee, p.Extend(entry.extendee)).fields.append(field(file, entry, labelled=True))
     return list(found.values())
 
 
-def service(given: pb.ServiceDescriptorProto) -> Service:
+def service(given: pb.ServiceDescriptorProto) -> p.Service:
     methods = [
-        Method(rpc.name, rpc.input_type, rpc.output_type, rpc.client_streaming, rpc.server_streaming, options(rpc))
+        p.Method(rpc.name, rpc.input_type, rpc.output_type, rpc.client_streaming, rpc.server_streaming, options(rpc))
         for rpc in given.method
     ]
-    return Service(given.name, methods, options(given))
+    return p.Service(given.name, methods, options(given))
 
 
-def options(given: Any) -> list[Option]:
+def options(given: Any) -> list[p.Option]:
     """The options of a descriptor, of a repeated one each value by itself."""
     if not given.HasField("options"):
         return []
     found = [(entry, value) for entry, value in given.options.ListFields() if entry.name != "uninterpreted_option"]
     found.sort(key=lambda item: FIRST.index(item[0].name) if item[0].name in FIRST else len(FIRST))
-    made: list[Option] = []
+    made: list[p.Option] = []
     for entry, value in found:
         name = entry.full_name if entry.is_extension else entry.name
         many = value if entry.is_repeated else [value]
-        made += [Option(name, one_value(entry, item), entry.is_extension) for item in many]
+        made += [p.Option(name, one_value(entry, item), entry.is_extension) for item in many]
     return made
 
 
-def value_of(entry: Any, value: Any) -> Value:
+def value_of(entry: Any, value: Any) -> p.Value:
     if not entry.is_repeated:
         return one_value(entry, value)
     if entry.message_type and entry.message_type.GetOptions().map_entry:
@@ -165,22 +150,20 @@ def value_of(entry: Any, value: Any) -> Value:
     return [one_value(entry, item) for item in value]
 
 
-def one_value(entry: Any, value: Any) -> Value:
+def one_value(entry: Any, value: Any) -> p.Value:
     if entry.message_type:
-        names = (
-            (inner, f"[{inner.full_name}]" if inner.is_extension else inner.name) for inner, _ in value.ListFields()
-        )
         return {
-            name: value_of(inner, found) for (inner, name), (_, found) in zip(names, value.ListFields(), strict=True)
+            f"[{inner.full_name}]" if inner.is_extension else inner.name: value_of(inner, item)
+            for inner, item in value.ListFields()
         }
     if entry.enum_type:
         constant = entry.enum_type.values_by_number.get(value)
-        return Literal(constant.name if constant else str(value))
+        return p.Literal(constant.name if constant else str(value))
     match value:
         case str():
-            return Literal(value, is_string=True)
+            return p.Literal(value, is_string=True)
         case bytes():
-            return Literal(value.decode("utf-8", "surrogateescape"), is_string=True)
+            return p.Literal(value.decode("utf-8", "surrogateescape"), is_string=True)
         case bool():
-            return Literal(str(value).lower())
-    return Literal(repr(value))
+            return p.Literal(str(value).lower())
+    return p.Literal(repr(value))

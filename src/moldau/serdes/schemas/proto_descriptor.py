@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from .parsed import SchemaError
-from .proto import SCALARS, Enum, Extend, Field, File, Literal, Message, Option, Range
+from .proto import SCALARS, Enum, Extend, Field, File, Literal, Message, Option, Range, Reserved
 from .proto_known import known_descriptor, known_file
 from .proto_scope import Scope, scope_of
 from .proto_text import value_text
@@ -53,8 +53,8 @@ class Builder:
             into = made.service.add(name=service.name)
             self.options(into, service.options, ())
             for rpc in service.methods:
-                names = {"input_type": self.full(rpc.request, ()), "output_type": self.full(rpc.response, ())}
-                method = into.method.add(name=rpc.name, **names)
+                request, response = self.scope.resolve(rpc.request, ()), self.scope.resolve(rpc.response, ())
+                method = into.method.add(name=rpc.name, input_type=request, output_type=response)
                 method.client_streaming, method.server_streaming = rpc.request_streams, rpc.response_streams
                 self.options(method, rpc.options, ())
         self.options(made, file.options, ())
@@ -78,12 +78,7 @@ class Builder:
         self.optionals(made)
         self.types(node.types, made.nested_type, made.enum_type, inside)
         self.extends(node.extends, made.extension, inside)
-        for reserved in node.reserved:
-            for value in reserved.values:
-                if isinstance(value, Range):
-                    made.reserved_range.add(start=value.first, end=value.last + 1)
-                else:
-                    made.reserved_name.append(value)
+        reserve(made, node.reserved, lambda last: last + 1)
         for extensions in node.extensions:
             for part in extensions.ranges:
                 self.options(made.extension_range.add(start=part.first, end=part.last + 1), extensions.options, inside)
@@ -106,7 +101,7 @@ class Builder:
             made.ClearField("proto3_optional")
         if entry.group:
             self.message(entry.group, owner.nested_type.add(name=entry.group.name), path)
-            made.type, made.type_name = TYPE.TYPE_GROUP, self.full(entry.group.name, path)
+            made.type, made.type_name = TYPE.TYPE_GROUP, self.scope.resolve(entry.group.name, path)
         elif entry.map_types:
             self.map_field(entry, made, path, owner)
         else:
@@ -121,7 +116,7 @@ class Builder:
         if name in SCALARS:
             made.type = TYPE.Value(f"TYPE_{name.upper()}")
             return
-        made.type_name = self.full(name, path)
+        made.type_name = self.scope.resolve(name, path)
         is_enum = isinstance(self.scope.types[made.type_name[1:]].node, Enum)
         made.type = TYPE.TYPE_ENUM if is_enum else TYPE.TYPE_MESSAGE
 
@@ -137,7 +132,7 @@ class Builder:
 
     def extends(self, extends: Sequence[Extend], made: Any, path: Path) -> None:
         for extend in extends:
-            extendee = self.full(extend.name, path)
+            extendee = self.scope.resolve(extend.name, path)
             for entry in extend.fields:
                 self.field(entry, made.add(extendee=extendee), path, None)
 
@@ -145,19 +140,8 @@ class Builder:
         inside = (*path, node.name)
         for constant in node.constants:
             self.options(made.value.add(name=constant.name, number=constant.number), constant.options, inside)
-        for reserved in node.reserved:
-            for value in reserved.values:
-                if isinstance(value, Range):
-                    made.reserved_range.add(start=value.first, end=min(value.last, (1 << 31) - 1))
-                else:
-                    made.reserved_name.append(value)
+        reserve(made, node.reserved, lambda last: min(last, (1 << 31) - 1))
         self.options(made, node.options, inside)
-
-    def full(self, name: str, path: Path) -> str:
-        found = self.scope.find(name, path)
-        if found is None:
-            raise SchemaError(f"type {name!r} is used{' in ' + '.'.join(path) if path else ''} but not defined")
-        return "." + found
 
     def options(self, made: Any, options: list[Option], path: Path) -> None:
         for option in options:
@@ -178,6 +162,15 @@ class Builder:
                     set_extension(made.options, full, option, pool)
                 elif option.name.startswith("confluent."):
                     set_extension(made.options, option.name, option, meta_pool())
+
+
+def reserve(made: Any, given: Sequence[Reserved], end_of: Callable[[int], int]) -> None:
+    """Reserve names and ranges; the end of a range is exclusive in messages and inclusive in enums."""
+    for value in (value for reserved in given for value in reserved.values):
+        if isinstance(value, Range):
+            made.reserved_range.add(start=value.first, end=end_of(value.last))
+        else:
+            made.reserved_name.append(value)
 
 
 def edition(name: str) -> pb.Edition.ValueType:
@@ -219,12 +212,9 @@ def merge_text(message: Any, text: str, pool: DescriptorPool | None = None) -> N
 
 
 def descriptors(file: File, imports: Mapping[str, File], name: str = "default") -> list[pb.FileDescriptorProto]:
-    """The file's descriptor last, and before it those of all that it imports."""
+    """Return the file's descriptor last, and before it those of all that it imports."""
     pool = DescriptorPool()
-    found: list[pb.FileDescriptorProto] = []
-    for path, other in imports.items():
-        found.append(add(pool, path, other, imports))
-    return [*found, add(pool, name, file, imports)]
+    return [add(pool, path, each, imports) for path, each in (*imports.items(), (name, file))]
 
 
 def add(pool: DescriptorPool, name: str, file: File, imports: Mapping[str, File]) -> pb.FileDescriptorProto:

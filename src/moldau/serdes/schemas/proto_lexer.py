@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -93,6 +94,13 @@ class Reader:
     def expect(self, text: str) -> None:
         if not self.accept(text):
             self.fail(f"{text!r}")
+
+    def statements(self) -> Iterator[None]:
+        """Walk over a body in braces: each step stands before a statement. Empty statements are passed over."""
+        self.expect("{")
+        while not self.accept("}"):
+            if not self.accept(";"):
+                yield
 
     def word(self, what: str) -> str:
         if self.peek().kind != "word":

@@ -7,35 +7,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from typing import TypeVar
 
-from .parsed import SchemaError
-from .proto import (
-    SCALARS,
-    Aggregate,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Literal,
-    Message,
-    Method,
-    Oneof,
-    Option,
-    Range,
-    Reserved,
-    Service,
-    Value,
-)
+from . import proto as p
 from .proto_scope import Scope
 from .proto_text import all_options
 
 Path = tuple[str, ...]
+R = TypeVar("R", bound=p.Range | str)
 
 
-def normal_file(file: File, scope: Scope) -> File:
-    return File(
+def normal_file(file: p.File, scope: Scope) -> p.File:
+    return p.File(
         None if file.syntax == "proto2" else file.syntax,
         file.package,
         sorted(set(file.imports)),
@@ -46,20 +29,20 @@ def normal_file(file: File, scope: Scope) -> File:
     )
 
 
-def normal_types(nodes: Iterable[Message | Enum], scope: Scope, path: Path) -> list[Message | Enum]:
+def normal_types(nodes: Iterable[p.Message | p.Enum], scope: Scope, path: Path) -> list[p.Message | p.Enum]:
     """Without the messages behind maps: the fields say map again."""
     return [
-        normal_enum(node, scope, path) if isinstance(node, Enum) else normal_message(node, scope, path)
+        normal_enum(node, scope, path) if isinstance(node, p.Enum) else normal_message(node, scope, path)
         for node in nodes
-        if isinstance(node, Enum) or not node.is_map_entry
+        if isinstance(node, p.Enum) or not node.is_map_entry
     ]
 
 
-def normal_message(message: Message, scope: Scope, path: Path) -> Message:
+def normal_message(message: p.Message, scope: Scope, path: Path) -> p.Message:
     inside = (*path, message.name)
     fields = [normal_field(entry, scope, inside) for entry in message.fields]
     oneofs = [normal_oneof(oneof, scope, inside) for oneof in message.oneofs if oneof.fields]
-    return Message(
+    return p.Message(
         message.name,
         sorted(fields, key=lambda entry: entry.number),
         sorted(oneofs, key=lambda oneof: oneof.fields[0].number),
@@ -71,7 +54,7 @@ def normal_message(message: Message, scope: Scope, path: Path) -> Message:
     )
 
 
-def normal_field(entry: Field, scope: Scope, path: Path) -> Field:
+def normal_field(entry: p.Field, scope: Scope, path: Path) -> p.Field:
     made = replace(entry, options=normal_options(all_options(entry), scope, path), default=None, json_name=None)
     if entry.group:
         made.group = normal_message(entry.group, scope, path)
@@ -82,10 +65,10 @@ def normal_field(entry: Field, scope: Scope, path: Path) -> Field:
     return made
 
 
-def normal_type(entry: Field, scope: Scope, path: Path) -> str:
+def normal_type(entry: p.Field, scope: Scope, path: Path) -> str:
     pair = entry.map_types
-    if pair is None and entry.type not in SCALARS:
-        full = resolved(entry.type, scope, path)
+    if pair is None and entry.type not in p.SCALARS:
+        full = scope.resolve(entry.type, path)
         pair = scope.types[full[1:]].map_types
         if pair is None:
             return full
@@ -93,27 +76,19 @@ def normal_type(entry: Field, scope: Scope, path: Path) -> str:
     if pair is None:
         return entry.type
     key, value = pair
-    found = None if value in SCALARS else scope.find(value, path)
+    found = None if value in p.SCALARS else scope.find(value, path)
     return f"map<{key}, {'.' + found if found else value}>"
 
 
-def resolved(name: str, scope: Scope, path: Path) -> str:
-    full = scope.find(name, path)
-    if full is None:
-        where = f" in {'.'.join(path)}" if path else ""
-        raise SchemaError(f"type {name!r} is used{where} but not defined")
-    return "." + full
-
-
-def normal_oneof(oneof: Oneof, scope: Scope, path: Path) -> Oneof:
+def normal_oneof(oneof: p.Oneof, scope: Scope, path: Path) -> p.Oneof:
     fields = sorted((normal_field(entry, scope, path) for entry in oneof.fields), key=lambda entry: entry.number)
-    return Oneof(oneof.name, fields, normal_options(oneof.options, scope, path))
+    return p.Oneof(oneof.name, fields, normal_options(oneof.options, scope, path))
 
 
-def normal_enum(enum: Enum, scope: Scope, path: Path) -> Enum:
+def normal_enum(enum: p.Enum, scope: Scope, path: Path) -> p.Enum:
     inside = (*path, enum.name)
-    constants = [Constant(one.name, one.number, normal_options(one.options, scope, inside)) for one in enum.constants]
-    return Enum(
+    constants = [p.Constant(one.name, one.number, normal_options(one.options, scope, inside)) for one in enum.constants]
+    return p.Enum(
         enum.name,
         sorted(constants, key=lambda one: (one.number, one.name)),
         normal_reserved(enum.reserved),
@@ -121,60 +96,59 @@ def normal_enum(enum: Enum, scope: Scope, path: Path) -> Enum:
     )
 
 
-def normal_reserved(given: Iterable[Reserved]) -> list[Reserved]:
-    single = [Reserved([alone(value)], reserved.quoted) for reserved in given for value in reserved.values]
+def normal_reserved(given: Iterable[p.Reserved]) -> list[p.Reserved]:
+    single = [p.Reserved([normal_range(value)], reserved.quoted) for reserved in given for value in reserved.values]
     return sorted(single, key=lambda reserved: order_of(reserved.values[0]))
 
 
-def alone(value: Range | str) -> Range | str:
-    return Range(value.first, value.last, value.first == value.last) if isinstance(value, Range) else value
+def normal_range(value: R) -> R:
+    """A range of one number is written as that number; a name stays."""
+    return replace(value, alone=value.first == value.last) if isinstance(value, p.Range) else value
 
 
-def order_of(value: Range | str) -> tuple[int, str]:
-    return (value.first, "") if isinstance(value, Range) else (1 << 31, value)
+def order_of(value: p.Range | str) -> tuple[int, str]:
+    return (value.first, "") if isinstance(value, p.Range) else (1 << 31, value)
 
 
-def normal_extensions(given: Iterable[Extensions], scope: Scope, path: Path) -> list[Extensions]:
+def normal_extensions(given: Iterable[p.Extensions], scope: Scope, path: Path) -> list[p.Extensions]:
     single = [
-        Extensions([Range(part.first, part.last, part.first == part.last)], normal_options(one.options, scope, path))
+        p.Extensions([normal_range(part)], normal_options(one.options, scope, path))
         for one in given
         for part in one.ranges
     ]
     return sorted(single, key=lambda extensions: extensions.ranges[0].first)
 
 
-def normal_extends(given: Iterable[Extend], scope: Scope, path: Path) -> list[Extend]:
-    found: dict[str, Extend] = {}
+def normal_extends(given: Iterable[p.Extend], scope: Scope, path: Path) -> list[p.Extend]:
+    found: dict[str, p.Extend] = {}
     for extend in given:
-        name = resolved(extend.name, scope, path)
+        name = scope.resolve(extend.name, path)
         made = (normal_field(entry, scope, path) for entry in extend.fields)
-        found.setdefault(name, Extend(name)).fields.extend(made)
+        found.setdefault(name, p.Extend(name)).fields.extend(made)
     for extend in found.values():
         extend.fields.sort(key=lambda entry: entry.number)
     return list(found.values())
 
 
-def normal_service(service: Service, scope: Scope) -> Service:
+def normal_service(service: p.Service, scope: Scope) -> p.Service:
     methods = [
-        Method(
-            rpc.name,
-            resolved(rpc.request, scope, ()),
-            resolved(rpc.response, scope, ()),
-            rpc.request_streams,
-            rpc.response_streams,
-            normal_options(rpc.options, scope, ()),
+        replace(
+            rpc,
+            request=scope.resolve(rpc.request, ()),
+            response=scope.resolve(rpc.response, ()),
+            options=normal_options(rpc.options, scope, ()),
         )
         for rpc in service.methods
     ]
-    return Service(service.name, methods, normal_options(service.options, scope, ()))
+    return p.Service(service.name, methods, normal_options(service.options, scope, ()))
 
 
-def normal_options(options: Iterable[Option], scope: Scope, path: Path) -> list[Option]:
+def normal_options(options: Iterable[p.Option], scope: Scope, path: Path) -> list[p.Option]:
     """By name; several settings of one extension that is not repeated become one."""
-    found: dict[str, list[Option]] = {}
+    found: dict[str, list[p.Option]] = {}
     for option in sorted((qualified(option, scope, path) for option in options), key=lambda option: option.name):
         found.setdefault(option.name, []).append(option)
-    made: list[Option] = []
+    made: list[p.Option] = []
     for name, same in found.items():
         entry, inside = scope.extensions.get(name, (None, ()))
         if entry and entry.label != "repeated" and same[0].is_extension:
@@ -186,23 +160,22 @@ def normal_options(options: Iterable[Option], scope: Scope, path: Path) -> list[
     return made
 
 
-def qualified(option: Option, scope: Scope, path: Path) -> Option:
+def qualified(option: p.Option, scope: Scope, path: Path) -> p.Option:
     """An extension's full name, and the path behind it as a message."""
     full = scope.find_extension(option.name, path) if option.is_extension else None
     if full is None:
         return option
-    return Option(full, option.nested_value(), is_extension=True)
+    return p.Option(full, option.nested_value(), is_extension=True)
 
 
-def merged(old: Value, new: Value, entry: Field, scope: Scope, path: Path) -> Value:
+def merged(old: p.Value, new: p.Value, entry: p.Field, scope: Scope, path: Path) -> p.Value:
     """Messages are merged field by field; the later value of anything else counts."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
-    found: Aggregate = dict(old)
+    found: p.Aggregate = dict(old)
     owner = scope.entry(entry.type, path)
-    fields = (
-        {inner.name: inner for inner in owner.node.every_field()} if owner and isinstance(owner.node, Message) else {}
-    )
+    node = owner.node if owner else None
+    fields = {inner.name: inner for inner in node.every_field()} if isinstance(node, p.Message) else {}
     for key, value in new.items():
         if key not in found:
             found[key] = value
@@ -214,18 +187,18 @@ def merged(old: Value, new: Value, entry: Field, scope: Scope, path: Path) -> Va
     return found
 
 
-def as_list(value: Value) -> list[Value]:
+def as_list(value: p.Value) -> list[p.Value]:
     return value if isinstance(value, list) else [value]
 
 
-def once(values: list[Value]) -> list[Value]:
+def once(values: list[p.Value]) -> list[p.Value]:
     return [value for position, value in enumerate(values) if value not in values[:position]]
 
 
-def normal_value(value: Value, scope: Scope, path: Path) -> Value:
+def normal_value(value: p.Value, scope: Scope, path: Path) -> p.Value:
     match value:
-        case Literal():
-            return value if value.is_string else Literal(normal_number(value.text))
+        case p.Literal():
+            return value if value.is_string else p.Literal(normal_number(value.text))
         case dict():
             kept = ((key, item) for key, item in value.items() if item != [])
             named = {normal_key(key, scope, path): normal_value(item, scope, path) for key, item in kept}
@@ -233,7 +206,7 @@ def normal_value(value: Value, scope: Scope, path: Path) -> Value:
     return [unwrapped(normal_value(item, scope, path)) for item in value]
 
 
-def unwrapped(value: Value) -> Value:
+def unwrapped(value: p.Value) -> p.Value:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 

@@ -1,38 +1,24 @@
-"""Reads .proto texts: proto2, proto3 and editions. One function a construct; it starts behind the keyword."""
+"""Read .proto texts: proto2, proto3 and editions. Each construct has a function, which starts after the keyword."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import proto as p
 from .parsed import Limits, SchemaError
-from .proto import (
-    MAX_NUMBER,
-    Aggregate,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Literal,
-    Message,
-    Method,
-    Oneof,
-    Option,
-    Range,
-    Reserved,
-    Service,
-    Value,
-)
 from .proto_lexer import Reader, tokens
 
 LABELS = ("optional", "required", "repeated")
+Parts = Mapping[str, tuple[str, Callable[[Reader], Any]]]  # keyword -> the owner's list, what reads a statement
 
 
-def parse_proto(text: str, limits: Limits) -> File:
+def parse_proto(text: str, limits: Limits) -> p.File:
     return read_file(Reader(text, tokens(text, limits)))
 
 
-def read_file(r: Reader) -> File:
-    file = File()
+def read_file(r: Reader) -> p.File:
+    file = p.File()
     if r.peek().text in ("syntax", "edition") and r.peek(1).text == "=":
         file.syntax = read_syntax(r)
     while r.peek().kind:
@@ -50,9 +36,8 @@ def read_syntax(r: Reader) -> str:
     return given
 
 
-def read_statement(r: Reader, file: File) -> None:
-    if r.accept("export", "local") and r.peek().text not in ("message", "enum"):
-        r.fail("message or enum")
+def read_statement(r: Reader, file: p.File) -> None:
+    pass_visibility(r)
     if r.accept("import"):
         kind = r.next().text if r.peek().text in ("public", "weak", "option") else ""
         file.imports.append((kind, r.string("a path")))
@@ -62,65 +47,47 @@ def read_statement(r: Reader, file: File) -> None:
             raise SchemaError("the package is given twice")
         file.package = r.name("a package")
         r.expect(";")
-    elif r.accept("option"):
-        file.options.append(read_option_statement(r))
-    elif r.accept("message"):
-        file.types.append(read_message(r))
-    elif r.accept("enum"):
-        file.types.append(read_enum(r))
-    elif r.accept("extend"):
-        file.extends.append(read_extend(r))
-    elif r.accept("service"):
-        file.services.append(read_service(r))
-    elif not r.accept(";"):
+    elif not r.accept(";") and not read_part(r, file, IN_FILE):
         r.fail("import, package, option, message, enum, extend or service")
 
 
-def read_message(r: Reader) -> Message:
-    message = Message(r.word("the name of a message"))
+def pass_visibility(r: Reader) -> None:
+    if r.accept("export", "local") and r.peek().text not in ("message", "enum"):
+        r.fail("message or enum")
+
+
+def read_part(r: Reader, owner: Any, parts: Parts) -> bool:
+    """Read a statement into its owner's list, if it begins with the keyword of one of the parts."""
+    token = r.peek()
+    if token.kind != "word" or token.text not in parts:
+        return False
+    r.position += 1
+    into, read = parts[token.text]
+    getattr(owner, into).append(read(r))
+    return True
+
+
+def read_message(r: Reader) -> p.Message:
+    message = p.Message(r.word("the name of a message"))
     read_body(r, message)
     return message
 
 
-def read_body(r: Reader, message: Message) -> None:
-    r.expect("{")
-    while not r.accept("}"):
-        read_member(r, message)
+def read_body(r: Reader, message: p.Message) -> None:
+    """Read the members of a message. Keywords win: a field cannot have a type that is called like one."""
+    for _ in r.statements():
+        pass_visibility(r)
+        if not read_part(r, message, IN_MESSAGE):
+            message.fields.append(read_field(r))
 
 
-def read_member(r: Reader, message: Message) -> None:
-    """Keywords win: a field cannot have a type that is called like one."""
-    if r.accept("export", "local") and r.peek().text not in ("message", "enum"):
-        r.fail("message or enum")
-    if r.accept("message"):
-        message.types.append(read_message(r))
-    elif r.accept("enum"):
-        message.types.append(read_enum(r))
-    elif r.accept("extend"):
-        message.extends.append(read_extend(r))
-    elif r.accept("oneof"):
-        message.oneofs.append(read_oneof(r))
-    elif r.accept("option"):
-        message.options.append(read_option_statement(r))
-    elif r.accept("reserved"):
-        message.reserved.append(read_reserved(r, MAX_NUMBER))
-    elif r.accept("extensions"):
-        message.extensions.append(read_extensions(r))
-    elif not r.accept(";"):
-        message.fields.append(read_field(r))
-
-
-def read_field(r: Reader, *, labelled: bool = True) -> Field:
-    label = None
-    if labelled and r.peek().text in LABELS:
-        label = r.next().text
+def read_field(r: Reader, *, labelled: bool = True) -> p.Field:
+    label = r.next().text if labelled and r.peek().text in LABELS else None
     if r.peek().text == "group" and r.peek(2).text == "=":
         return read_group(r, label)
-    if r.peek().text == "map" and r.peek(1).text == "<":
-        kind = read_map_type(r)
-    else:
-        kind = r.name("a field")
-    field = Field(r.word("the name of a field"), kind, 0, label)
+    is_map = r.peek().text == "map" and r.peek(1).text == "<"
+    kind = read_map_type(r) if is_map else r.name("a field")
+    field = p.Field(r.word("the name of a field"), kind, 0, label)
     r.expect("=")
     field.number = r.integer("the number of a field")
     read_field_options(r, field)
@@ -128,11 +95,11 @@ def read_field(r: Reader, *, labelled: bool = True) -> Field:
     return field
 
 
-def read_group(r: Reader, label: str | None) -> Field:
+def read_group(r: Reader, label: str | None) -> p.Field:
     r.position += 1
     name = r.word("the name of a group")
     r.expect("=")
-    field = Field(name.lower(), name, r.integer("the number of a group"), label, group=Message(name))
+    field = p.Field(name.lower(), name, r.integer("the number of a group"), label, group=p.Message(name))
     read_field_options(r, field)
     assert field.group is not None
     read_body(r, field.group)
@@ -148,62 +115,50 @@ def read_map_type(r: Reader) -> str:
     return f"map<{key}, {value}>"
 
 
-def read_field_options(r: Reader, field: Field) -> None:
+def read_field_options(r: Reader, field: p.Field) -> None:
     """Options in brackets; default and json_name are no options but part of the field."""
     for option in read_options(r):
-        if option.name == "default" and isinstance(option.value, Literal):
+        if option.name == "default" and isinstance(option.value, p.Literal):
             field.default = option.value.text
-        elif option.name == "json_name" and isinstance(option.value, Literal):
+        elif option.name == "json_name" and isinstance(option.value, p.Literal):
             field.json_name = option.value.text
         else:
             field.options.append(option)
 
 
-def read_oneof(r: Reader) -> Oneof:
-    oneof = Oneof(r.word("the name of a oneof"))
-    r.expect("{")
-    while not r.accept("}"):
-        if r.accept("option"):
-            oneof.options.append(read_option_statement(r))
-        elif not r.accept(";"):
+def read_oneof(r: Reader) -> p.Oneof:
+    oneof = p.Oneof(r.word("the name of a oneof"))
+    for _ in r.statements():
+        if not read_part(r, oneof, OPTION):
             oneof.fields.append(read_field(r, labelled=False))
     return oneof
 
 
-def read_enum(r: Reader) -> Enum:
-    enum = Enum(r.word("the name of an enum"))
-    r.expect("{")
-    while not r.accept("}"):
-        if r.peek().text == "option" and r.peek(1).text != "=":
-            r.position += 1
-            enum.options.append(read_option_statement(r))
-        elif r.peek().text == "reserved" and r.peek(1).text != "=":
-            r.position += 1
-            enum.reserved.append(read_reserved(r, (1 << 31) - 1))
-        elif not r.accept(";"):
+def read_enum(r: Reader) -> p.Enum:
+    enum = p.Enum(r.word("the name of an enum"))
+    for _ in r.statements():
+        if r.peek(1).text == "=" or not read_part(r, enum, IN_ENUM):
             enum.constants.append(read_constant(r))
     return enum
 
 
-def read_constant(r: Reader) -> Constant:
+def read_constant(r: Reader) -> p.Constant:
     name = r.word("a constant")
     r.expect("=")
-    constant = Constant(name, r.integer("the number of a constant"), read_options(r))
+    constant = p.Constant(name, r.integer("the number of a constant"), read_options(r))
     r.expect(";")
     return constant
 
 
-def read_extend(r: Reader) -> Extend:
-    extend = Extend(r.name("the message to extend"))
-    r.expect("{")
-    while not r.accept("}"):
-        if not r.accept(";"):
-            extend.fields.append(read_field(r))
+def read_extend(r: Reader) -> p.Extend:
+    extend = p.Extend(r.name("the message to extend"))
+    for _ in r.statements():
+        extend.fields.append(read_field(r))
     return extend
 
 
-def read_reserved(r: Reader, largest: int) -> Reserved:
-    reserved = Reserved([], quoted=r.peek().kind != "word")
+def read_reserved(r: Reader, largest: int) -> p.Reserved:
+    reserved = p.Reserved([], quoted=r.peek().kind != "word")
     while not reserved.values or r.accept(","):
         if r.peek().kind == "string":
             reserved.values.append(r.string("a name"))
@@ -215,49 +170,42 @@ def read_reserved(r: Reader, largest: int) -> Reserved:
     return reserved
 
 
-def read_range(r: Reader, largest: int) -> Range:
+def read_range(r: Reader, largest: int) -> p.Range:
     first = r.integer("a number")
     if not r.accept("to"):
-        return Range(first, first, alone=True)
-    return Range(first, largest if r.accept("max") else r.integer("a number or max"))
+        return p.Range(first, first, alone=True)
+    return p.Range(first, largest if r.accept("max") else r.integer("a number or max"))
 
 
-def read_extensions(r: Reader) -> Extensions:
-    extensions = Extensions([read_range(r, MAX_NUMBER)])
+def read_extensions(r: Reader) -> p.Extensions:
+    extensions = p.Extensions([read_range(r, p.MAX_NUMBER)])
     while r.accept(","):
-        extensions.ranges.append(read_range(r, MAX_NUMBER))
+        extensions.ranges.append(read_range(r, p.MAX_NUMBER))
     extensions.options = read_options(r)
     r.expect(";")
     return extensions
 
 
-def read_service(r: Reader) -> Service:
-    service = Service(r.word("the name of a service"))
-    r.expect("{")
-    while not r.accept("}"):
-        if r.accept("option"):
-            service.options.append(read_option_statement(r))
-        elif r.accept("rpc"):
-            service.methods.append(read_method(r))
-        elif not r.accept(";"):
+def read_service(r: Reader) -> p.Service:
+    service = p.Service(r.word("the name of a service"))
+    for _ in r.statements():
+        if not read_part(r, service, IN_SERVICE):
             r.fail("option or rpc")
     return service
 
 
-def read_method(r: Reader) -> Method:
-    method = Method(r.word("the name of a method"), "", "")
+def read_method(r: Reader) -> p.Method:
+    method = p.Method(r.word("the name of a method"), "", "")
     method.request_streams, method.request = read_parameter(r)
     r.expect("returns")
     method.response_streams, method.response = read_parameter(r)
-    if r.accept("{"):
-        while not r.accept("}"):
-            if r.accept("option"):
-                method.options.append(read_option_statement(r))
-            elif not r.accept(";"):
-                r.fail("option")
-        r.accept(";")
-    else:
+    if r.peek().text != "{":
         r.expect(";")
+        return method
+    for _ in r.statements():
+        if not read_part(r, method, OPTION):
+            r.fail("option")
+    r.accept(";")
     return method
 
 
@@ -269,14 +217,14 @@ def read_parameter(r: Reader) -> tuple[bool, str]:
     return streams, name
 
 
-def read_option_statement(r: Reader) -> Option:
+def read_option_statement(r: Reader) -> p.Option:
     option = read_option(r)
     r.expect(";")
     return option
 
 
-def read_options(r: Reader) -> list[Option]:
-    found: list[Option] = []
+def read_options(r: Reader) -> list[p.Option]:
+    found: list[p.Option] = []
     if r.accept("["):
         while not found or r.accept(","):
             found.append(read_option(r))
@@ -284,7 +232,7 @@ def read_options(r: Reader) -> list[Option]:
     return found
 
 
-def read_option(r: Reader) -> Option:
+def read_option(r: Reader) -> p.Option:
     is_extension = r.accept("(")
     name = r.name("the name of an option")
     path: list[str] = []
@@ -295,7 +243,7 @@ def read_option(r: Reader) -> Option:
     while r.accept("."):
         path.append(read_option_part(r))
     r.expect("=")
-    return Option(name, read_value(r), is_extension, tuple(path))
+    return p.Option(name, read_value(r), is_extension, tuple(path))
 
 
 def read_option_part(r: Reader) -> str:
@@ -306,10 +254,10 @@ def read_option_part(r: Reader) -> str:
     return f"({name})"
 
 
-def read_value(r: Reader) -> Value:
+def read_value(r: Reader) -> p.Value:
     token = r.peek()
     if token.kind == "string":
-        return Literal(r.string("a string"), is_string=True)
+        return p.Literal(r.string("a string"), is_string=True)
     if r.accept("{"):
         return read_aggregate(r, "}")
     if r.accept("<"):
@@ -318,14 +266,14 @@ def read_value(r: Reader) -> Value:
         return read_items(r)
     sign = "-" if r.accept("-") else "+" if r.accept("+") else ""
     if r.peek().kind == "word":
-        return Literal(sign + r.name("a value"))
+        return p.Literal(sign + r.name("a value"))
     if r.peek().kind != "number":
         r.fail("a value")
-    return Literal(sign + r.next().text)
+    return p.Literal(sign + r.next().text)
 
 
-def read_items(r: Reader) -> list[Value]:
-    found: list[Value] = []
+def read_items(r: Reader) -> list[p.Value]:
+    found: list[p.Value] = []
     while not r.accept("]"):
         found.append(read_value(r))
         if r.peek().text != "]":
@@ -333,9 +281,9 @@ def read_items(r: Reader) -> list[Value]:
     return found
 
 
-def read_aggregate(r: Reader, end: str) -> Aggregate:
+def read_aggregate(r: Reader, end: str) -> p.Aggregate:
     """A message in text format; a key that comes again makes its value a list."""
-    found: Aggregate = {}
+    found: p.Aggregate = {}
     while not r.accept(end):
         key = read_key(r)
         if not r.accept(":") and r.peek().text not in ("{", "<", "["):
@@ -358,3 +306,17 @@ def read_key(r: Reader) -> str:
         name += "/" + r.name("the name of a type")
     r.expect("]")
     return f"[{name}]"
+
+
+OPTION: Parts = {"option": ("options", read_option_statement)}
+TYPES: Parts = {"message": ("types", read_message), "enum": ("types", read_enum), "extend": ("extends", read_extend)}
+IN_FILE: Parts = {**OPTION, **TYPES, "service": ("services", read_service)}
+IN_MESSAGE: Parts = {
+    **OPTION,
+    **TYPES,
+    "oneof": ("oneofs", read_oneof),
+    "reserved": ("reserved", lambda r: read_reserved(r, p.MAX_NUMBER)),
+    "extensions": ("extensions", read_extensions),
+}
+IN_ENUM: Parts = {**OPTION, "reserved": ("reserved", lambda r: read_reserved(r, (1 << 31) - 1))}
+IN_SERVICE: Parts = {**OPTION, "rpc": ("methods", read_method)}

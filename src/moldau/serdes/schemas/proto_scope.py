@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .parsed import Limits, Reference, SchemaError
@@ -55,6 +55,14 @@ class Scope:
                 return full
             prefix.pop()
         return name if name in table else None
+
+    def resolve(self, name: str, path: Sequence[str]) -> str:
+        """Return the full name with a dot before it; SchemaError if there is no such type."""
+        full = self.find(name, path)
+        if full is None:
+            where = f" in {'.'.join(path)}" if path else ""
+            raise SchemaError(f"type {name!r} is used{where} but not defined")
+        return "." + full
 
     def entry(self, name: str, path: Iterable[str]) -> Entry | None:
         full = self.find(name, path)

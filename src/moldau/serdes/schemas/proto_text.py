@@ -6,28 +6,11 @@ changes the file so that it is written plainly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
-from .proto import (
-    MAX_NUMBER,
-    Aggregate,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Literal,
-    Message,
-    Method,
-    Oneof,
-    Option,
-    Range,
-    Reserved,
-    Service,
-    Value,
-)
+from . import proto as p
 
 NAMED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 ESCAPES = str.maketrans(
@@ -36,91 +19,66 @@ ESCAPES = str.maketrans(
     | NAMED
     | {"\\": "\\\\", "'": "\\'", '"': '\\"'}
 )
+T = TypeVar("T")
 
 
-def canonical(file: File) -> str:
+def canonical(file: p.File) -> str:
     sections = [
         [f'import {kind + " " if kind else ""}"{path}";' for kind, path in sorted(file.imports, key=import_order)],
-        [line for option in file.options for line in option_statement(option)],
-        types(file.types),
-        [line for extend in file.extends for line in extend_lines(extend)],
-        [line for service in file.services for line in service_lines(service)],
+        lines(option_statement, file.options),
+        types_lines(file.types),
+        lines(extend_lines, file.extends),
+        lines(service_lines, file.services),
     ]
     return "\n".join([*first_lines(file), *(line for part in sections if part for line in ("", *part)), ""])
 
 
-def without_extensions(file: File) -> File:
-    """The file without extensions, and without options that are extensions, except those of Confluent."""
-    return replace(
-        file,
-        options=plain_options(file.options),
-        types=[without(node) for node in file.types],
-        extends=[],
-        services=[
-            replace(
-                service,
-                options=plain_options(service.options),
-                methods=[replace(rpc, options=plain_options(rpc.options)) for rpc in service.methods],
-            )
-            for service in file.services
-        ],
-    )
+def lines(write: Callable[[T], list[str]], nodes: Iterable[T]) -> list[str]:
+    return [line for node in nodes for line in write(node)]
 
 
-def without(node: Message | Enum) -> Message | Enum:
-    if isinstance(node, Enum):
-        constants = [replace(constant, options=plain_options(constant.options)) for constant in node.constants]
-        return replace(node, options=plain_options(node.options), constants=constants)
-    return replace(
-        node,
-        options=plain_options(node.options),
-        fields=[replace(entry, options=plain_options(entry.options)) for entry in node.fields],
-        oneofs=[
-            replace(
-                oneof,
-                options=plain_options(oneof.options),
-                fields=[replace(entry, options=plain_options(entry.options)) for entry in oneof.fields],
-            )
-            for oneof in node.oneofs
-        ],
-        extensions=[],
-        extends=[],
-        types=[without(inner) for inner in node.types],
-    )
+def without_extensions(node: Any) -> Any:
+    """Copy a file, or a part of one, without extensions and options that are extensions, except those of Confluent."""
+    kept: dict[str, Any] = {}
+    for name, value in ((part.name, getattr(node, part.name)) for part in fields(node)):
+        if name in ("extends", "extensions"):
+            kept[name] = []
+        elif name == "options":
+            kept[name] = [one for one in value if not one.is_extension or one.name.startswith("confluent")]
+        elif isinstance(value, list):
+            kept[name] = [without_extensions(one) if is_dataclass(one) else one for one in value]
+    return replace(node, **kept)
 
 
-def plain_options(options: list[Option]) -> list[Option]:
-    return [option for option in options if not option.is_extension or option.name.startswith("confluent")]
-
-
-def first_lines(file: File) -> list[str]:
-    lines = [f'{"edition" if file.is_edition else "syntax"} = "{file.syntax}";'] if file.syntax else []
-    return [*lines, f"package {file.package};"] if file.package else lines
+def first_lines(file: p.File) -> list[str]:
+    syntax = [f'{"edition" if file.is_edition else "syntax"} = "{file.syntax}";'] if file.syntax else []
+    return [*syntax, f"package {file.package};"] if file.package else syntax
 
 
 def import_order(entry: tuple[str, str]) -> int:
     return ("", "public", "weak", "option").index(entry[0])
 
 
-def types(nodes: Iterable[Message | Enum]) -> list[str]:
-    ordered = sorted(nodes, key=lambda node: isinstance(node, Enum))
-    return [line for node in ordered for line in (enum_lines(node) if isinstance(node, Enum) else message_lines(node))]
+def types_lines(nodes: Iterable[p.Message | p.Enum]) -> list[str]:
+    return lines(type_lines, sorted(nodes, key=lambda node: isinstance(node, p.Enum)))
 
 
-def message_lines(message: Message) -> list[str]:
-    return block(f"message {message.name}", message_sections(message))
+def type_lines(node: p.Message | p.Enum) -> list[str]:
+    if isinstance(node, p.Enum):
+        return enum_lines(node)
+    return block(f"message {node.name}", message_sections(node))
 
 
-def message_sections(message: Message) -> list[list[str]]:
+def message_sections(message: p.Message) -> list[list[str]]:
     return [
         [reserved_line(reserved) for reserved in message.reserved],
-        [line for option in message.options for line in option_statement(option)],
-        [line for field in message.fields if not field.group for line in field_lines(field)],
-        [line for oneof in message.oneofs for line in oneof_lines(oneof)],
-        [line for field in message.fields if field.group for line in group_lines(field)],
-        [line for extensions in message.extensions for line in extensions_lines(extensions)],
-        [line for extend in message.extends for line in extend_lines(extend)],
-        types(message.types),
+        lines(option_statement, message.options),
+        lines(field_lines, (field for field in message.fields if not field.group)),
+        lines(oneof_lines, message.oneofs),
+        lines(field_lines, (field for field in message.fields if field.group)),
+        lines(extensions_lines, message.extensions),
+        lines(extend_lines, message.extends),
+        types_lines(message.types),
     ]
 
 
@@ -133,131 +91,113 @@ def block(head: str, sections: Iterable[Sequence[str]]) -> list[str]:
     return [f"{head} {{", *inner, "}"] if inner else [f"{head} {{}}"]
 
 
-def indented(lines: Iterable[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
+def indented(texts: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in texts]
 
 
-def field_lines(field: Field) -> list[str]:
+def field_lines(field: p.Field) -> list[str]:
+    """Write a field; a group has its body after it."""
     label = f"{field.label} " if field.label else ""
-    return with_options(f"{label}{field.type} {field.name} = {field.number}", all_options(field))
+    what = f"group {field.group.name}" if field.group else f"{field.type} {field.name}"
+    *before, last = with_options(f"{label}{what} = {field.number}", all_options(field))
+    body = block(last.removesuffix(";"), message_sections(field.group)) if field.group else [last]
+    return [*before, *body]
 
 
-def all_options(field: Field) -> list[Option]:
+def all_options(field: p.Field) -> list[p.Option]:
     """The options of a field, its default and its name in JSON."""
     options = list(field.options)
     if field.default is not None:
-        options.append(Option("default", Literal(field.default, field.type in ("string", "bytes"))))
+        options.append(p.Option("default", p.Literal(field.default, field.type in ("string", "bytes"))))
     if field.json_name is not None:
-        options.append(Option("json_name", Literal(field.json_name, is_string=True)))
+        options.append(p.Option("json_name", p.Literal(field.json_name, is_string=True)))
     return options
 
 
-def group_lines(field: Field) -> list[str]:
-    assert field.group is not None
-    label = f"{field.label} " if field.label else ""
-    head = f"{label}group {field.group.name} = {field.number}"
-    *before, last = with_options(head, all_options(field))
-    return [*before, *block(last.removesuffix(";"), message_sections(field.group))]
-
-
-def oneof_lines(oneof: Oneof) -> list[str]:
+def oneof_lines(oneof: p.Oneof) -> list[str]:
     sections = [
-        [line for option in oneof.options for line in option_statement(option)],
-        [line for field in oneof.fields if not field.group for line in field_lines(field)],
-        [line for field in oneof.fields if field.group for line in group_lines(field)],
+        lines(option_statement, oneof.options),
+        lines(field_lines, (field for field in oneof.fields if not field.group)),
+        lines(field_lines, (field for field in oneof.fields if field.group)),
     ]
     return block(f"oneof {oneof.name}", sections)
 
 
-def enum_lines(enum: Enum) -> list[str]:
-    """An enum's options and constants stand together, whatever is reserved before them."""
-    lines = [reserved_line(reserved) for reserved in enum.reserved]
-    lines += [line for option in enum.options for line in option_statement(option)]
-    lines += [line for constant in enum.constants for line in constant_lines(constant)]
-    return block(f"enum {enum.name}", [lines])
+def enum_lines(enum: p.Enum) -> list[str]:
+    """Write an enum. Its options and constants stand together, whatever is reserved before them."""
+    reserved = [reserved_line(reserved) for reserved in enum.reserved]
+    rest = lines(option_statement, enum.options) + lines(constant_lines, enum.constants)
+    return block(f"enum {enum.name}", [reserved + rest])
 
 
-def constant_lines(constant: Constant) -> list[str]:
+def constant_lines(constant: p.Constant) -> list[str]:
     return with_options(f"{constant.name} = {constant.number}", constant.options)
 
 
-def extend_lines(extend: Extend) -> list[str]:
-    fields = [line for field in extend.fields for line in (group_lines(field) if field.group else field_lines(field))]
-    return block(f"extend {extend.name}", [fields])
+def extend_lines(extend: p.Extend) -> list[str]:
+    return block(f"extend {extend.name}", [lines(field_lines, extend.fields)])
 
 
-def reserved_line(reserved: Reserved) -> str:
+def reserved_line(reserved: p.Reserved) -> str:
     quote = '"' if reserved.quoted else ""
     names = (f"{quote}{value}{quote}" if isinstance(value, str) else range_text(value) for value in reserved.values)
     return f"reserved {', '.join(names)};"
 
 
-def range_text(value: Range) -> str:
+def range_text(value: p.Range) -> str:
     if value.alone:
         return str(value.first)
-    return f"{value.first} to {value.last if value.last < MAX_NUMBER else 'max'}"
+    return f"{value.first} to {value.last if value.last < p.MAX_NUMBER else 'max'}"
 
 
-def extensions_lines(extensions: Extensions) -> list[str]:
+def extensions_lines(extensions: p.Extensions) -> list[str]:
     return with_options(f"extensions {', '.join(map(range_text, extensions.ranges))}", extensions.options)
 
 
-def service_lines(service: Service) -> list[str]:
-    options = [line for option in service.options for line in option_statement(option)]
-    return block(f"service {service.name}", [options, [line for rpc in service.methods for line in method_lines(rpc)]])
+def service_lines(service: p.Service) -> list[str]:
+    sections = [lines(option_statement, service.options), lines(method_lines, service.methods)]
+    return block(f"service {service.name}", sections)
 
 
-def method_lines(rpc: Method) -> list[str]:
+def method_lines(rpc: p.Method) -> list[str]:
     request = f"{'stream ' if rpc.request_streams else ''}{rpc.request}"
     response = f"{'stream ' if rpc.response_streams else ''}{rpc.response}"
     head = f"rpc {rpc.name} ({request}) returns ({response})"
-    options = [line for option in rpc.options for line in option_statement(option)]
+    options = lines(option_statement, rpc.options)
     return [f"{head} {{", *indented(options), "};"] if options else [f"{head};"]
 
 
-def option_statement(option: Option) -> list[str]:
-    first, *rest = option_text(option).split("\n")
-    return ended([f"option {first}", *rest], ";")
+def option_statement(option: p.Option) -> list[str]:
+    return f"option {option_text(option)};".split("\n")
 
 
-def with_options(head: str, options: Sequence[Option]) -> list[str]:
+def with_options(head: str, options: Sequence[p.Option]) -> list[str]:
     if not options:
         return [f"{head};"]
     return f"{head} {bracketed([option_text(option) for option in options])};".split("\n")
 
 
 def bracketed(texts: Sequence[str]) -> str:
-    if len(texts) == 1:
-        return f"[{texts[0]}]"
-    return "[\n" + listed(texts) + "]"
+    return f"[{texts[0]}]" if len(texts) == 1 else f"[\n{on_lines(texts)}]"
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Texts on lines of their own, set in, with commas between."""
+def on_lines(texts: Sequence[str]) -> str:
+    """Set texts in, on lines of their own, with commas between."""
     whole = ",\n".join(texts)
     return "".join(f"  {line}\n" for line in whole.split("\n")) if texts else ""
 
 
-def ended(lines: list[str], end: str) -> list[str]:
-    return [*lines[:-1], lines[-1] + end]
-
-
-def option_text(option: Option) -> str:
+def option_text(option: p.Option) -> str:
     name = f"({option.name})" if option.is_extension else option.name
-    value = (
-        bracketed(list(map(value_text, option.value))) if isinstance(option.value, list) else value_text(option.value)
-    )
-    return f"{'.'.join((name, *option.path))} = {value}"
+    value = option.value
+    text = bracketed(list(map(value_text, value))) if isinstance(value, list) else value_text(value)
+    return f"{'.'.join((name, *option.path))} = {text}"
 
 
-def value_text(value: Value) -> str:
+def value_text(value: p.Value) -> str:
     match value:
-        case Literal():
+        case p.Literal():
             return f'"{value.text.translate(ESCAPES)}"' if value.is_string else value.text
         case dict():
-            return aggregate_text(value)
-    return "[\n" + listed([value_text(item) for item in value]) + "]"
-
-
-def aggregate_text(value: Aggregate) -> str:
-    return "{\n" + listed([f"{key}: {value_text(item)}" for key, item in value.items()]) + "}"
+            return f"{{\n{on_lines([f'{key}: {value_text(item)}' for key, item in value.items()])}}}"
+    return f"[\n{on_lines([value_text(item) for item in value])}]"
