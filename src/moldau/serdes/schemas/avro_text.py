@@ -7,10 +7,11 @@ name from the start.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .avro import Array, Field, Map, Named, Primitive, Schema, Union
-from .json_text import dumps, in_order, string
+from .json_text import dumps, in_order
 
 # Logical types of Avro and the kind each annotates; decimal, duration and uuid have more to fulfil.
 LOGICAL = {
@@ -30,125 +31,100 @@ LOGICAL = {
 
 
 def canonical(schema: Schema, foreign: Iterable[str] = ()) -> str:
-    return dumps(plain(schema, "", set(foreign)))
+    return dumps(Writer(set(foreign)).write(schema, ""))
 
 
-def plain(schema: Schema, namespace: str, known: set[str]) -> Any:
-    """The schema as a JSON value; `namespace` is that of the enclosing type, `known` the names written already."""
-    match schema:
-        case Primitive():
-            return {"type": schema.kind, **schema.props} if schema.props else schema.kind
-        case Array():
-            return {"type": "array", "items": plain(schema.items, namespace, known), **schema.props}
-        case Map():
-            return {"type": "map", "values": plain(schema.values, namespace, known), **schema.props}
-        case Union():
-            return [plain(branch, namespace, known) for branch in schema.branches]
-        case Named():
-            if schema.full_name in known:
-                return relative(schema.full_name, namespace)
-            known.add(schema.full_name)
-            return plain_named(schema, namespace, known)
-    raise AssertionError(schema)
+def normalized(schema: Schema, foreign: Iterable[str] = ()) -> str:
+    """Write full names, and properties and attributes in one order, so that what means the same reads the same."""
+    return dumps(Writer(set(foreign), is_normal=True).write(schema, ""))
 
 
-def plain_named(schema: Named, enclosing: str, known: set[str]) -> dict[str, Any]:
-    value: dict[str, Any] = {"type": schema.kind, "name": schema.name}
-    if schema.namespace != enclosing:
-        value["namespace"] = schema.namespace
-    if schema.doc is not None:
-        value["doc"] = schema.doc
-    match schema.kind:
-        case "enum":
-            value["symbols"] = schema.symbols
-            if schema.default is not None:
-                value["default"] = schema.default
-        case "fixed":
-            value["size"] = schema.size
-        case _:
-            value["fields"] = [plain_field(entry, schema.namespace, known) for entry in schema.fields]
-    value |= schema.props
-    if schema.aliases:
-        value["aliases"] = [relative(alias, schema.namespace) for alias in schema.aliases]
-    return value
+@dataclass(slots=True)
+class Writer:
+    """Turns schemas into JSON values, canonical or normal; `known` are the names that were written already."""
+
+    known: set[str]
+    is_normal: bool = False
+
+    def write(self, schema: Schema, namespace: str) -> Any:
+        """Return the JSON value of a schema inside a type of that namespace."""
+        match schema:
+            case Primitive():
+                return {"type": schema.kind, **self.props(schema)} if schema.props else schema.kind
+            case Array():
+                return {"type": "array", "items": self.write(schema.items, namespace), **self.props(schema)}
+            case Map():
+                return {"type": "map", "values": self.write(schema.values, namespace), **self.props(schema)}
+            case Union():
+                return [self.write(branch, namespace) for branch in schema.branches]
+            case Named():
+                if schema.full_name in self.known:
+                    return schema.full_name if self.is_normal else relative(schema.full_name, namespace)
+                self.known.add(schema.full_name)
+                return self.normal_named(schema) if self.is_normal else self.canonical_named(schema, namespace)
+        raise AssertionError(schema)
+
+    def props(self, schema: Primitive | Array | Map) -> dict[str, Any]:
+        if not self.is_normal:
+            return schema.props
+        logical = list_logical(schema)
+        return logical | ordered(schema.props, logical)
+
+    def canonical_named(self, schema: Named, enclosing: str) -> dict[str, Any]:
+        value: dict[str, Any] = {"type": schema.kind, "name": schema.name}
+        if schema.namespace != enclosing:
+            value["namespace"] = schema.namespace
+        value |= given(doc=schema.doc) | self.content(schema)
+        if schema.kind == "enum":
+            value |= given(default=schema.default)
+        value |= schema.props
+        if schema.aliases:
+            value["aliases"] = [relative(alias, schema.namespace) for alias in schema.aliases]
+        return value
+
+    def normal_named(self, schema: Named) -> dict[str, Any]:
+        value = {"name": schema.full_name, "type": "record" if schema.is_record else schema.kind}
+        logical = list_logical(schema)
+        value |= self.content(schema) | logical
+        value |= given(doc=schema.doc or None, aliases=sorted(schema.aliases) or None, default=schema.default)
+        return value | ordered(schema.props, logical)
+
+    def content(self, schema: Named) -> dict[str, Any]:
+        match schema.kind:
+            case "enum":
+                return {"symbols": schema.symbols}
+            case "fixed":
+                return {"size": schema.size}
+        write = self.normal_field if self.is_normal else self.canonical_field
+        return {"fields": [write(entry, schema.namespace) for entry in schema.fields]}
+
+    def canonical_field(self, entry: Field, namespace: str) -> dict[str, Any]:
+        value = {"name": entry.name, "type": self.write(entry.type, namespace)} | given(doc=entry.doc)
+        if entry.has_default:
+            value["default"] = entry.default
+        if entry.order != "ascending":
+            value["order"] = entry.order
+        return value | given(aliases=entry.aliases or None) | entry.props
+
+    def normal_field(self, entry: Field, namespace: str) -> dict[str, Any]:
+        value = {"name": entry.name, "type": self.write(entry.type, namespace), "order": entry.order}
+        value |= given(doc=entry.doc, aliases=sorted(entry.aliases) or None)
+        if entry.has_default:
+            value["default"] = in_order(typed(entry.type, entry.default))
+        return value | ordered(entry.props)
 
 
-def plain_field(entry: Field, namespace: str, known: set[str]) -> dict[str, Any]:
-    value: dict[str, Any] = {"name": entry.name, "type": plain(entry.type, namespace, known)}
-    if entry.doc is not None:
-        value["doc"] = entry.doc
-    if entry.has_default:
-        value["default"] = entry.default
-    if entry.order != "ascending":
-        value["order"] = entry.order
-    if entry.aliases:
-        value["aliases"] = entry.aliases
-    return value | entry.props
+def given(**attributes: Any) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def ordered(props: dict[str, Any], but: Iterable[str] = ()) -> dict[str, Any]:
+    return {key: in_order(props[key]) for key in sorted(props) if key not in but}
 
 
 def relative(full_name: str, namespace: str) -> str:
     space, _, name = full_name.rpartition(".")
     return name if space == namespace else full_name
-
-
-def normalized(schema: Schema, foreign: Iterable[str] = ()) -> str:
-    """Full names, properties in order of their names, attributes in one order: what means the same reads the same."""
-    return write(schema, set(foreign))
-
-
-def write(schema: Schema, known: set[str]) -> str:
-    match schema:
-        case Primitive():
-            kind = string(schema.kind)
-            return f'{{"type":{kind}{written_props(schema)}}}' if schema.props else kind
-        case Array():
-            return f'{{"type":"array","items":{write(schema.items, known)}{written_props(schema)}}}'
-        case Map():
-            return f'{{"type":"map","values":{write(schema.values, known)}{written_props(schema)}}}'
-        case Union():
-            return "[" + ",".join(write(branch, known) for branch in schema.branches) + "]"
-        case Named():
-            if schema.full_name in known:
-                return string(schema.full_name)
-            known.add(schema.full_name)
-            return write_named(schema, known)
-    raise AssertionError(schema)
-
-
-def write_named(schema: Named, known: set[str]) -> str:
-    kind = "record" if schema.is_record else schema.kind
-    parts = [f'"name":{string(schema.full_name)},"type":{string(kind)}']
-    match schema.kind:
-        case "enum":
-            parts.append(f'"symbols":{dumps(schema.symbols)}')
-        case "fixed":
-            parts.append(f'"size":{schema.size}')
-        case _:
-            parts.append('"fields":[' + ",".join(write_field(entry, known) for entry in schema.fields) + "]")
-    rest: dict[str, Any] = {"doc": schema.doc} if schema.doc else {}
-    if schema.aliases:
-        rest["aliases"] = sorted(schema.aliases)
-    if schema.default is not None:
-        rest["default"] = schema.default
-    logical = list_logical(schema)
-    return "{" + ",".join(parts) + written(logical) + written(rest) + written_rest(schema.props, logical) + "}"
-
-
-def write_field(entry: Field, known: set[str]) -> str:
-    rest: dict[str, Any] = {"order": entry.order}
-    if entry.doc is not None:
-        rest["doc"] = entry.doc
-    if entry.aliases:
-        rest["aliases"] = sorted(entry.aliases)
-    if entry.has_default:
-        rest["default"] = in_order(typed(entry.type, entry.default))
-    fixed = f'{{"name":{string(entry.name)},"type":{write(entry.type, known)}'
-    return fixed + written(rest) + written_rest(entry.props, {}) + "}"
-
-
-def written_props(schema: Primitive | Array | Map) -> str:
-    logical = list_logical(schema)
-    return written(logical) + written_rest(schema.props, logical)
 
 
 def list_logical(schema: Primitive | Array | Map | Named) -> dict[str, Any]:
@@ -173,14 +149,6 @@ def decimal_fits(schema: Primitive | Array | Map | Named) -> bool:
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision == 0:
         return False
     return not isinstance(schema, Named) or 10**precision <= 1 << (8 * schema.size - 1) if precision < 10_000 else False
-
-
-def written_rest(props: dict[str, Any], but: dict[str, Any]) -> str:
-    return written({key: in_order(props[key]) for key in sorted(props) if key not in but})
-
-
-def written(values: dict[str, Any]) -> str:
-    return "".join(f",{string(key)}:{dumps(value)}" for key, value in values.items())
 
 
 def typed(schema: Schema, value: Any) -> Any:
