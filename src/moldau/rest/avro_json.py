@@ -14,7 +14,7 @@ from moldau.serdes.avro import WRONG_BYTES, Codec, codec, encode, reason
 from moldau.serdes.context import SerdeError
 from moldau.serdes.registry import Schema
 from moldau.serdes.schemas import formatted, parse
-from moldau.serdes.schemas.avro import MISSING, Array, Map, Named, Primitive, Union
+from moldau.serdes.schemas.avro import MISSING, Array, Map, Named, Primitive, Union, name_of
 from moldau.serdes.schemas.avro import Schema as Node
 
 PYTHON = {"boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str, "bytes": bytes}
@@ -96,11 +96,11 @@ def _named(node: Named, data: Any, where: str, default: bool) -> Any:
 
 def _first(node: Union, data: Any, where: str) -> Any:
     branch = node.branches[0]
-    return None if data is None else (_name(branch), to_value(branch, data, where, True))
+    return None if data is None else (name_of(branch), to_value(branch, data, where, True))
 
 
 def _branch(node: Union, data: Any, where: str) -> Any:
-    names = {_name(branch): branch for branch in node.branches}
+    names = {name_of(branch): branch for branch in node.branches}
     if data is None and "null" in names:
         return None
     if isinstance(data, dict) and len(data) == 1:
@@ -109,10 +109,6 @@ def _branch(node: Union, data: Any, where: str) -> Any:
             return name, to_value(names[name], inner, where)
     wanted = ", ".join(f'{{"{name}": ...}}' if name != "null" else name for name in names)
     raise SerdeError(f"{where or 'the value'} is none of the union: {wanted}")
-
-
-def _name(node: Node) -> str:
-    return node.full_name if isinstance(node, Named) else node.kind
 
 
 def _primitive(kind: str, data: Any, where: str) -> Any:
@@ -163,10 +159,10 @@ def _read_branch(node: Union, value: Any) -> Any:
         return None
     if isinstance(value, tuple):
         [name, value] = value
-        branch = next(one for one in node.branches if _name(one) == name)
+        branch = next(one for one in node.branches if name_of(one) == name)
     else:
         branch = next(one for one in node.branches if _fits(one, value))
-    return {_name(branch): from_value(branch, value)}
+    return {name_of(branch): from_value(branch, value)}
 
 
 def _fits(node: Node, value: Any) -> bool:

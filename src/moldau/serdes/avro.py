@@ -20,7 +20,7 @@ from .options import Options
 from .primitive import excerpt
 from .registry import Registry, Schema
 from .schemas import formatted, parse
-from .schemas.avro import Array, Map, Named, Primitive, Union
+from .schemas.avro import Array, Named, Primitive, children
 from .schemas.avro import Schema as Node
 from .typed import Subjects
 
@@ -65,19 +65,6 @@ def codec(schema: Schema) -> Codec:
     except RecursionError:
         raise SerdeError("the schema nests too deeply") from None
     return Codec(parsed.raw, parsed.name, known, facts.recursive, facts.countless)
-
-
-def children(node: Node) -> list[Node]:
-    match node:
-        case Array():
-            return [node.items]
-        case Map():
-            return [node.values]
-        case Union():
-            return node.branches
-        case Named():
-            return [entry.type for entry in node.fields]
-    return []
 
 
 @dataclass(slots=True)

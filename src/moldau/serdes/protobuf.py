@@ -26,23 +26,15 @@ from .framing import SchemaRef, frame, unframe
 from .options import Options
 from .registry import Registry, Schema
 from .schemas import Reference, formatted, parse
+from .schemas.proto_known import GOOGLE, known_descriptor
 from .typed import Subjects
 
 ROOT = "default"  # the name of the file whose own name nobody knows
-CONFLUENT = "confluent_kafka.schema_registry.confluent"
-KNOWN = {  # files that come with Protobuf, googleapis-common-protos and confluent-kafka, and the modules that have them
-    **{f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2" for name in (
-        "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
-        "wrappers",
-    )},
-    **{f"google/type/{name}.proto": f"google.type.{name}_pb2" for name in (
-        "calendar_period", "color", "date", "datetime", "dayofweek", "decimal", "expr", "fraction", "interval",
-        "latlng", "localized_text", "money", "month", "phone_number", "postal_address", "quaternion", "timeofday",
-    )},
-    **{f"confluent/{name}.proto": f"{CONFLUENT}.{name.replace('/', '.')}_pb2" for name in (
-        "meta", "type/decimal", "types/decimal",
-    )},
-}  # fmt: skip
+PACKAGE = "confluent_kafka.schema_registry.confluent"
+CONFLUENT = {  # files that come with confluent-kafka, and the modules that have them
+    f"confluent/{name}.proto": f"{PACKAGE}.{name.replace('/', '.')}_pb2"
+    for name in ("meta", "type/decimal", "types/decimal")
+}
 SERIALIZED = "serialized"
 
 
@@ -85,10 +77,12 @@ def add(pool: DescriptorPool, name: str, protos: Mapping[str, FileDescriptorProt
 
 def known_file(name: str) -> FileDescriptorProto:
     """A file that comes with Protobuf or with Confluent's clients: the only ones that need no reference."""
-    if name not in KNOWN:
+    if name in CONFLUENT:
+        return FileDescriptorProto.FromString(importlib.import_module(CONFLUENT[name]).DESCRIPTOR.serialized_pb)
+    descriptor = known_descriptor(name)
+    if descriptor is None:
         raise SerdeError(f"the Protobuf schema imports {name}, which is not among its references")
-    found: FileDescriptor = importlib.import_module(KNOWN[name]).DESCRIPTOR
-    return FileDescriptorProto.FromString(found.serialized_pb)
+    return descriptor
 
 
 def message_at(file: FileDescriptor, indexes: tuple[int, ...]) -> Descriptor:
@@ -181,7 +175,7 @@ class Protobuf:
         """The schema of a file. Its imports are registered or looked up on the way, for references need a version."""
         references = []
         for imported in file.dependencies:
-            if imported.name not in KNOWN:
+            if imported.name not in GOOGLE and imported.name not in CONFLUENT:
                 version = self.subjects.settle_reference(imported.name, self.schema_of(imported))
                 references.append(Reference(imported.name, imported.name, version))
         return Schema("PROTOBUF", base64.b64encode(file.serialized_pb).decode(), tuple(references))

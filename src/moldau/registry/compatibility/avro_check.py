@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from moldau.registry.compatibility.differences import MOST, PAIRS, TooLarge
 from moldau.serdes.schemas import Parsed
-from moldau.serdes.schemas.avro import Array, Field, Map, Named, Schema, Union
+from moldau.serdes.schemas.avro import Array, Field, Map, Named, Schema, Union, name_of
 
 # Kinds that a reader of a kind also reads.
 PROMOTIONS = {
@@ -118,10 +118,6 @@ def find(reader: Schema, writer: Schema) -> list[Finding]:
 
 def kind_of(schema: Schema) -> str:
     return "RECORD" if schema.kind == "error" else schema.kind.upper()
-
-
-def name_of(schema: Schema) -> str:
-    return schema.full_name if isinstance(schema, Named) else schema.kind
 
 
 def written_field(entry: Field, written: dict[str, Field]) -> Field | None:

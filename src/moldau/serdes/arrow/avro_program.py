@@ -15,9 +15,9 @@ import numpy as np
 from moldau.wire.numbers import zigzag
 
 from ..context import SerdeError
-from ..schemas.avro import Array, Field, Map, Named, Primitive, Schema, Union
+from ..schemas.avro import Array, Field, Map, Named, Primitive, Schema, Union, name_of
 from . import avro_code as op
-from .avro_schema import Columns, decimal_of, is_decimal, logical, members_of, name_of
+from .avro_schema import Columns, decimal_of, is_decimal, logical, members_of
 from .columns import Column, Layout
 
 MAX_STEPS = 100_000
@@ -141,10 +141,13 @@ class Compiler:
         match writer, reader:
             case (Array(), Array()):
                 item = column.field_of_item
-                self.items(column, lambda: self.read(writer.items, reader.items, item))
+                self.items(lambda: self.read(writer.items, reader.items, item), op.NEXT, column.values, column.counter)
             case (Map(), Map()):
                 key, value = column.field_of_item.children
-                self.items(column, lambda: (self.text(op.STRING, key), self.read(writer.values, reader.values, value)))
+                self.items(
+                    lambda: (self.text(op.STRING, key), self.read(writer.values, reader.values, value)),
+                    op.NEXT, column.values, column.counter,
+                )  # fmt: skip
             case (Named(kind="enum"), Named()):
                 table = len(self.table)
                 self.table += [symbol_for(symbol, reader) for symbol in writer.symbols]
@@ -156,11 +159,12 @@ class Compiler:
             case (Primitive(), Primitive()):
                 self.primitive(writer.kind, reader, column)
 
-    def items(self, column: Column, body: Any) -> None:
+    def items(self, body: Any, next: int, *operands: int) -> None:
+        """Emit a loop over the items of a list; the operands are those of its last instruction."""
         begin = self.emit(op.LIST, 0)
         self.deepen(1)
         body()
-        self.code[begin][1] = self.emit(op.NEXT, begin + 1, column.values, column.counter)
+        self.code[begin][1] = self.emit(next, begin + 1, *operands)
         self.deepen(-1)
 
     def deepen(self, by: int) -> None:
@@ -228,9 +232,9 @@ class Compiler:
             case Union():
                 self.branches(writer, lambda branch: self.skip(branch, above))
             case Array():
-                self.skip_items(lambda: self.skip(writer.items, above))
+                self.items(lambda: self.skip(writer.items, above), op.SKIP_NEXT)
             case Map():
-                self.skip_items(lambda: (self.emit(op.SKIP_BYTES), self.skip(writer.values, above)))
+                self.items(lambda: (self.emit(op.SKIP_BYTES), self.skip(writer.values, above)), op.SKIP_NEXT)
             case Named(kind="record" | "error"):
                 for entry in writer.fields:
                     self.skip(entry.type, above)
@@ -244,13 +248,6 @@ class Compiler:
                 pass
             case _:
                 self.emit(op.SKIP_NUMBER)
-
-    def skip_items(self, body: Any) -> None:
-        begin = self.emit(op.LIST, 0)
-        self.deepen(1)
-        body()
-        self.code[begin][1] = self.emit(op.SKIP_NEXT, begin + 1)
-        self.deepen(-1)
 
 
 def compile_reader(writer: Schema, reader: Schema, dictionaries: bool = False) -> Program:

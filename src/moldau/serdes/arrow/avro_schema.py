@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ..context import SerdeError
-from ..schemas.avro import Array, Map, Named, Primitive, Schema, Union
+from ..schemas.avro import Array, Map, Named, Primitive, Schema, Union, name_of
 from .columns import ROWS, Column, Layout, listed, mapped, structured
 
 UTC = "UTC"
@@ -155,7 +155,3 @@ def branch_names(members: Sequence[Schema]) -> list[str]:
     if len(set(names)) == len(names):
         return names
     return [name_of(member) for member in members]
-
-
-def name_of(node: Schema) -> str:
-    return node.full_name if isinstance(node, Named) else node.kind

@@ -1,7 +1,7 @@
 """Schemas of the three types that a registry keeps: Avro, JSON Schema and Protobuf.
 
 `parse` understands a text and gives it its canonical form; `normalize` makes texts equal that mean the same;
-`formatted` is another way to write one. All of it is pure, bounded by `Limits`, and tells what is wrong by SchemaError.
+`formatted` is another way to write one. All of it is pure and bounded by `Limits`; SchemaError says what is wrong.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 TYPES = ("JSON", "PROTOBUF", "AVRO")
+Read = tuple[str, str | None, Any]  # canonical text, name, and what the type's own functions work on
 
 
 def parse(
@@ -53,50 +55,45 @@ def parse(
     new: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
-    """A schema from its text. `resolved` has the text of every schema that is referenced, also through others, by
+    """Read a schema from its text. `resolved` has the text of every schema that is referenced, also through others, by
     the name of its reference, and those that others need first; `new` adds the checks of a first registration.
     """
     if type not in READERS:
         raise SchemaError(f"schema type {type!r} is not known: use one of {', '.join(TYPES)}")
     check_size(text, resolved, limits)
     try:
-        return READERS[type](text, tuple(references), dict(resolved), limits, new)
+        canonical, name, raw = READERS[type](text, dict(resolved), limits, new)
     except RecursionError:
         raise SchemaError("the schema nests too deeply") from None
+    return Parsed(type, canonical, tuple(references), name, raw, dict(resolved))
 
 
-def read_avro(
-    text: str, references: tuple[Reference, ...], resolved: dict[str, str], limits: Limits, new: bool
-) -> Parsed:
+def read_avro(text: str, resolved: dict[str, str], limits: Limits, new: bool) -> Read:
     schema, foreign = parse_avro(text, resolved, limits, new=new)
     name = schema.full_name if isinstance(schema, Named) and schema.is_record else None
-    return Parsed("AVRO", avro_text.canonical(schema, foreign), references, name, schema, resolved)
+    return avro_text.canonical(schema, foreign), name, schema
 
 
-def read_json(
-    text: str, references: tuple[Reference, ...], resolved: dict[str, str], limits: Limits, new: bool
-) -> Parsed:
+def read_json(text: str, resolved: dict[str, str], limits: Limits, new: bool) -> Read:
     document = json_schema.read(text, limits)
     if new:
         json_schema.check(document, resolved, limits)
     title = document.get("title") if isinstance(document, dict) else None
     canonical = json_text.dumps(json_text.loads(text, limits, exact=True))
-    return Parsed("JSON", canonical, references, title if isinstance(title, str) else None, document, resolved)
+    return canonical, title if isinstance(title, str) else None, document
 
 
-def read_protobuf(
-    text: str, references: tuple[Reference, ...], resolved: dict[str, str], limits: Limits, new: bool
-) -> Parsed:
+def read_protobuf(text: str, resolved: dict[str, str], limits: Limits, new: bool) -> Read:
     file = read_proto(text, limits)
     if new:
         imports = imported(file, resolved, limits, strict=True)
         descriptors(file, imports)
         normal_file(file, scope_of(file, imports))
-    return Parsed("PROTOBUF", proto_text.canonical(file), references, file.name, file, resolved)
+    return proto_text.canonical(file), file.name, file
 
 
 def read_proto(text: str, limits: Limits) -> File:
-    """A file from its source, or else from its descriptor in base64."""
+    """Read a file from its source, or otherwise from its descriptor in base64."""
     try:
         return parse_proto(text, limits)
     except SchemaError:
@@ -107,9 +104,12 @@ def read_proto(text: str, limits: Limits) -> File:
 
 
 def normalize(parsed: Parsed) -> Parsed:
-    """The same schema in the one form that all texts of its meaning share."""
-    references = tuple(sorted(set(parsed.references)))
-    again = parse(parsed.type, NORMALIZERS[parsed.type](parsed), references, parsed.resolved, limits=UNLIMITED)
+    """Return the same schema in the one form that all texts of its meaning share."""
+    return parse_again(parsed, NORMALIZERS[parsed.type](parsed), tuple(sorted(set(parsed.references))))
+
+
+def parse_again(parsed: Parsed, text: str, references: tuple[Reference, ...]) -> Parsed:
+    again = parse(parsed.type, text, references, parsed.resolved, limits=UNLIMITED)
     return replace(again, version=parsed.version, reserved=parsed.reserved)
 
 
@@ -127,23 +127,22 @@ def normalize_protobuf(parsed: Parsed) -> str:
 
 
 def imports_of(parsed: Parsed) -> dict[str, File]:
-    """All files that a Protobuf schema imports, also through others."""
+    """Return all files that a Protobuf schema imports, also through others."""
     return imported(parsed.raw, parsed.resolved, UNLIMITED)
 
 
 def file_descriptors(parsed: Parsed, name: str = "default") -> list[FileDescriptorProto]:
-    """The descriptor of a Protobuf schema last, under that name, and before it all that it imports."""
+    """Return the descriptor of a Protobuf schema last, under that name, and before it all that it imports."""
     return descriptors(parsed.raw, imports_of(parsed), name)
 
 
 def with_tags(parsed: Parsed, add: Tags, remove: Tags) -> Parsed:
-    """The schema with tags added to some of its entities, and then removed from some."""
-    again = parse(parsed.type, write_tags(parsed, add, remove), parsed.references, parsed.resolved, limits=UNLIMITED)
-    return replace(again, version=parsed.version, reserved=parsed.reserved)
+    """Return the schema with tags added to some of its entities, and then removed from some."""
+    return parse_again(parsed, write_tags(parsed, add, remove), parsed.references)
 
 
 def formatted(parsed: Parsed, format: str) -> str:
-    """The text in a format of the schema's type; one that is not known is the canonical text, as Confluent has it."""
+    """Return the text in a format of the schema's type: the canonical text if it is unknown, as Confluent does."""
     match parsed.type, format.strip().lower():
         case "AVRO", "resolved":
             return avro_text.canonical(parsed.raw)

@@ -264,12 +264,11 @@ def parse_avro(text: str, resolved: Mapping[str, str], limits: Limits, *, new: b
 def check_union(node: Union) -> None:
     seen: set[str] = set()
     for branch in node.branches:
-        kind = branch.full_name if isinstance(branch, Named) else branch.kind
         if isinstance(branch, Union):
             raise SchemaError("a union stands directly in a union")
-        if kind in seen:
-            raise SchemaError(f"a union has {kind} twice")
-        seen.add(kind)
+        if name_of(branch) in seen:
+            raise SchemaError(f"a union has {name_of(branch)} twice")
+        seen.add(name_of(branch))
 
 
 def fill_fixed(node: Named, value: dict[str, Any]) -> None:
@@ -325,6 +324,11 @@ def walk(roots: Iterable[Schema]) -> Iterator[Schema]:
             seen.add(id(node))
             yield node
             waiting.extend(reversed(children(node)))
+
+
+def name_of(node: Schema) -> str:
+    """Return what a branch of a union is called: the full name of a named type, the kind of any other."""
+    return node.full_name if isinstance(node, Named) else node.kind
 
 
 def children(node: Schema) -> Sequence[Schema]:
