@@ -79,14 +79,7 @@ def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) 
         )
         open_parts.callback(election.close)
         threads = open_parts.enter_context(ThreadPoolExecutor(THREADS, "registry"))
-        parts = Parts(
-            _registry(settings, store),
-            topic,
-            election,
-            settings,
-            threads,
-            kafka.refresh().id or "",
-        )
+        parts = Parts(_registry(settings, store), topic, election, settings, threads, kafka.refresh().id or "")
         election.start()
         yield application(parts)
 

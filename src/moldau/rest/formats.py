@@ -39,11 +39,7 @@ class Encoded(NamedTuple):
 
 
 def _schema(encoded: Encoded) -> dict[str, Any]:
-    return {
-        "subject": encoded.subject,
-        "schema_id": encoded.schema_id,
-        "schema_version": encoded.schema_version,
-    }
+    return {"subject": encoded.subject, "schema_id": encoded.schema_id, "schema_version": encoded.schema_version}
 
 
 def from_base64(data: Any) -> bytes:

@@ -21,14 +21,7 @@ import re2
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from moldau.http import HttpError
-from moldau.rest.errors import (
-    ILLEGAL_STATE,
-    INSTANCE_EXISTS,
-    INSTANCE_NOT_FOUND,
-    TOO_MANY,
-    WRONG_CONSUMER,
-    refusal,
-)
+from moldau.rest.errors import ILLEGAL_STATE, INSTANCE_EXISTS, INSTANCE_NOT_FOUND, TOO_MANY, WRONG_CONSUMER, refusal
 from moldau.rest.kafka import librdkafka, told
 from moldau.settings import ServiceSettings
 

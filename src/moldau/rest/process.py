@@ -17,11 +17,7 @@ def serve(
     stop_with_stdin: bool = False,
 ) -> None:
     """Run a proxy until it is told to stop. SettingError or ServeError where it cannot be."""
-    options = {
-        "bootstrap.servers": bootstrap_servers,
-        "listeners": listen,
-        "schema.registry.url": schema_registry_url,
-    }
+    options = {"bootstrap.servers": bootstrap_servers, "listeners": listen, "schema.registry.url": schema_registry_url}
     given = (*overrides, *(f"{name}={text}" for name, text in options.items() if text))
     settings = ServiceSettings([HTTP, REST], given, PREFIXES)
     if not settings["bootstrap.servers"]:

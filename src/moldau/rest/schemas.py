@@ -8,12 +8,7 @@ from moldau.rest.shapes import KNOWN
 
 FORMAT = "{BINARY,JSON,STRING,AVRO,JSONSCHEMA,PROTOBUF}"
 STRATEGY = "{TOPIC_NAME,RECORD_NAME,TOPIC_RECORD_NAME}"
-ACL_TABLES = {
-    "resource_type": RESOURCES,
-    "pattern_type": PATTERNS,
-    "operation": OPERATIONS,
-    "permission": PERMISSIONS,
-}
+ACL_TABLES = {"resource_type": RESOURCES, "pattern_type": PATTERNS, "operation": OPERATIONS, "permission": PERMISSIONS}
 ACL_WORDS = {field: (UNKNOWN, *table) for field, table in ACL_TABLES.items()}
 RESOURCE, PATTERN, OPERATION, PERMISSION = (f"{{{','.join(words)}}}" for words in ACL_WORDS.values())
 

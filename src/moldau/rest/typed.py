@@ -16,12 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from moldau.http import HttpError
 from moldau.rest import avro_json
-from moldau.rest.errors import (
-    CANNOT_DESERIALIZE,
-    CANNOT_SERIALIZE,
-    WRONG_SCHEMA,
-    refusal,
-)
+from moldau.rest.errors import CANNOT_DESERIALIZE, CANNOT_SERIALIZE, WRONG_SCHEMA, refusal
 from moldau.rest.formats import Encoded
 from moldau.serdes import json_schema, protobuf
 from moldau.serdes.avro import codec

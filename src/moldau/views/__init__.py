@@ -4,16 +4,7 @@ A view needs a Kafka and nothing else: no Spark, and not the application itself.
 """
 
 from .errors import Stale, ViewError
-from .view import (
-    KeyValueView,
-    Limits,
-    Position,
-    SessionView,
-    VersionedView,
-    View,
-    WindowView,
-    open_view,
-)
+from .view import KeyValueView, Limits, Position, SessionView, VersionedView, View, WindowView, open_view
 
 __all__ = [
     "KeyValueView",

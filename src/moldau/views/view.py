@@ -318,10 +318,7 @@ def open_view(spec: StoreSpec, topic: str, client: Client, limits: Limits | None
         raise ViewError(f"the store {spec.name} is of the kind {spec.kind}, which is not for look-ups")
     try:
         tail = Tail(
-            client,
-            topic,
-            lambda number, start: Partition(spec, topic, number, start, limits.history),
-            limits.max_bytes,
+            client, topic, lambda number, start: Partition(spec, topic, number, start, limits.history), limits.max_bytes
         )
     except ClientError as error:
         client.close()

@@ -11,13 +11,7 @@ from starlette.responses import Response
 from moldau.http import Endpoint, HttpError, json_response
 from moldau.rest import media
 from moldau.rest.endpoints import Call, quoted
-from moldau.rest.errors import (
-    CONSUMER_CONSTRAINT,
-    FORMAT_MISMATCH,
-    PARTITION_NOT_FOUND,
-    WRONG_CONSUMER,
-    refusal,
-)
+from moldau.rest.errors import CONSUMER_CONSTRAINT, FORMAT_MISMATCH, PARTITION_NOT_FOUND, WRONG_CONSUMER, refusal
 from moldau.rest.instances import Instance
 
 RESETS = ("earliest", "latest", "none")
