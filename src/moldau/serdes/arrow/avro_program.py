@@ -160,8 +160,8 @@ class Compiler:
                 self.primitive(writer.kind, reader, column)
 
     def items(self, body: Any, next: int, *operands: int) -> None:
-        """Emit a loop over the items of a list; the operands are those of its last instruction."""
-        begin = self.emit(op.LIST, 0)
+        """Emit a loop over the items of a list; each machine takes what it needs of the operands at its ends."""
+        begin = self.emit(op.LIST, 0, *operands)
         self.deepen(1)
         body()
         self.code[begin][1] = self.emit(next, begin + 1, *operands)

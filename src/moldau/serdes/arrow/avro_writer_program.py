@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -35,8 +34,7 @@ class WriterCompiler(Compiler):
         options = [column] if len(members) == 1 else column.children
         ends = []
         if len(members) > 1 and column.validity >= 0:
-            outside = self.emit(op.IF_NULL, column.validity, 0)
-            ends.append(outside)
+            ends.append(self.emit(op.IF_NULL, column.validity, 0))
         for member, inner in zip(members, options, strict=False):
             otherwise = self.emit(op.IF_NULL, inner.validity, 0) if inner.validity >= 0 else None
             self.emit(op.BRANCH, node.branches.index(member))
@@ -52,21 +50,22 @@ class WriterCompiler(Compiler):
         at = len(self.code)
         self.emit(op.BRANCH, nulls[0]) if nulls else self.emit(op.FAIL, op.NULL)
         for end in ends:
-            self.code[end][1 if self.code[end][0] == op.JUMP else 2] = (
-                len(self.code) if self.code[end][0] == op.JUMP else at
-            )
+            if self.code[end][0] == op.JUMP:
+                self.code[end][1] = len(self.code)
+            else:
+                self.code[end][2] = at
 
     def write_value(self, node: Schema, column: Column) -> None:
         match node:
             case Array():
-                self.write_items(column, lambda: self.write(node.items, column.field_of_item))
+                self.items(lambda: self.write(node.items, column.field_of_item), op.NEXT, column.values)
             case Map():
                 key, value = column.field_of_item.children
-                self.write_items(column, lambda: (self.text(op.BYTES, key), self.write(node.values, value)))
+                self.items(lambda: (self.text(op.BYTES, key), self.write(node.values, value)), op.NEXT, column.values)
             case Named(kind="enum"):
                 self.emit(op.ENUM, column.values)
             case Named(kind="fixed"):
-                self.write_fixed(node, column)
+                self.fixed(node, column)
             case Named():
                 self.write_record(node, column)
             case Primitive(kind="bytes") if is_decimal(node):
@@ -75,23 +74,6 @@ class WriterCompiler(Compiler):
                 self.text(op.BYTES, column)
             case Primitive() if node.kind != "null":
                 self.emit(NUMBERS[node.kind], column.values, SIZES.get(node.kind, 0))
-
-    def write_items(self, column: Column, body: Any) -> None:
-        begin = self.emit(op.LIST, 0, column.values)
-        self.deepen(1)
-        body()
-        self.code[begin][1] = self.emit(op.NEXT, begin + 1)
-        self.deepen(-1)
-
-    def write_fixed(self, node: Named, column: Column) -> None:
-        if is_decimal(node):
-            self.emit(op.DECIMAL_FIXED, column.values, column.width, node.size)
-        elif column.kind == "text":
-            self.text(op.UUID, column)
-        elif logical(node) == "duration" and node.size == 12:
-            self.emit(op.DURATION, column.values)
-        else:
-            self.emit(op.FIXED, column.values, node.size)
 
     def write_record(self, node: Named, column: Column) -> None:
         for entry, inner in zip(node.fields, column.children, strict=True):
