@@ -8,14 +8,8 @@ from moldau.registry.metadata import checked_metadata, checked_rules
 from moldau.registry.records import Json
 from moldau.registry.store import Store
 
-READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, FORWARD = (
-    "READWRITE",
-    "READONLY",
-    "READONLY_OVERRIDE",
-    "IMPORT",
-    "FORWARD",
-)
-MODES = (READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, FORWARD)
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, FORWARD = MODES
 READ_ONLY = (READONLY, READONLY_OVERRIDE)
 IMPORTING = (IMPORT, FORWARD)
 LEVEL = "compatibilityLevel"

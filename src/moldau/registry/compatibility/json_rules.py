@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
+KEYWORDS = {
+    "string": "maxLength minLength",
+    "number": "maximum minimum exclusiveMaximum exclusiveMinimum",
+    "object": "maxProperties minProperties",
+    "array": "maxItems minItems maxContains minContains",
+}
 # kind -> keyword -> how its differences are called
 BOUNDED = {
-    "string": {"maxLength": "MAX_LENGTH", "minLength": "MIN_LENGTH"},
-    "number": {
-        "maximum": "MAXIMUM",
-        "minimum": "MINIMUM",
-        "exclusiveMaximum": "EXCLUSIVE_MAXIMUM",
-        "exclusiveMinimum": "EXCLUSIVE_MINIMUM",
-    },
-    "object": {"maxProperties": "MAX_PROPERTIES", "minProperties": "MIN_PROPERTIES"},
-    "array": {
-        "maxItems": "MAX_ITEMS",
-        "minItems": "MIN_ITEMS",
-        "maxContains": "MAX_CONTAINS",
-        "minContains": "MIN_CONTAINS",
-    },
+    kind: {keyword: re.sub("(?=[A-Z])", "_", keyword).upper() for keyword in keywords.split()}
+    for kind, keywords in KEYWORDS.items()
 }
 NAMES = [name for names in BOUNDED.values() for name in names.values()]
 UPPER = [name for name in NAMES if "MAX" in name]
 LOWER = [name for name in NAMES if "MIN" in name]
 
+ALONE = (
+    "COMBINED_TYPE_EXTENDED", "ENUM_ARRAY_EXTENDED", "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", "MULTIPLE_OF_REDUCED",
+    "MULTIPLE_OF_REMOVED", "NOT_TYPE_NARROWED", "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", "PATTERN_REMOVED",
+    "PRODUCT_TYPE_NARROWED", "REQUIRED_ATTRIBUTE_REMOVED", "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED",
+    "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL", "SCHEMA_REMOVED", "SUM_TYPE_EXTENDED",
+    "TYPE_EXTENDED", "UNIQUE_ITEMS_REMOVED",
+)  # fmt: skip
 STRICT = frozenset(
     (
         *(f"{name}_REMOVED" for name in NAMES),
@@ -44,22 +47,7 @@ STRICT = frozenset(
         *(f"{what}_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL" for what in ("PROPERTY", "ITEM")),
         *(f"{what}_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL" for what in ("PROPERTY", "ITEM")),
         *(f"{what}_REMOVED_FROM_OPEN_CONTENT_MODEL" for what in ("PROPERTY", "ITEM")),
-        "COMBINED_TYPE_EXTENDED",
-        "ENUM_ARRAY_EXTENDED",
-        "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL",
-        "MULTIPLE_OF_REDUCED",
-        "MULTIPLE_OF_REMOVED",
-        "NOT_TYPE_NARROWED",
-        "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL",
-        "PATTERN_REMOVED",
-        "PRODUCT_TYPE_NARROWED",
-        "REQUIRED_ATTRIBUTE_REMOVED",
-        "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED",
-        "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL",
-        "SCHEMA_REMOVED",
-        "SUM_TYPE_EXTENDED",
-        "TYPE_EXTENDED",
-        "UNIQUE_ITEMS_REMOVED",
+        *ALONE,
     )
 )
 LENIENT = STRICT | {

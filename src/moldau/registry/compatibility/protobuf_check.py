@@ -16,25 +16,11 @@ from moldau.serdes.schemas.proto_scope import Entry, Scope, scope_of
 
 from .differences import PAIRS, Difference, TooLarge, shortened, told
 
-COMPATIBLE = frozenset(
-    (
-        "ENUM_ADDED",
-        "ENUM_CONST_ADDED",
-        "ENUM_CONST_CHANGED",
-        "ENUM_CONST_REMOVED",
-        "ENUM_REMOVED",
-        "FIELD_ADDED",
-        "FIELD_NAME_CHANGED",
-        "FIELD_REMOVED",
-        "FIELD_STRING_OR_BYTES_LABEL_CHANGED",
-        "MESSAGE_ADDED",
-        "MESSAGE_MOVED",
-        "ONEOF_ADDED",
-        "ONEOF_FIELD_ADDED",
-        "ONEOF_FIELD_MOVED_TO_TOP_LEVEL",
-        "ONEOF_REMOVED",
-    )
-)
+COMPATIBLE = frozenset((
+    "ENUM_ADDED", "ENUM_CONST_ADDED", "ENUM_CONST_CHANGED", "ENUM_CONST_REMOVED", "ENUM_REMOVED", "FIELD_ADDED",
+    "FIELD_NAME_CHANGED", "FIELD_REMOVED", "FIELD_STRING_OR_BYTES_LABEL_CHANGED", "MESSAGE_ADDED", "MESSAGE_MOVED",
+    "ONEOF_ADDED", "ONEOF_FIELD_ADDED", "ONEOF_FIELD_MOVED_TO_TOP_LEVEL", "ONEOF_REMOVED",
+))  # fmt: skip
 SENTENCES = {
     "PACKAGE_CHANGED": "The package of the {reader} schema is not that of the {writer} schema",
     "MESSAGE_REMOVED": "The message at path '{path}' of the {writer} schema is missing in the {reader} schema",
@@ -53,21 +39,14 @@ SENTENCES = {
     "in the {writer} schema",
 }
 # Scalars of one group read each other's data; each kind not listed is a group of its own.
-GROUPS = {
-    "bool": "number",
-    "bytes": "text",
-    "fixed32": "fixed32",
-    "fixed64": "fixed64",
-    "int32": "number",
-    "int64": "number",
-    "sfixed32": "fixed32",
-    "sfixed64": "fixed64",
-    "sint32": "signed",
-    "sint64": "signed",
-    "string": "text",
-    "uint32": "number",
-    "uint64": "number",
+KINDS = {
+    "number": "bool int32 int64 uint32 uint64",
+    "signed": "sint32 sint64",
+    "fixed32": "fixed32 sfixed32",
+    "fixed64": "fixed64 sfixed64",
+    "text": "bytes string",
 }
+GROUPS = {kind: group for group, kinds in KINDS.items() for kind in kinds.split()}
 Path = tuple[str, ...]
 Node = TypeVar("Node", Message, Enum)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
@@ -43,60 +44,34 @@ def is_schema(value: Any) -> bool:
     return value == {} and isinstance(value, dict)
 
 
-def is_schemas(value: Any) -> bool:
-    return isinstance(value, list) and value != [] and all(map(is_schema, value))
-
-
-def is_named(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(is_schema, value.values()))
-
-
 def is_texts(value: Any) -> bool:
     return isinstance(value, list) and value != [] and all(map(is_text, value)) and len(set(value)) == len(value)
 
 
-def is_type(value: Any) -> bool:
-    return value in TYPES if isinstance(value, str) else is_texts(value) and TYPES.issuperset(value)
+def are_values(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
 
 
-def is_dependencies(value: Any) -> bool:
-    return isinstance(value, dict) and all(is_schema(inner) or is_texts(inner) for inner in value.values())
-
-
-def is_open_or_schema(value: Any) -> bool:
-    return is_flag(value) or is_schema(value)
-
-
-def is_plain_id(value: Any) -> bool:
-    return isinstance(value, str) and "#" not in value
-
-
-def is_positive(value: Any) -> bool:
-    return is_number(value) and value > 0
-
-
-def is_any(value: Any) -> bool:
-    return True
-
-
-# rule -> the keywords whose values it decides on
-TABLE = {
-    is_any: "const default",
-    is_text: "$comment $ref $schema contentEncoding contentMediaType description format id pattern title",
-    is_plain_id: "$id",
-    is_flag: "deprecated readOnly uniqueItems writeOnly",
-    is_number: "maximum minimum",
-    is_positive: "multipleOf",
-    is_count: "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties",
-    is_schema: "contains contentSchema else if items not propertyNames then unevaluatedItems unevaluatedProperties",
-    is_schemas: "allOf anyOf oneOf prefixItems",
-    is_named: "$defs definitions dependentSchemas patternProperties properties",
-    is_texts: "enum required",
-    is_type: "type",
-    is_dependencies: "dependencies",
-    is_open_or_schema: "additionalItems additionalProperties",
+# the keywords of a rule -> whether a value is plainly right
+TABLE: dict[str, Callable[[Any], bool]] = {
+    "const default": lambda value: True,
+    "$comment $ref $schema contentEncoding contentMediaType description format id pattern title": is_text,
+    "$id": lambda value: is_text(value) and "#" not in value,
+    "deprecated readOnly uniqueItems writeOnly": is_flag,
+    "maximum minimum": is_number,
+    "multipleOf": lambda value: is_number(value) and value > 0,
+    "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties": is_count,
+    "contains contentSchema else if items not propertyNames then unevaluatedItems unevaluatedProperties": is_schema,
+    "allOf anyOf oneOf prefixItems": lambda value: (
+        isinstance(value, list) and value != [] and all(map(is_schema, value))
+    ),
+    "$defs definitions dependentSchemas patternProperties properties": lambda value: are_values(value, is_schema),
+    "enum required": is_texts,
+    "type": lambda value: value in TYPES if is_text(value) else is_texts(value) and TYPES.issuperset(value),
+    "dependencies": lambda value: are_values(value, lambda inner: is_schema(inner) or is_texts(inner)),
+    "additionalItems additionalProperties": lambda value: is_flag(value) or is_schema(value),
 }
-RULES = {keyword: rule for rule, keywords in TABLE.items() for keyword in keywords.split()}
+RULES = {keyword: rule for keywords, rule in TABLE.items() for keyword in keywords.split()}
 LIMITS = frozenset(("exclusiveMaximum", "exclusiveMinimum"))
 # Keywords with rules that are not told here. What is in none of these tables has no rules.
 ANCHORS = frozenset(("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef", "$vocabulary"))

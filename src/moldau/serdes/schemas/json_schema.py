@@ -31,22 +31,10 @@ DRAFTS = {
 BY_URI = {f"{scheme}://json-schema.org/{name}/schema": name for name in DRAFTS for scheme in ("http", "https")}
 BY_URI |= {f"{scheme}://json-schema.org/schema": "draft-04" for scheme in ("http", "https")}
 # Keywords with a schema, a list of schemas, and schemas by name.
-HOLDS_ONE = frozenset(
-    (
-        "additionalItems",
-        "additionalProperties",
-        "contains",
-        "contentSchema",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    )
-)
+HOLDS_ONE = frozenset((
+    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
+    "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
+))  # fmt: skip
 HOLDS_MANY = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
 HOLDS_NAMED = frozenset(("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"))
 DEFINITIONS = ("definitions", "$defs")

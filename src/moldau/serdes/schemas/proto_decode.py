@@ -22,22 +22,10 @@ TYPE = pb.FieldDescriptorProto.Type
 LABELS = {1: "optional", 2: "required", 3: "repeated"}
 # The order in which options are written; others follow by their numbers.
 FIRST = (
-    "java_package",
-    "java_outer_classname",
-    "java_multiple_files",
-    "java_generate_equals_and_hash",
-    "java_string_check_utf8",
-    "optimize_for",
-    "go_package",
-    "cc_generic_services",
-    "java_generic_services",
-    "py_generic_services",
-    "ctype",
-    "packed",
-    "jstype",
-    "no_standard_descriptor_accessor",
-    "deprecated",
-)
+    "java_package", "java_outer_classname", "java_multiple_files", "java_generate_equals_and_hash",
+    "java_string_check_utf8", "optimize_for", "go_package", "cc_generic_services", "java_generic_services",
+    "py_generic_services", "ctype", "packed", "jstype", "no_standard_descriptor_accessor", "deprecated",
+)  # fmt: skip
 
 
 def from_base64(text: str) -> Descriptor | None:
