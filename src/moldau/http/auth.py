@@ -33,7 +33,7 @@ class BasicAuth:
         return f'Basic realm="{self._realm}"'
 
     def admits(self, header: str | None) -> bool:
-        """Whether an Authorization header names a user who may do anything here."""
+        """Say whether an Authorization header names a user who may do anything here."""
         given = _credentials(header)
         user = self._users.get(given[0]) if given else None
         if given is None or user is None:
@@ -42,7 +42,7 @@ class BasicAuth:
 
 
 def read_users(path: str) -> dict[str, User]:
-    """The users of a file; SettingError if there is none."""
+    """Read the users of a file; SettingError if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = properties(file.read())

@@ -109,7 +109,7 @@ def _type(text: str) -> dict[str, Any]:
 
 
 def _is_integer(_: Any, value: Any) -> bool:
-    """JSON Schema takes 1.0 for an integer; Kafka's messages do not."""
+    """Refuse 1.0, which JSON Schema takes for an integer and Kafka's messages do not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

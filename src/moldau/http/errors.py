@@ -19,11 +19,11 @@ class HttpError(Exception):
 
 
 def error_body(error: HttpError) -> dict[str, Any]:
-    """The body that Confluent's services have."""
+    """Return the body that errors of Confluent's services have."""
     return {"error_code": error.code, "message": str(error)}
 
 
 def json_response(content: Any, media_type: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Any document, as compact as Confluent's."""
+    """Answer with any document, as compact as Confluent's."""
     body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
     return Response(body, status, headers, media_type)

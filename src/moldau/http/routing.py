@@ -38,7 +38,7 @@ class Routes:
             node.setdefault("", {})[row.method] = (row.handler, names)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Handler, Mapping[str, str]]:
-        """The handler, and the names in the path; HttpError 404, 405 or 400."""
+        """Return the handler, and the names in the path; HttpError 404, 405 or 400."""
         methods, values = self._descend(self._tree, _segments(raw_path.decode("latin-1")))
         if not methods:
             raise HttpError(404)
@@ -61,7 +61,7 @@ class Routes:
 
 
 def decoded(segment: str) -> str:
-    """A segment in Unicode."""
+    """Decode a segment of a path."""
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:

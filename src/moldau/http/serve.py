@@ -43,7 +43,7 @@ class Listen:
 
 
 def parse_listen(text: str, settings: ServiceSettings) -> Listen:
-    """`HOST:PORT` or a URL. It is HTTPS if the URL says so, or if there is a certificate and it does not say."""
+    """Read `HOST:PORT` or a URL. It is HTTPS if the URL says so, or if it says nothing and there is a certificate."""
     match = _LISTEN.fullmatch(text)
     if not match or int(match[4]) > 65535:
         raise SettingError("listeners", text, "a listener is written HOST:PORT or http://HOST:PORT")
@@ -54,7 +54,7 @@ def parse_listen(text: str, settings: ServiceSettings) -> Listen:
 
 
 def bind(listen: Listen) -> tuple[socket.socket, Listen]:
-    """A bound socket, and where it is bound now that the port is known."""
+    """Bind a socket, and return it with its address now that the port is known."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     bound = socket.socket(family)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -91,7 +91,7 @@ class Server(uvicorn.Server):
 
 
 def tls(settings: ServiceSettings) -> ssl.SSLContext:
-    """The server's side of TLS, from PEM files."""
+    """Make the server's side of TLS from PEM files."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     name = "ssl.keystore.location"

@@ -98,7 +98,7 @@ class Service:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, at most as long as the settings allow."""
+    """Read the body, at most as long as the settings allow."""
     most = request.state.most_bytes
     if int(request.headers.get("content-length") or 0) > most:
         raise HttpError(413, f"The body is larger than {most} bytes.")
@@ -112,7 +112,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def read_json(body: bytes) -> Any:
-    """A JSON document; ValueError with a sentence where it is none, or nested without end."""
+    """Read a JSON document; ValueError with a sentence if it is not one, or nests too deeply."""
     depth = deepest(body)
     if depth > JSON_DEPTH:
         raise ValueError(f"The document is nested {depth} deep, at most {JSON_DEPTH} are allowed.")
@@ -125,7 +125,7 @@ def read_json(body: bytes) -> Any:
 
 
 def deepest(body: bytes) -> int:
-    """How deep brackets are nested outside of strings."""
+    """Return how deep brackets are nested outside of strings."""
     depth = most = 0
     for token in _BRACKETS.finditer(body):
         if token[0] in (b"{", b"["):

@@ -173,7 +173,7 @@ async def _write(parts: Parts, forwarder: Forwarder, endpoint: Endpoint, call: C
 
 
 def _unchanged(endpoint: Endpoint, call: Call) -> Any:
-    """The answer to a request that changes nothing; None if it changes something, or is refused here."""
+    """Return the answer to a request that changes nothing; None if it changes something, or is refused here."""
     try:
         change: Change = endpoint.run(call)
     except HttpError:

@@ -63,7 +63,7 @@ class Call(http.Call):
         return self.query.get(name, default)
 
     def page(self, found: list[Any], kind: str) -> list[Any]:
-        """The part of a list that `offset` and `limit` ask for, within the settings."""
+        """Return the part of a list that `offset` and `limit` ask for, within the settings."""
         offset, limit = self._number("offset", 0), self._number("limit", -1)
         if offset < 0:
             raise unprocessable("offset must not be negative.")
@@ -80,13 +80,13 @@ class Call(http.Call):
         return int(text)
 
     def object(self) -> Json:
-        """The body, which must be a JSON object."""
+        """Return the body, which must be a JSON object."""
         if not isinstance(self.body, dict):
             raise unprocessable("The body must be a JSON object.")
         return self.body
 
     def candidate(self) -> Candidate:
-        """The schema in the body."""
+        """Return the schema in the body."""
         body = self.object()
         return Candidate(
             schema=_field(body, "schema", str),

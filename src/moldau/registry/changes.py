@@ -45,7 +45,7 @@ def _registered(call: Call, change: Change, as_sent: str | None = None) -> Chang
 
 
 def _tagged(call: Call) -> commands.Candidate:
-    """The schema in the body, with the tags that stand beside it; then it is to carry its version in its metadata."""
+    """Return the schema in the body with the tags given beside it; its metadata then say its version."""
     given, body = call.candidate(), call.object()
     add, remove = tags.read(body.get("schemaTagsToAdd")), tags.read(body.get("schemaTagsToRemove"))
     if not add and not remove:
@@ -55,7 +55,7 @@ def _tagged(call: Call) -> commands.Candidate:
 
 
 def tag(call: Call) -> Change:
-    """The next version of a subject: this one with other tags, metadata or rules."""
+    """Add a version to a subject: this one with other tags, metadata or rules."""
     request = call.object()
     if not names.is_valid(call.path["subject"]):
         raise refuse(42208, call.path["subject"])
@@ -77,7 +77,7 @@ def tag(call: Call) -> Change:
 
 
 def _rules(call: Call, request: Json, subject: str, before: int) -> Json | None:
-    """The rules that are given; or those of the version before, with some merged in and some taken away by name."""
+    """Return the rules that are given, or those of the version before with some merged in and some removed by name."""
     given, merge = checked_rules(request.get("ruleSet")), checked_rules(request.get("rulesToMerge"))
     remove = request.get("rulesToRemove") or []
     if merge is None and not remove:
@@ -112,7 +112,7 @@ def set_config(call: Call) -> Change:
 
 
 def _as_request(config: Json) -> Json:
-    """Settings as they are put: there the level has another name."""
+    """Name settings as requests do: there the level has another name."""
     return {"compatibility" if name == LEVEL else name: value for name, value in config.items()}
 
 

@@ -95,7 +95,7 @@ class Registry:
         return asked or self.config(subject).get("normalize") is True
 
     def canonical(self, version: Version, *, new: bool = False, normalized: bool = False) -> Version:
-        """A version with the text that the registry keeps."""
+        """Return a version with the text that the registry keeps."""
         parsed = self.schemas.read(version, new=new, normalized=normalized)
         return version.but(schema=parsed.text, references=parsed.references)
 
@@ -110,7 +110,7 @@ def register(
     keeps_tags: bool = False,
     looks_first: bool = True,
 ) -> Change:
-    """A new version of a subject, or the one that has this schema already: that one whatever the mode is, if the
+    """Add a version to a subject, or find the one that has this schema already: that one whatever the mode is, if the
     request and the settings add nothing to it."""
     store, config, mode = registry.store, registry.config(subject), registry.mode(subject)
     normalize = normalize and mode not in IMPORTING
@@ -142,7 +142,7 @@ def register(
 
 
 def _known(registry: Registry, subject: str, given: Candidate, normalize: bool) -> Version | None:
-    """The live version that a request brings again. Version -1 means the latest alone; a version or an id that the
+    """Find the live version that a request brings again. Version -1 means the latest alone; a version or an id that the
     request names must be its own."""
     live = registry.store.versions(subject, deleted=False)
     if not live or not (given.schema or "").strip():
@@ -158,7 +158,8 @@ def _known(registry: Registry, subject: str, given: Candidate, normalize: bool) 
 
 
 def same_version(registry: Registry, wanted: Version, versions: list[Version]) -> Version | None:
-    """Among versions that come oldest first: one of just this content, or else the newest that it stands for."""
+    """Find, among versions that come oldest first, one of just this content, or otherwise the newest that it
+    matches."""
     newest_first = versions[::-1]
     exact = next((one for one in newest_first if (one.md5, one.type) == (wanted.md5, wanted.type)), None)
     return exact or next((one for one in newest_first if is_same(registry, wanted, one)), None)
@@ -175,7 +176,7 @@ def _check_mode(registry: Registry, subject: str, id: int) -> None:
 
 
 def _filled(wanted: Version, config: Json, previous: Version | None, number: int) -> Version:
-    """With the schema of the previous version if there is none, and with metadata and rules of previous version and
+    """Fill in the schema of the previous version if there is none, and metadata and rules of previous version and
     settings."""
     if not wanted.schema.strip():
         if previous is None:
@@ -185,7 +186,8 @@ def _filled(wanted: Version, config: Json, previous: Version | None, number: int
 
 
 def with_defaults(wanted: Version, config: Json, previous: Version | None, number: int | None) -> Version:
-    """Metadata and rules: the settings' defaults, what is given or else the previous version's, the overrides."""
+    """Set metadata and rules: the settings' defaults, what is given or otherwise the previous version's, the
+    overrides."""
     own = wanted.metadata if wanted.metadata is not None else previous.metadata if previous else None
     metadata = merged_metadata(config.get("defaultMetadata"), own, config.get("overrideMetadata"))
     own = wanted.rules if wanted.rules is not None else previous.rules if previous else None
@@ -197,7 +199,8 @@ def with_defaults(wanted: Version, config: Json, previous: Version | None, numbe
 
 
 def _registered(registry: Registry, wanted: Version, live: list[Version]) -> tuple[Version | None, Version]:
-    """The version that has this already, or None and the candidate with the id that its content has."""
+    """Find the version that has this already; otherwise return None and the candidate with the id that its content
+    has."""
     known = registry.store.id_of(names.context_of(wanted.subject), wanted)
     if known is not None and wanted.id in (LATEST, known):
         if wanted.version == 0:
@@ -213,7 +216,8 @@ def _registered(registry: Registry, wanted: Version, live: list[Version]) -> tup
 
 
 def is_same(registry: Registry, wanted: Version, version: Version) -> bool:
-    """Whether a schema finds a version: equal but for the version in its metadata, or with references resolved."""
+    """Say whether a schema matches a version: equal but for the version in its metadata, or with references
+    resolved."""
     if wanted.type != version.type or wanted.rules != version.rules:
         return False
     if not same_but_version(wanted.metadata, version.metadata, version.version):
@@ -226,7 +230,7 @@ def is_same(registry: Registry, wanted: Version, version: Version) -> bool:
 
 
 def incompatibilities(registry: Registry, subject: str, wanted: Version, previous: list[Version]) -> list[str]:
-    """What stands against a schema after versions that come oldest first."""
+    """Return what makes a schema incompatible with versions that come oldest first."""
     config = registry.config(subject)
     new = registry.schemas.read(wanted)
     parsed = [registry.schemas.read(version) for version in previous]
@@ -262,7 +266,7 @@ def _added(registry: Registry, wanted: Version, every: list[Version], number: in
 
 
 def delete_version(registry: Registry, subject: str, number: int, *, permanent: bool) -> Change:
-    """A version marked as deleted, or gone for good if it was marked before."""
+    """Mark a version as deleted, or delete it for good if it was marked before."""
     store = registry.store
     if store.version(subject, number) and not permanent and not store.version(subject, number, deleted=False):
         raise refuse(40406, subject, number)
@@ -281,7 +285,7 @@ def delete_version(registry: Registry, subject: str, number: int, *, permanent: 
 
 
 def delete_subject(registry: Registry, subject: str, *, permanent: bool) -> Change:
-    """All versions of a subject marked as deleted, or gone for good."""
+    """Mark all versions of a subject as deleted, or delete them for good."""
     store = registry.store
     every = store.versions(subject)
     live = store.versions(subject, deleted=False)
@@ -304,13 +308,13 @@ def delete_subject(registry: Registry, subject: str, *, permanent: bool) -> Chan
 
 
 def _forgotten(store: Store, subject: str) -> list[Record]:
-    """Settings of a subject that is no more."""
+    """Delete the settings of a subject that is gone."""
     gone = [mode_record(subject, None)] if subject in store.modes else []
     return gone + ([config_record(subject, None)] if subject in store.configs else [])
 
 
 def referrers(registry: Registry, version: Version, *, deleted: bool) -> list[Version]:
-    """Which versions refer to this one."""
+    """Return the versions that refer to this one."""
     found = registry.store.referrers(version.subject, version.version)
     return [other for other in found if deleted or not other.deleted]
 
@@ -329,14 +333,14 @@ def _place(version: Version) -> str:
 
 
 def set_config(registry: Registry, subject: str | None, change: Json) -> Change:
-    """Settings of a subject, of a context, or of all; what is not named stays."""
+    """Set the settings of a subject, of a context, or of all; what is not named stays."""
     _check_writable(registry, subject)
     config = merged_config(registry.store.configs.get(subject), change)
     return Change((config_record(subject, config),), config)
 
 
 def delete_config(registry: Registry, subject: str | None) -> Change:
-    """Back to what the surroundings have; the answer is what was set."""
+    """Go back to inherited settings; the answer is what was set."""
     before = own_config(registry.store, subject, registry.level)
     if before is None:
         raise refuse(40401, subject)
@@ -345,7 +349,7 @@ def delete_config(registry: Registry, subject: str | None) -> Change:
 
 
 def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force: bool) -> Change:
-    """What may be done with a subject. To import, it must be empty, unless forced."""
+    """Set what may be done with a subject. To import, it must be empty, unless forced."""
     if not registry.modes_change:
         raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     if mode is not None and (mode := mode.upper()) not in MODES:
@@ -370,7 +374,7 @@ def _emptied(registry: Registry, subject: str | None) -> list[Record]:
 
 
 def delete_mode(registry: Registry, subject: str | None, *, recursive: bool) -> Change:
-    """Back to the mode of the surroundings; with `recursive` for all subjects of a context as well."""
+    """Go back to the inherited mode; with `recursive` for all subjects of a context as well."""
     if not registry.modes_change:
         raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     modes = registry.store.modes
@@ -387,7 +391,7 @@ def delete_mode(registry: Registry, subject: str | None, *, recursive: bool) -> 
 
 
 def delete_context(registry: Registry, context: str) -> Change:
-    """A context that has no subjects any more is no longer listed."""
+    """Remove a context that has no subjects any more from the list."""
     if registry.store.subjects(context, deleted=True):
         raise refuse(42211, context)
     return Change((context_record(names.context_of(context), present=False),), None)

@@ -36,15 +36,15 @@ MESSAGES = {
 
 
 def refuse(code: int, *parts: object) -> HttpError:
-    """The error of a code, with what it is about."""
+    """Return the error of a code, with what it is about."""
     return HttpError(code, MESSAGES[code].format(*parts))
 
 
 def unknown_schema() -> HttpError:
-    """40403 for a schema that was brought, not named."""
+    """Return the error 40403 for a schema whose text was sent."""
     return HttpError(40403, "Schema not found")
 
 
 def unprocessable(sentence: str) -> HttpError:
-    """A body that is JSON, and not what the endpoint wants: status and code as Confluent has them."""
+    """Refuse a body that is JSON, but not what the endpoint takes: status and code are Confluent's."""
     return HttpError(422, sentence)

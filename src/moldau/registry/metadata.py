@@ -22,7 +22,7 @@ TEXTS = ("name", "doc", "kind", "mode", "type", "expr", "onSuccess", "onFailure"
 
 
 def checked_metadata(given: Any) -> Json | None:
-    """Metadata are tags (lists by path), properties (texts) and names of sensitive properties."""
+    """Check metadata: tags (lists by path), properties (texts) and names of sensitive properties."""
     if given is None:
         return None
     if not isinstance(given, dict):
@@ -51,7 +51,7 @@ def _is_texts(values: Any) -> bool:
 
 
 def checked_rules(given: Any) -> Json | None:
-    """42210 where a rule has no name or type, or stands among the wrong ones."""
+    """Check rules; 42210 where a rule has no name or type, or stands among the wrong ones."""
     if given is None:
         return None
     if not isinstance(given, dict) or any(not isinstance(given.get(kind) or [], list) for kind in KINDS):
@@ -106,7 +106,7 @@ def _check_rule(rule: Json, modes: tuple[str, ...], kind: str) -> None:
 
 
 def merged_metadata(*layers: Json | None) -> Json | None:
-    """Metadata over each other, the later wins; None if there is none at all."""
+    """Merge metadata, of which the later wins; None if there is none at all."""
     given = [layer for layer in layers if layer is not None]
     if len(given) < 2:
         return given[0] if given else None
@@ -117,7 +117,7 @@ def merged_metadata(*layers: Json | None) -> Json | None:
 
 
 def merged_rules(*layers: Json | None) -> Json | None:
-    """Rule sets over each other: a later rule replaces one of its name."""
+    """Merge rule sets: a later rule replaces one of its name."""
     given = [layer for layer in layers if layer is not None]
     if len(given) < 2:
         return given[0] if given else None
@@ -134,13 +134,13 @@ def merged_rules(*layers: Json | None) -> Json | None:
 
 
 def with_version(metadata: Json | None, version: int) -> Json:
-    """Metadata that say which version they belong to."""
+    """Return metadata that say which version they belong to."""
     properties = {**((metadata or {}).get("properties") or {}), VERSION: str(version)}
     return {**(metadata or {}), "properties": properties}
 
 
 def same_but_version(wanted: Json | None, known: Json | None, number: int) -> bool:
-    """Whether metadata are the same, where one of them need not say its version: that of the known is `number`."""
+    """Say whether metadata are the same, where one of them need not say its version: that of the known is `number`."""
     own, other = _version(wanted), _version(known)
     if (own is None) == (other is None):
         return wanted == known
@@ -153,7 +153,7 @@ def _version(metadata: Json | None) -> int | None:
 
 
 def _bare(metadata: Json | None) -> Json:
-    """Without the version, and without what is empty."""
+    """Leave out the version, and what is empty."""
     found = metadata or {}
     properties = {name: value for name, value in (found.get("properties") or {}).items() if name != VERSION}
     return {name: value for name, value in {**found, "properties": properties}.items() if value}

@@ -26,7 +26,7 @@ class Name(NamedTuple):
 
 
 def parse(text: str) -> Name:
-    """The parts of a name."""
+    """Split a name into its parts."""
     if text.startswith(":."):
         context, _, subject = text[1:].partition(":")
         return Name(context, subject)
@@ -36,12 +36,12 @@ def parse(text: str) -> Name:
 
 
 def normal(text: str) -> str:
-    """The form in which a name is kept: `:.:orders` is `orders`."""
+    """Return the form in which a name is kept: `:.:orders` is `orders`."""
     return str(parse(text))
 
 
 def prefix_of(context: str) -> str:
-    """What stands before the subjects of a context."""
+    """Return what stands before the subjects of a context."""
     return "" if context == DEFAULT else f":{context}:"
 
 
@@ -50,7 +50,7 @@ def context_of(text: str) -> str:
 
 
 def delimited(context: str) -> str:
-    """A context as people write it (`ctx`, `.ctx`, `:.ctx:`) as the prefix of names; ValueError with a colon inside."""
+    """Turn a context as people write it (`ctx`, `.ctx`, `:.ctx:`) into a prefix; ValueError with a colon inside."""
     bare = context.removeprefix(":").removesuffix(":")
     if ":" in bare:
         raise ValueError(f"Context name '{bare}' cannot contain a colon")
@@ -58,13 +58,13 @@ def delimited(context: str) -> str:
 
 
 def within(parent: str, text: str) -> str:
-    """A name that was given in a schema or setting of `parent`: without a context of its own it is in the parent's."""
+    """Resolve a name in a schema or setting of `parent`: without a context of its own it is in the parent's."""
     name, context = parse(text), context_of(parent)
     return str(Name(context, name.subject)) if name.context == DEFAULT else str(name)
 
 
 def is_top(text: str | None) -> bool:
-    """Whether this is no subject, but the default context itself."""
+    """Say whether this is no subject, but the default context itself."""
     return not text or parse(text) == (DEFAULT, "")
 
 
@@ -73,7 +73,7 @@ def is_context(text: str | None) -> bool:
 
 
 def is_valid(text: str, *, for_settings: bool = False, may_be_empty: bool = True) -> bool:
-    """Whether schemas (or just settings) may be kept under a name."""
+    """Say whether schemas (or just settings) may be kept under a name."""
     if any(unicodedata.category(sign) == "Cc" for sign in text):
         return False
     context, subject = parse(text)
@@ -83,7 +83,7 @@ def is_valid(text: str, *, for_settings: bool = False, may_be_empty: bool = True
 
 
 def matches(subject: str, wanted: str | None) -> bool:
-    """Whether a subject is the one wanted, or in the context wanted; None wants all."""
+    """Say whether a subject is the one wanted, or in the context wanted; None wants all."""
     if wanted is None or subject == wanted:
         return True
     return is_context(wanted) and (wanted == GLOBAL or context_of(subject) == context_of(wanted))

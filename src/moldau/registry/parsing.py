@@ -38,7 +38,7 @@ class Schemas:
         self._kept: OrderedDict[Key, Parsed] = OrderedDict()
 
     def read(self, version: Version, *, new: bool = False, normalized: bool = False) -> Parsed:
-        """A version of a subject, whether the store has it yet or not."""
+        """Parse a version of a subject, whether the store has it yet or not."""
         if version.type not in TYPES:
             raise refuse(42201, f"Invalid schema type {version.type}")
         try:
@@ -51,7 +51,7 @@ class Schemas:
         return replace(parsed, version=version.version or None, reserved=_reserved(version))
 
     def formatted(self, version: Version, format: str) -> str:
-        """The text in a format; the text itself if there is none."""
+        """Return the text in a format; the text itself if there is none."""
         if not format.strip():
             return version.schema
         parsed = self.read(version)
@@ -61,7 +61,7 @@ class Schemas:
             raise refuse(42201, str(error)) from None
 
     def tagged(self, version: Version, add: Tags, remove: Tags) -> Version:
-        """With tags added and others taken away; 42201 where the schema has no such entity."""
+        """Add tags and remove others; 42201 where the schema has no such entity."""
         try:
             parsed = with_tags(self.read(version), add, remove)
         except SchemaError as error:
@@ -69,7 +69,7 @@ class Schemas:
         return version.but(schema=parsed.text)
 
     def tagged_as(self, version: Version, older: Version) -> Version:
-        """With the tags that an older version has where both have the same entity."""
+        """Copy the tags of an older version where both have the same entity."""
         known = entities_of(self.read(version))
         kept = {entity: tags for entity, tags in tags_of(self.read(older)).items() if entity in known}
         return self.tagged(version, kept, {}) if kept else version

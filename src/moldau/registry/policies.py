@@ -32,7 +32,7 @@ FIELDS: dict[str, type] = {
 
 
 def config_in_scope(store: Store, subject: str | None, level: str) -> Json:
-    """What holds for a subject: its own settings over those of its context, over the global ones."""
+    """Return what holds for a subject: its own settings over those of its context, over the global ones."""
     merged: Json = {LEVEL: level}
     for place in reversed(list(store.scope(subject))):
         merged.update(store.configs.get(place, {}))
@@ -40,19 +40,19 @@ def config_in_scope(store: Store, subject: str | None, level: str) -> Json:
 
 
 def own_config(store: Store, subject: str | None, level: str) -> Json | None:
-    """What is set for a subject itself. The default context always has a level."""
+    """Return what is set for a subject itself. The default context always has a level."""
     found = store.configs.get(subject)
     return {LEVEL: level, **(found or {})} if found is not None or subject is None else None
 
 
 def mode_in_scope(store: Store, subject: str | None) -> str:
-    """The mode of a subject, or of its context, or of all; READONLY_OVERRIDE wins wherever it stands."""
+    """Return the mode of a subject, or of its context, or of all; READONLY_OVERRIDE wins wherever it stands."""
     found = [store.modes[place] for place in store.scope(subject) if place in store.modes]
     return READONLY_OVERRIDE if READONLY_OVERRIDE in found else (found or [READWRITE])[0]
 
 
 def config_change(request: Json) -> Json:
-    """The fields of a request, checked; None takes one away."""
+    """Check the fields of a request; None removes a setting."""
     change: Json = {}
     for name, value in request.items():
         name = LEVEL if name in ("compatibility", LEVEL) else name
@@ -72,5 +72,5 @@ def config_change(request: Json) -> Json:
 
 
 def merged_config(before: Json | None, change: Json) -> Json:
-    """Settings after a change: what is not named stays."""
+    """Merge a change into settings: what is not named stays."""
     return {name: value for name, value in {**(before or {}), **change}.items() if value is not None}

@@ -45,7 +45,7 @@ def serve(
 
 
 def client_settings(settings: ServiceSettings, bootstrap_servers: str | None) -> dict[str, str]:
-    """What the Kafka clients are given: the brokers, and all that stands under `kafkastore.`"""
+    """Return the settings of the Kafka clients: the brokers, and all that stands under `kafkastore.`"""
     servers = bootstrap_servers or settings["kafkastore.bootstrap.servers"]
     if not servers:
         raise SettingError("kafkastore.bootstrap.servers", None, "name a broker with --bootstrap-servers HOST:PORT")
@@ -58,7 +58,7 @@ def client_settings(settings: ServiceSettings, bootstrap_servers: str | None) ->
 
 @contextlib.contextmanager
 def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) -> Iterator[ASGIApp]:
-    """A registry that has read its topic, for the length of a `with`."""
+    """Open a registry that has read its topic, for the length of a `with`."""
     store = Store()
     topic = _topic(settings, client, store)
     quick = {
@@ -130,7 +130,7 @@ def _take_over(topic: TopicStore[Record]) -> bool:
 
 
 def identity(settings: ServiceSettings, listen: Listen) -> Identity:
-    """Who this registry is for the others."""
+    """Return who this registry is for the others."""
     host = settings["host.name"] or listen.host
     if host in ("0.0.0.0", "::"):
         host = socket.getfqdn()

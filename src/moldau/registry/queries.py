@@ -20,7 +20,7 @@ from moldau.serdes.schemas import TYPES
 
 
 def shown(version: Version, schema: str | None = None) -> Json:
-    """A version as it is answered, empty fields left out."""
+    """Return a version as it is answered, without empty fields."""
     fields = {
         "subject": version.subject,
         "version": version.version,
@@ -46,7 +46,7 @@ def schema_types(call: Call) -> list[str]:
 
 
 def list_subjects(call: Call) -> list[str]:
-    """Subjects by prefix, in all contexts unless the prefix names one."""
+    """List subjects by prefix, in all contexts unless the prefix names one."""
     found = _by_prefix(call, call.text("subjectPrefix", names.WILDCARD), deleted=True)
     live = set(call.registry.store.subjects())
     if call.flag("deletedOnly"):
@@ -70,7 +70,7 @@ def _by_prefix(call: Call, prefix: str, *, deleted: bool) -> list[str]:
 
 
 def list_versions(call: Call) -> list[int]:
-    """Numbers of versions; `deletedAsNegative` shows soft deleted ones with a minus."""
+    """List numbers of versions; `deletedAsNegative` shows soft deleted ones with a minus."""
     store, only = call.registry.store, call.flag("deletedOnly")
     if not store.versions(call.subject, deleted=call.flag("deleted") or only):
         raise refuse(40401, call.subject)
@@ -85,7 +85,7 @@ def list_versions(call: Call) -> list[int]:
 
 
 def _candidates(registry: Registry, subject: str) -> list[str]:
-    """The subject itself, and if it names no context that subject in every other one."""
+    """Return the subject itself, and if it names no context that subject in every other one."""
     name = names.parse(subject)
     if name.context != names.DEFAULT:
         return [subject]
@@ -93,7 +93,7 @@ def _candidates(registry: Registry, subject: str) -> list[str]:
 
 
 def found_version(call: Call, *, deleted: bool) -> Version:
-    """The version that the path names; 40401 or 40402."""
+    """Return the version that the path names; 40401 or 40402."""
     store, number = call.registry.store, call.version
     for subject in _candidates(call.registry, call.subject):
         if version := store.version(subject, number, deleted=deleted):
@@ -107,7 +107,7 @@ def show_version(call: Call) -> Json:
 
 
 def _tagged(call: Call, version: Version, answer: Json) -> Json:
-    """With the entities that have one of the tags in `findTags`."""
+    """Add the entities that have one of the tags in `findTags`."""
     wanted = call.query.getlist("findTags")
     rows = tags.found(call.registry.schemas.read(version), wanted) if wanted else []
     return answer | ({"schemaTags": rows} if rows else {})
@@ -118,7 +118,7 @@ def show_version_schema(call: Call) -> Response:
 
 
 def _plain(call: Call, version: Version) -> Response:
-    """The schema itself, not a text in JSON."""
+    """Answer with the schema itself, not with a text in JSON."""
     return Response(_text(call, version).encode("utf-8", "surrogatepass"), media_type=call.accepted)
 
 
@@ -127,7 +127,7 @@ def _text(call: Call, version: Version) -> str:
 
 
 def _qualified(call: Call, version: Version, answer: Json) -> Json:
-    """References with the context of their schema, if asked for."""
+    """Give references the context of their schema, if the request asks for it."""
     if call.text("referenceFormat") == "qualified" and version.references:
         for row in answer["references"]:
             row["subject"] = names.within(version.subject, row["subject"])
@@ -135,14 +135,14 @@ def _qualified(call: Call, version: Version, answer: Json) -> Json:
 
 
 def list_referrers(call: Call) -> list[int]:
-    """Ids of schemas that refer to a version."""
+    """List ids of schemas that refer to a version."""
     version = found_version(call, deleted=True)
     found = referrers(call.registry, version, deleted=call.flag("deleted"))
     return call.page(sorted({other.id for other in found}), "schema")
 
 
 def look_up(call: Call) -> Json:
-    """The version of a subject that has a schema."""
+    """Find the version of a subject that has a schema."""
     registry, given = call.registry, call.candidate()
     normalized = registry.normalizes(call.subject, call.flag("normalize"))
     for subject in _candidates(registry, call.subject) if (given.schema or "").strip() else ():
@@ -162,7 +162,7 @@ def look_up(call: Call) -> Json:
 
 
 def _look_up(registry: Registry, wanted: Version, *, deleted: bool) -> Version | None:
-    """By content; else with the metadata and rules that a registration would have added."""
+    """Look up by content, then with the metadata and rules that a registration would have added."""
     every = registry.store.versions(wanted.subject, deleted=deleted)
     latest = registry.store.version(wanted.subject, LATEST, deleted=False)
     found = same_version(registry, wanted, every)
@@ -173,7 +173,7 @@ def _look_up(registry: Registry, wanted: Version, *, deleted: bool) -> Version |
 
 
 def latest_with_metadata(call: Call) -> Json:
-    """The newest version whose metadata have these properties."""
+    """Find the newest version whose metadata have these properties."""
     wanted = dict(zip(call.query.getlist("key"), call.query.getlist("value"), strict=False)).items()
     every = call.registry.store.versions(call.subject, deleted=call.flag("deleted"))
     for version in reversed(every):
@@ -183,7 +183,7 @@ def latest_with_metadata(call: Call) -> Json:
 
 
 def list_schemas(call: Call) -> list[Json]:
-    """All versions by prefix of their subjects; without one, those of the default context."""
+    """List all versions by prefix of their subjects; without one, those of the default context."""
     aliases = _aliases(call.registry) if call.flag("aliases") else {}
     prefix = call.text("subjectPrefix")
     found: list[Json] = []
@@ -204,7 +204,7 @@ def _aliases(registry: Registry) -> dict[str, list[str]]:
 
 
 def _aliased(aliases: dict[str, list[str]], prefix: str) -> list[str]:
-    """Subjects that are shown because another name for them has the prefix."""
+    """Return subjects that are shown because an alias of them has the prefix."""
     return [target for target, others in aliases.items() if any(name.startswith(prefix) for name in others)]
 
 
@@ -214,7 +214,7 @@ def _has_rule(version: Version, kind: str) -> bool:
 
 
 def _with_id(call: Call) -> list[Version]:
-    """The versions of an id: in the context of `subject`, or that subject's own if it has the id; 40403."""
+    """Return the versions of an id: in the context of `subject`, or that subject's own if it has the id; 40403."""
     registry, asked = call.registry, call.text("subject")
     for subject in _candidates(registry, names.normal(asked)) if asked else [""]:
         found = registry.store.with_id(names.context_of(subject), call.id)
@@ -261,7 +261,7 @@ def list_versions_of_id(call: Call) -> list[Json]:
 
 
 def _with_guid(call: Call) -> dict[str, Version]:
-    """By context, the version that has a GUID."""
+    """Return, by context, the version that has a GUID."""
     try:
         md5 = UUID(call.path["guid"]).bytes
     except ValueError:
@@ -282,7 +282,7 @@ def list_ids_of_guid(call: Call) -> list[Json]:
 
 
 def check_compatibility(call: Call) -> Json:
-    """Whether a schema may follow the versions that the level asks for, or one version."""
+    """Say whether a schema may follow the versions that the level asks for, or one version."""
     registry, given, subject = call.registry, call.candidate(), call.subject
     previous = registry.store.versions(subject, deleted=False)
     if "version" in call.path:
@@ -332,7 +332,7 @@ def list_contexts(call: Call) -> list[str]:
 
 
 def show_leader(call: Call) -> Json:
-    """Whether writes have somebody to go to. It is Karapace's, whose tools wait for it."""
+    """Say whether there is a leader for writes. The endpoint is Karapace's, whose tools wait for it."""
     return {"master_available": call.is_led}
 
 

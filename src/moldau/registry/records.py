@@ -60,12 +60,12 @@ class Version:
         return str(UUID(bytes=self.md5))
 
     def but(self, **changes: Any) -> Version:
-        """The same with other fields; what its digest covers counts anew."""
+        """Copy it with other fields, and compute its digest again."""
         return replace(self, **({"md5": b""} | changes))
 
 
 def digest(version: Version) -> bytes:
-    """MD5 over schema, references, metadata and rules, as Confluent's registry has it: the GUID of a schema."""
+    """Return the GUID of a schema: MD5 over schema, references, metadata and rules, as in Confluent's registry."""
     md5 = hashlib.md5(version.schema.encode("utf-8", "surrogatepass"), usedforsecurity=False)
     for reference in version.references:
         md5.update(f"{reference.name}{reference.subject}".encode() + struct.pack(">i", reference.version))
@@ -100,7 +100,7 @@ def schema_key(subject: str, version: int) -> Json:
 
 
 def subject_key(kind: str, subject: str | None) -> Json:
-    """The key of a CONFIG, MODE, DELETE_SUBJECT or CLEAR_SUBJECT; no subject means the default context."""
+    """Return the key of a CONFIG, MODE, DELETE_SUBJECT or CLEAR_SUBJECT; no subject means the default context."""
     return {"keytype": kind, "subject": subject, "magic": 0}
 
 
@@ -155,13 +155,13 @@ def reference_json(reference: Reference) -> Json:
 
 
 def encode(fields: Mapping[str, Any]) -> bytes:
-    """JSON without empty fields; `deleted` and numbers stay whatever they are."""
+    """Write JSON without empty fields; `deleted` and numbers stay whatever they are."""
     kept = {name: value for name, value in fields.items() if value is not None and value != [] and value != ""}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def decode(data: bytes) -> Json:
-    """The fields of a key or value; ValueError if it is no JSON object."""
+    """Read the fields of a key or value; ValueError if it is not a JSON object."""
     fields = json.loads(data)
     if not isinstance(fields, dict):
         raise ValueError("a record of the registry is a JSON object")
@@ -181,7 +181,7 @@ CODEC = Codec(to_bytes, of_bytes)
 
 
 def version_of(value: Json, timestamp: int | None = None) -> Version:
-    """The value of a SCHEMA record; KeyError or TypeError where it is none."""
+    """Read the value of a SCHEMA record; KeyError or TypeError if it is not one."""
     rows = value.get("references") or ()
     return Version(
         subject=value["subject"],

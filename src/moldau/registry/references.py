@@ -28,7 +28,7 @@ class Referenced:
     _path: list[tuple[str, int]] = field(default_factory=list)
 
     def add(self, parent: str, reference: Reference) -> Reference:
-        """A reference of `parent`, with the number of the version that it means."""
+        """Add a reference of `parent`, and return it with the number of the version that it means."""
         subject = names.within(parent, reference.subject)
         target = self.store.version(subject, reference.version, deleted=not self.new)
         if target is None:

@@ -71,6 +71,6 @@ def _without_aliases(store: Store, segments: list[str], query: Query) -> tuple[l
 
 
 def aliased(store: Store, subject: str) -> str:
-    """The subject that a name is an alias of, or the name."""
+    """Return the subject that a name is an alias of, or the name."""
     alias = store.configs.get(names.normal(subject), {}).get("alias")
     return names.within(subject, alias) if alias else subject

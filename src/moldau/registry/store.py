@@ -46,7 +46,7 @@ class Store:
         self._highest: dict[str, int] = {}
 
     def replay(self, key: Json, value: Json | None, timestamp: int | None = None) -> None:
-        """The only way in which anything changes. Kinds that only another registry knows change nothing."""
+        """Take in a record: nothing else changes the store. Kinds that only another registry knows are ignored."""
         kind = key.get("keytype")
         if kind == SCHEMA:
             self._replay_schema(key["subject"], int(key["version"]), value, timestamp)
@@ -121,19 +121,19 @@ class Store:
             self._referrers.get(target, {}).pop(place, None)
 
     def subjects(self, wanted: str | None = None, *, deleted: bool = False) -> list[str]:
-        """Subjects in order: a single one, those of a context, or all; soft deleted ones if asked for."""
+        """List subjects in order: a single one, those of a context, or all; soft deleted ones on demand."""
         if wanted is not None and not names.is_context(wanted):
             return [wanted] if self.versions(wanted, deleted=deleted) else []
         every = sorted(self._subjects)
         return [name for name in every if names.matches(name, wanted) and self.versions(name, deleted=deleted)]
 
     def versions(self, subject: str, *, deleted: bool = True) -> list[Version]:
-        """The versions of a subject in order, perhaps without soft deleted ones."""
+        """List the versions of a subject in order, with or without soft deleted ones."""
         found = sorted(self._subjects.get(subject, {}).copy().items())
         return [version for _, version in found if deleted or not version.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = True) -> Version | None:
-        """One version, or the latest."""
+        """Return one version, or the latest."""
         if number == LATEST:
             every = self.versions(subject, deleted=deleted)
             return every[-1] if every else None
@@ -141,33 +141,33 @@ class Store:
         return found if found and (deleted or not found.deleted) else None
 
     def with_id(self, context: str, id: int) -> list[Version]:
-        """All versions of an id in a context, by subject and version."""
+        """Return all versions of an id in a context, by subject and version."""
         return [version for _, version in sorted(self._ids.get((context, id), {}).copy().items())]
 
     def id_of(self, context: str, version: Version) -> int | None:
-        """The id that this content has in a context."""
+        """Return the id that this content has in a context."""
         return self._same.get((context, version.type, version.md5))
 
     def with_md5(self, context: str, md5: bytes) -> Version | None:
-        """A version that has this digest in a context."""
+        """Return a version that has this digest in a context."""
         for type in TYPES:
             if (id := self._same.get((context, type, md5))) is not None:
                 return next((version for version in self.with_id(context, id) if version.md5 == md5), None)
         return None
 
     def referrers(self, subject: str, number: int) -> list[Version]:
-        """The versions that refer to this one, soft deleted ones too."""
+        """Return the versions that refer to this one, soft deleted ones too."""
         return [version for _, version in sorted(self._referrers.get((subject, number), {}).copy().items())]
 
     def contexts(self) -> list[str]:
-        """The default context first, then the others in order."""
+        """List the default context first, then the others in order."""
         return [names.DEFAULT, *sorted(self._contexts - {names.DEFAULT})]
 
     def highest_id(self, context: str) -> int:
         return self._highest.get(context, 0)
 
     def scope(self, subject: str | None) -> Iterator[str | None]:
-        """Where a setting of a subject is looked for: the subject, its context, what all contexts share."""
+        """Walk over the places of a subject's setting: the subject, its context, what all contexts share."""
         yield subject
         if subject is not None:
             context = names.context_of(subject)

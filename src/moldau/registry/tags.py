@@ -12,7 +12,7 @@ EVERY = "*"
 
 
 def read(given: Any) -> Tags:
-    """The rows of a request. A path may begin with a dot; many rows may be about one entity."""
+    """Read the rows of a request. A path may begin with a dot; many rows may be about one entity."""
     found: dict[Entity, list[str]] = {}
     try:
         for row in given or ():
@@ -25,7 +25,7 @@ def read(given: Any) -> Tags:
 
 
 def found(parsed: Parsed, wanted: list[str]) -> list[Json]:
-    """Entities with at least one of the tags that are wanted, `*` for any, and all their tags."""
+    """Return entities with at least one of the tags that are wanted, `*` for any, and all their tags."""
     return [
         {"schemaEntity": {"entityPath": entity.path, "entityType": entity.type}, "tags": tags}
         for entity, tags in tags_of(parsed).items()

@@ -30,7 +30,7 @@ OPENAPI = OpenApi("Moldau REST Proxy", DOCUMENTS, QUERY, NUMBERS)
 
 @contextlib.contextmanager
 def application(settings: ServiceSettings) -> Iterator[ASGIApp]:
-    """The proxy, for as long as the context is open."""
+    """Open the proxy, for as long as the context is open."""
     proxy = Proxy(settings)
     wanted = {"api.v2.enable": V2, "api.v3.enable": V3}
     rows = OPENAPI.documented([row for name, version in wanted.items() if settings[name] for row in version])

@@ -23,7 +23,7 @@ RANGES = {"int": 2**31, "long": 2**63}
 
 @lru_cache(maxsize=1000)
 def bare(schema: Schema) -> Codec:
-    """The codec of a schema without its logical types."""
+    """Return the codec of a schema without its logical types."""
     if schema.type != "AVRO":
         raise SerdeError(f"the schema is {schema.type}, not AVRO")
     parsed = parse("AVRO", schema.text, schema.references, dict(schema.resolved))
@@ -57,7 +57,7 @@ def to_json(schema: Schema, payload: bytes) -> Any:
 
 
 def to_value(node: Node, data: Any, where: str, default: bool = False) -> Any:
-    """What fastavro writes for a JSON document; a branch of a union as a pair with its name.
+    """Turn a JSON document into what fastavro writes; a branch of a union is a pair with its name.
 
     In a default a union is not named: it is of the first branch. fastavro would take a default of bytes for a string.
     """
@@ -141,7 +141,7 @@ def _expected(data: Any, kind: type, what: str, where: str) -> Any:
 
 
 def from_value(node: Node, value: Any) -> Any:
-    """The JSON of what fastavro has read."""
+    """Return the JSON of what fastavro has read."""
     match node:
         case Array():
             return [from_value(node.items, one) for one in value]

@@ -40,11 +40,11 @@ class Call(http.Call):
         return self.proxy.kafka
 
     def url(self, *segments: Any) -> str:
-        """Where a part of the cluster is found in version 3."""
+        """Return the URL of a part of the cluster in version 3."""
         return "/".join([f"{self.base}/v3/clusters/{quoted(self.kafka.cluster_id)}", *map(quoted, segments)])
 
     def name(self, **parts: Any) -> str:
-        """The name of a part of the cluster, whoever serves it."""
+        """Return the name of a part of the cluster, whoever serves it."""
         authority = self.proxy.settings["confluent.resource.name.authority"]
         rows = [f"kafka={quoted(self.kafka.cluster_id)}"]
         rows += [
@@ -56,7 +56,7 @@ class Call(http.Call):
         return {"related": self.url(*segments)}
 
     def resource(self, kind: str, where: tuple[Any, ...], names: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """A part of the cluster as version 3 shows it."""
+        """Return a part of the cluster as version 3 shows it."""
         metadata = {"self": self.url(*where), "resource_name": self.name(**names)}
         return {"kind": kind, "metadata": metadata, "cluster_id": self.kafka.cluster_id, **fields}
 
@@ -99,7 +99,7 @@ async def _body(endpoint: Endpoint, request: Request) -> Any:
 
 
 def document(body: bytes, read: Callable[[bytes], Any] = read_json) -> Any:
-    """JSON that can be written again: a lone half of a surrogate pair cannot."""
+    """Read JSON that can be written again: a lone half of a surrogate pair cannot."""
     try:
         found = read(body)
         if b"\\u" in body:

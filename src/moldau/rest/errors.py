@@ -69,7 +69,7 @@ LOCAL = {
 
 
 def refusal(code: int, detail: str = "") -> HttpError:
-    """An error by its code, with what is special about it."""
+    """Return an error by its code, with a detail."""
     error = HttpError(code, f"{MESSAGES.get(code, '')}{detail}")
     error.status = STATUS.get(code, error.status)
     return error
@@ -80,7 +80,7 @@ def not_found(what: str) -> HttpError:
 
 
 def of_kafka(error: Error, sentence: str, retriable: bool | None = None) -> HttpError:
-    """What a client is told of an error of Kafka."""
+    """Turn an error of Kafka into a refusal."""
     if (code := CODES.get(error)) is not None:
         return HttpError(code, sentence)
     return HttpError(RETRIABLE if (error.retriable if retriable is None else retriable) else KAFKA, sentence)

@@ -83,7 +83,7 @@ Decoder = Callable[[bytes | None, str, Message], Any]
 
 
 def plain_decoder(format: Format) -> Decoder:
-    """Bytes of a record as JSON; what cannot be read is 40801, as a record that a registry does not know."""
+    """Return what turns bytes of a record into JSON; what cannot be read is 40801, as with a schema that is unknown."""
 
     def decode(data: bytes | None, field: str, message: Message) -> Any:
         try:

@@ -94,7 +94,7 @@ class Instance:
             self._seek(TopicPartition(*pair, offset))
 
     def _seek(self, to: TopicPartition) -> None:
-        """librdkafka refuses until a partition that was just assigned has begun to be fetched."""
+        """Seek again and again: librdkafka refuses until a partition that was just assigned has begun to be fetched."""
         end = time.monotonic() + SEEK_SECONDS
         while True:
             try:
@@ -105,7 +105,8 @@ class Instance:
             time.sleep(0.02)
 
     def read(self, decode: Callable[[Message], T], timeout_ms: int, most_bytes: int) -> list[T]:
-        """Records until the time is over or there are enough. One that cannot be decoded is told of once, alone."""
+        """Read records until the time is over or there are enough. One that cannot be decoded is reported once,
+        alone."""
         if self.mode is None:
             raise refusal(ILLEGAL_STATE, "Consumer is not subscribed to any topics or assigned any partitions")
         found: list[T] = []
@@ -252,7 +253,8 @@ class Instances:
             await self._run(instance.consumer.close)
 
     async def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """In a thread that nobody interrupts: a request that is given up holds the lock until its thread is done."""
+        """Run in a thread that nobody interrupts: a request that is given up holds the lock until its thread is
+        done."""
         work = asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         try:
             return await asyncio.shield(work)
@@ -261,7 +263,7 @@ class Instances:
             raise
 
     async def expire(self) -> None:
-        """Close, for ever, what was not used for long enough."""
+        """Close, for ever, instances that were not used for long enough."""
         while True:
             await asyncio.sleep(min(EXPIRY_SECONDS, self._lifetime_s / 4))
             now = time.monotonic()
@@ -271,7 +273,7 @@ class Instances:
                     await self._close(instance)
 
     def close(self) -> None:
-        """At the end of the process: leave all groups."""
+        """Leave all groups at the end of the process."""
         for instance in self._rows.values():
             instance.closing.set()
             instance.consumer.close()

@@ -22,7 +22,7 @@ class Splitter:
         self._rest, self._scanned, self._depth, self._most_bytes = b"", 0, 0, most_bytes
 
     def feed(self, chunk: bytes) -> tuple[list[bytes], Broken | None]:
-        """The documents that are complete now, and why there can be no more."""
+        """Return the documents that are complete now, and why there can be no more."""
         buffer = self._rest + chunk if self._rest else chunk
         found: list[bytes] = []
         start, position, depth = 0, self._scanned, self._depth
@@ -55,7 +55,7 @@ class Splitter:
         return small, broken
 
     def end(self) -> Broken | None:
-        """What is wrong if nothing follows."""
+        """Return what is wrong if nothing follows."""
         return Broken("the last document has no end") if self._rest.strip() else None
 
 

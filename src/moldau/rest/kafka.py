@@ -21,7 +21,7 @@ OWN = {"topic.metadata.propagation.max.ms": "1000", "client.id": "moldau-rest"}
 
 
 def librdkafka(settings: ServiceSettings, *prefixes: str) -> dict[str, Any]:
-    """Settings of a client of librdkafka: those for all clients, then its own."""
+    """Return settings of a client of librdkafka: those for all clients, then its own."""
     given = {name: text for prefix in ("client.", *prefixes) for name, text in settings.under(prefix).items()}
     # Without `log.connection.close` each idle connection that a broker closes is a line of log.
     quiet = {"log.connection.close": "false", "logger": logging.getLogger("moldau.rest.librdkafka")}
@@ -66,7 +66,7 @@ class Kafka:
 
 
 def told(function: Callable[..., T], *arguments: Any) -> T:
-    """A call whose errors of Kafka become refusals."""
+    """Call a function; errors of Kafka become refusals."""
     try:
         return function(*arguments)
     except ClientError as error:

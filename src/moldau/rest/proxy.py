@@ -38,7 +38,7 @@ class Proxy:
         self.kafka.close()
 
     async def encode(self, topic: str, field: str, spec: dict[str, Any]) -> Encoded:
-        """A key or value of version 3."""
+        """Encode a key or value of version 3."""
         name, data = spec.get("type"), spec.get("data")
         parts = {part: spec.get(part) for part in SPEC}
         _check_type(name, parts)
@@ -47,7 +47,7 @@ class Proxy:
         return encode(await self._chosen(Wish(topic, field, name, *parts.values())), data, topic, field)
 
     async def encoder(self, topic: str, format: str, body: dict[str, Any]) -> Callable[[str, Any], Encoded]:
-        """For the keys and values of a request of version 2, as `encoder("key", data)`."""
+        """Return what encodes the keys and values of a request of version 2, as `encoder("key", data)`."""
         if plain := PLAIN.get(format):
             return lambda _, data: Encoded(None if data is None else plain.to_bytes(data))
         chosen: dict[str, Chosen] = {}
@@ -69,7 +69,7 @@ class Proxy:
         return self.schemas.known(wish) or await self.kafka.run(self.schemas.find, wish)
 
     def decoder(self, format: str) -> Decoder:
-        """For the keys and values that a consumer instance reads."""
+        """Return what decodes the keys and values that a consumer instance reads."""
         return plain_decoder(PLAIN[format]) if format in PLAIN else partial(self.schemas.decode, format)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 
 def is_record(found: Any) -> bool:
-    """A record of version 3 with plain data."""
+    """Say whether this is a record of version 3 with plain data."""
     return type(found) is dict and all(name in _RECORD and _RECORD[name](part) for name, part in found.items())
 
 
 def are_records(found: Any) -> bool:
-    """Records of version 2 without schemas."""
+    """Say whether these are records of version 2 without schemas."""
     if type(found) is not dict or found.keys() != _RECORDS or not found["records"]:
         return False
     return _are_all(found["records"], _is_v2_record)

@@ -146,7 +146,7 @@ class Schemas:
         return found if until > time.monotonic() else None
 
     def find(self, wish: Wish) -> Chosen:
-        """The schema that is meant; asks the registry, and registers a schema that comes with the request."""
+        """Find the schema that is meant: ask the registry, and register a schema that comes with the request."""
         try:
             found = self._find(wish)
         except SchemaError as error:
@@ -202,7 +202,7 @@ class Schemas:
         return strategy(Context(wish.topic, field), BY_KIND[schema.type].record(schema) if schema else None)
 
     def decode(self, format: str, data: bytes | None, field: str, message: Message) -> Any:
-        """A key or value that was consumed, as JSON; asks the registry for a schema that is new."""
+        """Turn a key or value that was consumed into JSON; a schema that is new is fetched from the registry."""
         if data is None:
             return None
         try:
@@ -224,7 +224,7 @@ def _headers(message: Message) -> Headers:
 
 
 def encode(chosen: Chosen, data: Any, topic: str, field: str) -> Encoded:
-    """JSON as the schema has it."""
+    """Encode JSON by its schema."""
     if data is None:
         return _encoded(chosen, None)
     place: Any = field
@@ -243,7 +243,7 @@ def _encoded(chosen: Chosen, data: bytes | None) -> Encoded:
 
 
 def _told(error: RegistryError) -> HttpError:
-    """Of the registry: it is away, it does not take the schema, or something else."""
+    """Turn an error of the registry into a refusal: it is away, it does not take the schema, or something else."""
     if error.retriable:
         return HttpError(CANNOT_DESERIALIZE, f"Schema registration or lookup failed: {error}")
     return refusal(WRONG_SCHEMA if error.code == INVALID_IN_REGISTRY else CANNOT_SERIALIZE, str(error))

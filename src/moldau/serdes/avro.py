@@ -77,7 +77,7 @@ class Facts:
     hollow: dict[int, bool] = field(default_factory=dict)  # by identity: takes no bytes at all
 
     def walk(self, node: Node) -> bool:
-        """Whether values of the node take no bytes."""
+        """Say whether values of the node take no bytes."""
         if id(node) in self.open:
             self.recursive = True
             return False
@@ -149,7 +149,7 @@ def encode(to: Codec, value: Any) -> bytes:
 
 
 def is_deeper(value: Any, limit: int) -> bool:
-    """Level by level, without recursion."""
+    """Look level by level, without recursion."""
     level = [value]
     for _ in range(limit):
         level = [inner for outer in level for inner in parts(outer)]

@@ -20,7 +20,7 @@ def serde(
     settings: Mapping[str, Any] | None = None,
     message: str | None = None,
 ) -> Serde:
-    """Formats with a schema are imported when they are asked for: each brings a library along."""
+    """Return a serde. Formats with a schema are imported on demand, since each brings a library along."""
     if format in PLAIN:
         return PLAIN[format]
     match format, needed(format, registry):

@@ -52,7 +52,7 @@ class SchemaRef:
 
 
 def frame(ref: SchemaRef, payload: bytes, context: Context, *, in_header: bool) -> bytes:
-    """The bytes of the record; with `in_header` the context's headers get the schema."""
+    """Return the bytes of the record; with `in_header` the context's headers get the schema."""
     if not in_header:
         return ref.prefix() + payload
     context.headers.append((SCHEMA_HEADER[context.field], ref.header()))
@@ -60,7 +60,7 @@ def frame(ref: SchemaRef, payload: bytes, context: Context, *, in_header: bool) 
 
 
 def unframe(data: bytes, context: Context, *, indexes: bool = False) -> tuple[SchemaRef, bytes]:
-    """The schema, from the header if there is one and else from the prefix; and the payload."""
+    """Return the schema, from the header if there is one, otherwise from the prefix; and the payload."""
     carried = context.header(SCHEMA_HEADER[context.field])
     if carried is not None:
         return read(carried, indexes)[0], data

@@ -38,13 +38,13 @@ def start() -> None:
 
 @cache
 def bounded(validator: Any) -> Any:
-    """The class of validators with these bounds. Documents must not name a dialect of their own: `plain`."""
+    """Return the class of validators with these bounds. Documents must not name a dialect of their own: `plain`."""
     own = {name: keyword for name, keyword in OWN.items() if name in validator.VALIDATORS}
     return extend(validator, {name: _counted(keyword) for name, keyword in {**validator.VALIDATORS, **own}.items()})
 
 
 def plain(document: Any) -> Any:
-    """A schema without `$schema` anywhere: it would make `jsonschema` go on with another class."""
+    """Return a schema without `$schema` anywhere: it would make `jsonschema` go on with another class."""
     if isinstance(document, list):
         return [plain(one) for one in document]
     if not isinstance(document, dict):
@@ -68,7 +68,7 @@ def _counted(keyword: Keyword) -> Keyword:
 
 @lru_cache(maxsize=1000)
 def expression(pattern: str) -> Any:
-    """What re2 does not know, to look ahead or behind, is left to Python."""
+    """Compile a pattern by re2, or by Python if it looks ahead or behind, which re2 does not know."""
     try:
         return LIBRARY.compile(pattern, QUIET)
     except LIBRARY.error:
@@ -106,7 +106,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
 
 
 def _key(value: Any) -> Any:
-    """Equal for values that JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
+    """Return what is equal for values that JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, dict):
         return ("object", frozenset((name, _key(part)) for name, part in value.items()))
     if isinstance(value, list):

@@ -28,7 +28,7 @@ from .typed import Subjects
 
 @lru_cache(maxsize=1000)
 def validator(schema: Schema) -> Validator:
-    """References are found by name among the registry's; nothing is fetched from anywhere else."""
+    """Make a validator. References are found by name among the registry's; nothing is fetched from anywhere else."""
     if schema.type != "JSON":
         raise SerdeError(f"the schema is {schema.type}, not JSON")
     named = [(name, _resource(json.loads(text))) for name, text in schema.resolved]
@@ -38,7 +38,7 @@ def validator(schema: Schema) -> Validator:
 
 
 def _resource(document: Any) -> Resource[Any]:
-    """A schema that others refer to, found by the rules of its own dialect and checked by theirs."""
+    """Return a schema that others refer to, found by the rules of its own dialect and checked by theirs."""
     return DRAFT7.detect(document).create_resource(plain(document))
 
 

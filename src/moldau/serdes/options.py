@@ -52,7 +52,7 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
-        """From settings. `auto.register.schemas` is on unless a choice of the schema is made that excludes it."""
+        """Read settings. `auto.register.schemas` is on unless a choice of the schema is made that excludes it."""
         fields = dict(field_of(name, value) for name, value in given.items())
         chosen = [name for name in ("use_latest", "metadata", "schema_id") if fields.get(name)]
         if chosen and given.get("auto.register.schemas"):

@@ -21,7 +21,7 @@ class Plain:
     decode: Callable[[bytes], Any]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Those of the table below are themselves again in another process."""
+        """Send serdes of the table below by name, so that they are the same objects in another process."""
         if PLAIN.get(self.name) is self:
             return known, (self.name,)
         return Plain, (self.name, self.encode, self.decode)
@@ -44,7 +44,7 @@ class Plain:
 
 
 def excerpt(value: Any) -> str:
-    """A value in an error message, never long, and never the whole text of a long one made first."""
+    """Shorten a value for an error message, without writing out the whole of a long one first."""
     text = repr(value[:40] if isinstance(value, str | bytes) else value) if not nested(value) else type(value).__name__
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -40,7 +40,7 @@ SERIALIZED = "serialized"
 
 @lru_cache(maxsize=1000)
 def file_of(schema: Schema) -> FileDescriptor:
-    """The schema as a file with its imports, in a pool of its own."""
+    """Return the schema as a file with its imports, in a pool of its own."""
     if schema.type != "PROTOBUF":
         raise SerdeError(f"the schema is {schema.type}, not PROTOBUF")
     protos = {name: file_proto(name, text, schema) for name, text in schema.resolved}
@@ -54,7 +54,7 @@ def file_of(schema: Schema) -> FileDescriptor:
 
 
 def file_proto(name: str, text: str, schema: Schema) -> FileDescriptorProto:
-    """From the serialized form that registries give on demand, or from the text."""
+    """Read the serialized form that registries give on demand, or the text."""
     try:
         made = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, DecodeError, ValueError):
@@ -76,7 +76,7 @@ def add(pool: DescriptorPool, name: str, protos: Mapping[str, FileDescriptorProt
 
 
 def known_file(name: str) -> FileDescriptorProto:
-    """A file that comes with Protobuf or with Confluent's clients: the only ones that need no reference."""
+    """Return a file that comes with Protobuf or with Confluent's clients: the only ones that need no reference."""
     if name in CONFLUENT:
         return FileDescriptorProto.FromString(importlib.import_module(CONFLUENT[name]).DESCRIPTOR.serialized_pb)
     descriptor = known_descriptor(name)
@@ -113,7 +113,7 @@ def messages(file: FileDescriptor) -> Iterator[Descriptor]:
 
 
 def named(file: FileDescriptor, name: str | None) -> Descriptor:
-    """The message of that full or simple name; the first of the file without one."""
+    """Return the message of that full or simple name; the first of the file without one."""
     for found in messages(file):
         if name is None or name in (found.full_name, found.name):
             return found
@@ -172,7 +172,8 @@ class Protobuf:
             raise SerdeError(f"the value does not fit the message {made.DESCRIPTOR.full_name}: {error}") from None
 
     def schema_of(self, file: FileDescriptor) -> Schema:
-        """The schema of a file. Its imports are registered or looked up on the way, for references need a version."""
+        """Return the schema of a file. Its imports are registered or looked up on the way, for references need a
+        version."""
         references = []
         for imported in file.dependencies:
             if imported.name not in GOOGLE and imported.name not in CONFLUENT:
@@ -192,7 +193,7 @@ class Protobuf:
         return made
 
     def read_class(self, ref: SchemaRef, context: Context) -> type[Message]:
-        """The class of the writer's message, or of the message of that name in the reader's schema."""
+        """Return the class of the writer's message, or of the message of that name in the reader's schema."""
         descriptor = message_at(file_of(self.subjects.writer(ref, context)), ref.indexes or (0,))
         reader = self.subjects.reader(context, descriptor.full_name)
         if reader is not None:

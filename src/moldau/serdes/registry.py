@@ -60,7 +60,8 @@ class Registry:
 
     @classmethod
     def connect(cls, settings: Mapping[str, Any]) -> Registry:
-        """From `schema.registry.url` and the settings of confluent-kafka's client, with or without that prefix."""
+        """Connect by `schema.registry.url` and the settings of confluent-kafka's client, with or without that
+        prefix."""
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
         given = {name.removeprefix(PREFIX): value for name, value in settings.items()}
@@ -69,7 +70,7 @@ class Registry:
         return cls(SchemaRegistryClient.new_client({**DEFAULTS, **given}))
 
     def schema(self, ref: SchemaRef, subject: str | None = None, format: str | None = None) -> Schema:
-        """The schema of an id or GUID. It never changes, so it is asked for once."""
+        """Return the schema of an id or GUID. It never changes, so it is asked for once."""
         key = (SchemaRef(ref.id, ref.guid), format)
         if key not in self.schemas:
             if ref.guid is not None:
@@ -103,7 +104,7 @@ class Registry:
         self.client.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What goes to another process, a worker of Spark's say, are the settings: a client cannot be sent."""
+        """Send the settings to another process, such as a worker of Spark: a client cannot be sent."""
         return reconnected, (tuple(self.client.config().items()),)
 
     def registered(self, answer: Any, format: str | None) -> Registered:
@@ -146,7 +147,7 @@ class Registry:
 
 @cache
 def reconnected(settings: tuple[tuple[str, Any], ...]) -> Registry:
-    """One client a process, however many serdes arrive there, and with it what it knows of schemas."""
+    """Keep one client for each process, with the schemas that it knows, however many serdes arrive there."""
     return Registry.connect(dict(settings))
 
 

@@ -35,7 +35,7 @@ class Subjects:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without lock and memory, which are of this process."""
+        """Leave out lock and cache, which belong to this process."""
         return Subjects, (self.registry, self.options, self.own, self.name, self.format)
 
     def to_write(self, context: Context) -> Registered:
@@ -77,12 +77,12 @@ class Subjects:
         return self.registry.latest(subject, self.format)
 
     def writer(self, ref: SchemaRef, context: Context) -> Schema:
-        """The schema that bytes were written with."""
+        """Return the schema that bytes were written with."""
         subject = self.options.subject_of(context, None) if self.options.subject_of is by_topic else None
         return self.registry.schema(ref, subject, self.format)
 
     def reader(self, context: Context, name: str | None) -> Schema | None:
-        """The schema that values are wanted in; None for that of the writer, whose record's name is given."""
+        """Return the schema that values are wanted in; None for that of the writer, whose record's name is given."""
         if self.options.use_latest or self.options.metadata is not None:
             return self.from_registry(self.options.subject_of(context, name)).schema
         return self.own

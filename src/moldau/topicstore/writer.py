@@ -93,7 +93,7 @@ class Writer:
         return check(self._client.send(request, transaction(self._id), timeout_s=timeout_s))
 
     def _lacks_transactions(self, error: ClientError) -> bool:
-        """Whether the cluster cannot fence: this user may not, or there are too few brokers for its topic."""
+        """Say whether the cluster cannot fence: this user may not, or there are too few brokers for its topic."""
         if error.error is Error.COORDINATOR_NOT_AVAILABLE:
             return TRANSACTIONS not in self._client.refresh(None).topics
         return error.error is Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

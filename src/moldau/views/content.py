@@ -59,7 +59,7 @@ class Content:
         self.size += weight(key, value) - weight(key, old)
 
     def forget_before(self, offset: int) -> None:
-        """The log has lost records before this offset: what was there at an earlier one cannot be said."""
+        """Forget the past before an offset: the log has lost records there, so it is not known any more."""
         self.floor = max(self.floor, offset)
 
     def range(
@@ -69,7 +69,7 @@ class Content:
             return self._inner.range(low, high, reverse)
 
     def before(self, offset: int) -> Past | None:
-        """As it was when all records before the offset had been read, and no other; None if that is forgotten."""
+        """Return the content as it was when all records before the offset had been read; None if that is forgotten."""
         with self.lock:
             if offset < self.floor:
                 return None

@@ -75,5 +75,5 @@ NOWHERE = Shard()  # stores of views stand at no record: nothing reads or change
 
 
 def opening(topic: str, content: OrderedBytes) -> Opening:
-    """Nobody is told of changes, and nothing is held back."""
+    """Open a store that reports no changes and holds nothing back."""
     return Opening(topic, content, None, NOWHERE)

@@ -18,7 +18,7 @@ from .errors import ViewError
 
 
 def plain(value: Any) -> Any:
-    """Bytes become base64, what JSON does not know becomes text."""
+    """Turn a value into JSON: bytes become base64, what JSON does not know becomes text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def entry(key: Any, found: Any) -> dict[str, Any]:
-    """A key and what a store has of it."""
+    """Return a key and what a store has of it."""
     if isinstance(key, Windowed):
         place = {"key": plain(key.key), "window_start": key.start, "window_end": key.end}
     else:
@@ -46,7 +46,7 @@ def entry(key: Any, found: Any) -> dict[str, Any]:
 
 
 def key_of_text(serde: Serde | None, text: str) -> Any:
-    """A key as somebody wrote it: text as it is where keys are text, else JSON."""
+    """Read a key as somebody wrote it: text as it is where keys are text, otherwise JSON."""
     if serde is STRING or serde is UUID_TEXT:
         return text
     if serde is BYTES:
@@ -58,7 +58,7 @@ def key_of_text(serde: Serde | None, text: str) -> Any:
 
 
 def position_of_text(text: str) -> dict[int, int]:
-    """`0:120,1:44`, or `120` for the one partition there is."""
+    """Read `0:120,1:44`, or `120` for a single partition."""
     try:
         pairs = [part.split(":") if ":" in part else ["0", part] for part in text.split(",")]
         return {int(partition): int(offset) for partition, offset in pairs}

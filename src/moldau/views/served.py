@@ -53,7 +53,7 @@ class Served:
         at_least: Position | InputPosition | Literal["latest"] | None = None,
         timeout: float = LOADING_S,
     ) -> View:
-        """The view of a store, loaded. `at_least` asks for more: a position of the changelog, its present end
+        """Return the view of a store, loaded. `at_least` asks for more: a position of the changelog, its present end
         ("latest"), or offsets of topics that the application reads: `{("orders", 0): 42}` waits until the records
         before that offset have been processed and what came of them is here.
         """
@@ -67,7 +67,7 @@ class Served:
         return view.wait(at_least, max(0.0, began + timeout - time.monotonic()))  # type: ignore[arg-type]
 
     def sql(self, query: str) -> Any:
-        """The answer to a query over any of the stores, as an Arrow table."""
+        """Answer a query over any of the stores by an Arrow table."""
         from .sql import answer, mentioned
 
         return answer(query, {name: self.store(name) for name in mentioned(query, self.changelogs)})
@@ -105,7 +105,7 @@ class Served:
                 self._wait_for_topic(client, topic, goal, deadline)
 
     def _wait_for_topic(self, client: Client, topic: str, goal: dict[int, int], deadline: float) -> None:
-        """Until the application's group has committed up to the offsets."""
+        """Wait until the application's group has committed up to the offsets."""
         while True:
             try:
                 done = committed(client, self.application, topic, goal)

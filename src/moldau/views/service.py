@@ -39,7 +39,7 @@ Asked = Mapping[str, str]  # the parameters of a request
 
 
 def found_of_key(view: View, key: Any, asked: Asked) -> Iterator[dict[str, Any]]:
-    """What a view has of a key: one entry, or one for each window, session or version."""
+    """Return what a view has of a key: one entry, or one for each window, session or version."""
     first, last, reverse = time_of(asked, "start", 0), time_of(asked, "end", LAST_TIME), flag(asked, "reverse")
     match view:
         case WindowView():
@@ -61,7 +61,7 @@ def found_of_key(view: View, key: Any, asked: Asked) -> Iterator[dict[str, Any]]
 
 
 def found_of_all(view: View, asked: Asked) -> Iterator[dict[str, Any]]:
-    """What a view has between two keys, or behind a prefix."""
+    """Return what a view has between two keys, or after a prefix."""
     first, last, reverse = time_of(asked, "start", 0), time_of(asked, "end", LAST_TIME), flag(asked, "reverse")
     low, high = (key_of_text(view.spec.key, asked[name]) if name in asked else None for name in ("from", "to"))
     match view:
@@ -181,5 +181,5 @@ def wait_s(asked: Asked) -> float:
 
 
 def serve(served: Served, server: str) -> Threaded:
-    """The service in a thread of its own, until `close`. `url` is where it is."""
+    """Start the service in a thread of its own, until `close`. `url` is where it is."""
     return Threaded(Endpoints(served).routes(), server)

@@ -35,7 +35,7 @@ MOST_TEXT = 100_000
 
 
 def answer(query: str, views: Mapping[str, View], timeout_s: float = PATIENCE_S) -> pa.Table:
-    """An Arrow table. Of the views only those are read that the query names."""
+    """Answer a query by an Arrow table. Only views that the query names are read."""
     try:
         require("console", "SQL over views", "duckdb", "pyarrow")
     except NotInstalled as error:
@@ -61,7 +61,7 @@ def answer(query: str, views: Mapping[str, View], timeout_s: float = PATIENCE_S)
 
 
 def mentioned(query: str, known: Iterable[str]) -> list[str]:
-    """The views that a query reads."""
+    """Return the views that a query reads."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -78,7 +78,7 @@ def mentioned(query: str, known: Iterable[str]) -> list[str]:
 
 
 def table_of(view: View) -> pa.Table:
-    """The entries of a view as columns."""
+    """Return the entries of a view as columns."""
     import pyarrow as pa
 
     position = tuple(sorted(view.position.items()))

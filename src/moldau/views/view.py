@@ -55,9 +55,8 @@ class View:
         return [self._open(one.content) for one in self._tail.partitions.values()]
 
     def _open(self, content: Any) -> Any:
-        """A store over the bytes of a partition. It is made for each question: stores that remember what they were
-        last asked are not for several threads.
-        """
+        """Open a store over the bytes of a partition, for each question: stores that remember what they were last asked
+        are not for several threads."""
         return opened(self.spec, opening(self.topic, content))
 
     @property
@@ -75,16 +74,15 @@ class View:
         return self._tail.trouble
 
     def ends(self) -> dict[int, int]:
-        """Where the changelog ends now: a view that has reached this knows all that was committed before."""
+        """Return where the changelog ends now: a view that has reached this knows all that was committed before."""
         try:
             return self._tail.ends()
         except ClientError as error:
             raise Stale(f"the end of {self.topic} is not known: {error}") from None
 
     def wait(self, at_least: Position | Literal["latest"] | None = None, timeout: float = LOADING_S) -> Self:
-        """Until the view has read up to a position, to the present end, or, if nothing is said, all that was there
-        when it was made. Stale if that takes longer than `timeout` seconds.
-        """
+        """Wait until the view has read up to a position, to the present end, or by default all that was there when it
+        was made. Stale if that takes longer than `timeout` seconds."""
         if at_least is None:
             self._tail.wait_until(
                 lambda: all(one.loaded for one in self._tail.partitions.values()), timeout, "the first end"
@@ -99,9 +97,8 @@ class View:
         return self
 
     def at(self, position: Position | int) -> Self:
-        """The view as it was when the changelog had been read up to an offset; partitions that are not named are as
-        they are. A number stands for a changelog of one partition.
-        """
+        """Return the view as it was when the changelog had been read up to an offset; partitions that are not named are
+        as they are now. A number stands for a changelog of one partition."""
         given = {0: position} if isinstance(position, int) else dict(position)
         self._known(given)
         self._tail.check()
@@ -109,20 +106,20 @@ class View:
         return type(self)(self.spec, self._tail, lambda: [self._open(content) for content in contents])
 
     def rows(self) -> Iterator[Row]:
-        """All entries, as columns: what SQL is asked of."""
+        """Return all entries as columns, for SQL."""
         raise NotImplementedError
 
     def approximate_count(self) -> int:
         return sum(store.approximate_count() for store in self._stores())
 
     def sql(self, query: str) -> Any:
-        """The answer to a query over this view as an Arrow table; the view has the store's name."""
+        """Answer a query over this view by an Arrow table; the view has the store's name."""
         from .sql import answer
 
         return answer(query, {self.name: self})
 
     def close(self) -> None:
-        """Ends soon; `join` waits for it."""
+        """End soon; `join` waits for it."""
         self._tail.close()
 
     def join(self) -> None:
@@ -175,7 +172,7 @@ class KeyValueView(View):
         return None
 
     def wait_for(self, key: Any, timeout: float, until: Callable[[Any], bool] = lambda found: True) -> Any:
-        """The value of a key, as soon as there is one of which `until` is true; Stale if that takes too long."""
+        """Wait for a value of a key for which `until` is true, and return it; Stale if that takes too long."""
         seen: list[Any] = []
 
         def is_there() -> bool:
@@ -188,14 +185,14 @@ class KeyValueView(View):
         return seen[0]
 
     def range(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        """Both bounds inclusive, None is open."""
+        """Return entries between two keys, both inclusive; None is open."""
         return self._merged(lambda store: store.range(low, high, reverse), reverse)
 
     def all(self, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
         return self.range(None, None, reverse)
 
     def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
-        """Keys whose bytes begin with those of the prefix."""
+        """Return entries whose keys' bytes begin with those of the prefix."""
         return self._merged(lambda store: store.prefix_scan(prefix, serde), False)
 
     def rows(self) -> Iterator[Row]:
@@ -215,7 +212,7 @@ class WindowView(View):
     """Of window stores and windowed tables. Windows of many keys come partition by partition."""
 
     def fetch(self, key: Any, start: int) -> Any:
-        """The value of the window that starts then."""
+        """Return the value of the window that starts then."""
         return self._first(lambda store: store.fetch(key, start))
 
     def get(self, key: Windowed) -> Any:
@@ -224,14 +221,14 @@ class WindowView(View):
     def fetch_range(
         self, key: Any, first: int = 0, last: int = LAST_TIME, reverse: bool = False
     ) -> Iterator[tuple[int, Any]]:
-        """Windows of a key that start from one time to another, both inclusive, with their starts."""
+        """Return windows of a key that start from one time to another, both inclusive, with their starts."""
         found = (store.fetch_range(key, first, last, reverse) for store in self._stores())
         return merge(*found, key=lambda entry: entry[0], reverse=reverse)
 
     def fetch_keys(
         self, low: Any, high: Any, first: int = 0, last: int = LAST_TIME, reverse: bool = False
     ) -> Iterator[tuple[Windowed, Any]]:
-        """Windows of the keys between two, both inclusive, None is open."""
+        """Return windows of the keys between two, both inclusive; None is open."""
         return self._each(lambda store: store.fetch_keys(low, high, first, last, reverse))
 
     def fetch_all(self, first: int = 0, last: int = LAST_TIME, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
@@ -256,11 +253,11 @@ class SessionView(View):
     def find_sessions(
         self, key: Any, earliest_end: int = 0, latest_start: int = LAST_TIME, reverse: bool = False
     ) -> Iterator[tuple[Windowed, Any]]:
-        """Sessions of a key that end no earlier and start no later than given, by their ends."""
+        """Return sessions of a key that end no earlier and start no later than given, by their ends."""
         return self._each(lambda store: store.find_sessions(key, earliest_end, latest_start, reverse))
 
     def fetch(self, key: Any, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
-        """All sessions of a key."""
+        """Return all sessions of a key."""
         return self.find_sessions(key, reverse=reverse)
 
     def fetch_keys(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
@@ -285,7 +282,7 @@ class VersionedView(View):
     def get_range(
         self, key: Any, first: int = 0, last: int = LAST_TIME, reverse: bool = False
     ) -> Iterator[VersionedRecord]:
-        """All that was valid at some time of a span, the earliest first."""
+        """Return all that was valid at some time of a span, the earliest first."""
         return self._each(lambda store: store.get_range(key, first, last, reverse))
 
     def rows(self) -> Iterator[Row]:
@@ -312,7 +309,8 @@ KINDS: dict[str, type[View]] = {
 
 
 def open_view(spec: StoreSpec, topic: str, client: Client, limits: Limits | None = None) -> View:
-    """The view of a store, from the topic that has its changes; it takes the client over, and loads meanwhile."""
+    """Open the view of a store from its changelog topic. The view takes over the client, and loads in the
+    background."""
     limits = limits or Limits()
     if spec.kind not in KINDS:
         raise ViewError(f"the store {spec.name} is of the kind {spec.kind}, which is not for look-ups")

@@ -39,7 +39,7 @@ CHECKS: dict[str, Check] = {
 
 
 def check(level: str, new: Parsed, previous: Sequence[Parsed], *, lenient: bool = False) -> list[str]:
-    """What stands against `new` after `previous`, which come oldest first; nothing if it is compatible.
+    """Return what makes `new` incompatible with `previous`, which come oldest first; nothing if it is compatible.
 
     `lenient` is Confluent's compatibility policy LENIENT: JSON Schema properties may come and go in open models.
     """

@@ -72,7 +72,7 @@ class Comparison:
         return [Finding("TYPE_MISMATCH", path or "/", detail)]
 
     def writer_union(self, reader: Schema, writer: Union, path: str) -> list[Finding]:
-        """Each branch that is written must be readable; of a union, by one of its branches."""
+        """Compare each branch that may be written; of a union as reader, one branch must read it."""
         found: list[Finding] = []
         for position, branch in enumerate(writer.branches):
             if isinstance(reader, Union):
@@ -83,7 +83,7 @@ class Comparison:
         return found
 
     def reader_union(self, reader: Union, writer: Schema, path: str) -> list[Finding]:
-        """Some branch must read it. The one of its name does most often, so it is asked first."""
+        """Look for a branch that reads it, first for the one of its name, which most often does."""
         likely = sorted(reader.branches, key=lambda branch: name_of(branch) != name_of(writer))
         if any(not self.compare(branch, writer, path) for branch in likely):
             return []
@@ -112,7 +112,7 @@ class Comparison:
 
 
 def find(reader: Schema, writer: Schema) -> list[Finding]:
-    """All that stands against reading data of the writer's schema with the reader's, in the order of the reader."""
+    """Find all that keeps the reader's schema from reading data of the writer's, in the order of the reader."""
     return Comparison().compare(reader, writer, "")
 
 
@@ -121,9 +121,8 @@ def kind_of(schema: Schema) -> str:
 
 
 def written_field(entry: Field, written: dict[str, Field]) -> Field | None:
-    """The writer's field that a reader's takes its values from: of its own name, or else of an alias. (Java refuses
-    to compare where both are there, even a schema with itself.)
-    """
+    """Find the writer's field that a reader's takes its values from: of its own name, or otherwise of an alias. (Java
+    refuses to compare where both are there, even a schema with itself.)"""
     return next((written[name] for name in (entry.name, *entry.aliases) if name in written), None)
 
 

@@ -27,23 +27,23 @@ class Difference:
 
 
 def shortened(found: list[Difference], allowed: Collection[str]) -> list[Difference]:
-    """Not more than can be told: parts that are used in many places multiply what differs in them. What is not allowed
-    goes first, so that it is never what is left out.
-    """
+    """Keep at most MOST differences: parts that are used in many places multiply what differs in them. What is not
+    allowed goes first, so that it is never left out."""
     if len(found) <= MOST:
         return found
     return sorted(dict.fromkeys(found), key=lambda difference: difference.type in allowed)[:MOST]
 
 
 def below(part: str, differences: Iterable[Difference]) -> list[Difference]:
-    """The same differences, seen from one step further up."""
+    """Return the same differences, seen from one step further up."""
     return [Difference(difference.type, (part, *difference.path)) for difference in differences]
 
 
 def told(
     differences: Iterable[Difference], allowed: Collection[str], sentences: Mapping[str, str], reader: str, writer: str
 ) -> list[str]:
-    """A message for each difference that is not allowed; `sentences` has one a type, or for the end of its name."""
+    """Return a message for each difference that is not allowed. `sentences` has one for each type, or for the end of
+    its name."""
     found = dict.fromkeys(difference for difference in differences if difference.type not in allowed)
     return [message(difference, sentences, reader, writer) for difference in found]
 

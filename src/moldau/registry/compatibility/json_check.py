@@ -30,7 +30,7 @@ def messages(reader: Parsed, writer: Parsed, lenient: bool, reader_is: str, writ
 
 
 def differences(original: Parsed, update: Parsed, *, lenient: bool = False) -> list[Difference]:
-    """All that differs; whether it is allowed is another question."""
+    """Find all that differs, whether it is allowed or not."""
     old, new = model(original), model(update)
     wrong: dict[Pair, list[Difference]] = {}
     pairs = 0
@@ -101,7 +101,7 @@ class Comparison:
         return found
 
     def one_is_combined(self, old: Node, new: Node) -> list[Difference] | None:
-        """One schema against several: it is enough if one of these fits, where one of them is enough."""
+        """Compare one schema with several: where one of these is enough, one must fit."""
         several, widens = (new, new.criterion != "allOf") if new.kind == "combined" else (old, old.criterion == "allOf")
         change = "SUM_TYPE_EXTENDED" if several is new else "PRODUCT_TYPE_NARROWED"
         if len(several.parts) != 1 and not widens:
@@ -113,7 +113,7 @@ class Comparison:
         return None
 
     def combined(self, old: Node, new: Node) -> list[Difference]:
-        """Parts are paired off so that as many as possible fit; those of the shorter side must all find one."""
+        """Pair off parts so that as many as possible fit; those of the shorter side must all find one."""
         found = criterion(old, new)
         if found and found[0].type == "COMBINED_TYPE_CHANGED":
             return found
@@ -151,7 +151,7 @@ class Comparison:
         return self.compare(before, after)
 
     def gone(self, before: Node, new: Node, covers: Node | None, what: str) -> list[Difference]:
-        """A property or item that the new schema does not name: does it take what comes there now?"""
+        """Compare a property or item with what the new schema, which does not name it, takes in its place."""
         if is_open(new):
             return [Difference(f"{what}_REMOVED_FROM_OPEN_CONTENT_MODEL")]
         if covers is None:
@@ -236,7 +236,7 @@ class Comparison:
 
 
 def target(node: Node) -> Node:
-    """What a reference leads to in the end; one that leads to itself says nothing."""
+    """Follow references to the end; one that leads to itself says nothing."""
     seen: set[int] = set()
     while node.kind == "reference" and node.inner is not None and id(node) not in seen:
         seen.add(id(node))
@@ -245,13 +245,13 @@ def target(node: Node) -> Node:
 
 
 def is_open(node: Node) -> bool:
-    """Whether anything may come under a name, or at a place, that the schema does not mention."""
+    """Say whether anything may come under a name, or at a place, that the schema does not mention."""
     free = node.additional and node.additional_schema is None and not node.patterns
     return free and (node.unevaluated is None or node.unevaluated.is_empty)
 
 
 def covering(node: Node, key: str | None = None) -> Node | None:
-    """The schema that holds for a property, or an item, that is not mentioned."""
+    """Return the schema that holds for a property, or an item, that is not mentioned."""
     for pattern, schema in node.patterns.items():
         if key is not None and finds(pattern, key):
             return schema
@@ -262,7 +262,7 @@ def covering(node: Node, key: str | None = None) -> Node | None:
 
 
 def finds(pattern: str, key: str) -> bool:
-    """RE2 decides, in linear time; a pattern beyond it (one that looks ahead, say) covers nothing."""
+    """Search by RE2, in linear time; a pattern beyond it (one that looks ahead, say) covers nothing."""
     try:
         return re2.search(pattern, key) is not None
     except re2.error:
@@ -306,7 +306,7 @@ def multiples(old: Number | None, new: Number | None) -> list[Difference]:
 
 
 def is_multiple(one: Decimal, other: Decimal) -> bool:
-    """Exactly: as whole numbers of the smallest unit that both have."""
+    """Divide exactly: as whole numbers of the smallest unit that both have."""
     if not other or abs(one.adjusted() - other.adjusted()) > 1000:
         return False
     unit = min(int(one.as_tuple().exponent), int(other.as_tuple().exponent))
@@ -341,7 +341,7 @@ def set_change(old: set[str] | None, new: set[str] | None) -> str:
 
 
 def alike_first(edges: Sequence[dict[int, list[Difference]]]) -> dict[int, int]:
-    """A matching in which those go first that have one who differs least."""
+    """Match parts so that those choose first that have a partner which differs least."""
     ordered = [sorted(fitting, key=lambda other: len(fitting[other])) for fitting in edges]
     turns = sorted(range(len(edges)), key=lambda turn: len(edges[turn][ordered[turn][0]]) if ordered[turn] else 0)
     return {turns[left]: right for left, right in matching([ordered[turn] for turn in turns]).items()}
@@ -357,7 +357,7 @@ def criterion(old: Node, new: Node) -> list[Difference]:
 
 
 def distinct(nodes: Sequence[Node]) -> list[Node]:
-    """Without those that say the same as one before."""
+    """Leave out those that say the same as one before."""
     found: dict[str, Node] = {}
     for node in nodes:
         found.setdefault(dumps(text_of(node)), node)
@@ -365,7 +365,7 @@ def distinct(nodes: Sequence[Node]) -> list[Node]:
 
 
 def text_of(node: Node | None) -> object:
-    """A schema as a value that is equal for schemas that are written alike."""
+    """Return a schema as a value that is equal for schemas that are written alike."""
     if node is None:
         return None
     facts = [node.kind, node.about, node.bounds, node.pattern, node.integer, node.unique, sorted(node.values)]

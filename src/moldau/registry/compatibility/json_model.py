@@ -85,7 +85,7 @@ class Node:
 
 
 def model(parsed: Parsed) -> Node:
-    """The root of a parsed JSON Schema."""
+    """Return the root of a parsed JSON Schema."""
     loader = Loader(parsed)
     root = loader.load(loader.root, loader.resolver)
     loader.resolve()
@@ -139,7 +139,7 @@ class Loader:
         return found[0] if len(found) == 1 else combined("allOf", found) if found else Node("empty")
 
     def part(self, keyword: str, schema: dict[str, Any], resolver: Any) -> Node | None:
-        """What a keyword says that belongs to no type."""
+        """Read a keyword that belongs to no type."""
         value = schema.get(keyword)
         match keyword:
             case "enum" if isinstance(value, list):
@@ -162,7 +162,7 @@ class Loader:
         return None
 
     def read_modern(self, schema: dict[str, Any], resolver: Any) -> Node:
-        """Each keyword is a schema; they are joined in their order, those that name properties last."""
+        """Read each keyword as a schema, and join them in their order, those that name properties last."""
         found: list[Node | None] = []
         done: set[str] = set()
         for keyword in sorted(schema, key=lambda keyword: keyword in LAST):
@@ -229,7 +229,7 @@ class Loader:
                 node.unevaluated = self.load(schema["unevaluatedItems"], resolver)
 
     def places(self, schema: dict[str, Any]) -> tuple[list[Any], list[Any], Any]:
-        """The schema of every item (or none), of the first items, and of those behind these."""
+        """Return the schema of every item (or none), of the first items, and of those after these."""
         items, first, rest = (
             schema.get("items", True),
             schema.get("prefixItems", []),
@@ -266,7 +266,7 @@ def is_number(value: Any) -> bool:
 
 
 def described(node: Node, schema: dict[str, Any], draft: Any, modern: bool) -> Node:
-    """What stands beside the keywords; in the older drafts a reference keeps no default."""
+    """Add what stands beside the keywords; in the older drafts a reference keeps no default."""
     keys = ("$id", "id") if draft is DRAFTS["draft-04"][0] else ("$id",)
     node.about = {
         key.lstrip("$"): schema[key] for key in (*keys, "title", "description") if isinstance(schema.get(key), str)
@@ -278,7 +278,7 @@ def described(node: Node, schema: dict[str, Any], draft: Any, modern: bool) -> N
 
 
 def combined(criterion: str, parts: Iterable[Node], *, generated: bool = False) -> Node:
-    """Combinations within come first: the order of the rest is kept."""
+    """Combine parts: combinations among them come first, the order of the rest is kept."""
     ordered = sorted(parts, key=lambda part: part.kind != "combined")
     return Node("combined", criterion=criterion, parts=ordered, generated=generated)
 
@@ -288,7 +288,7 @@ def flat(node: Node) -> list[Node]:
 
 
 def joined(first: Node, second: Node) -> Node:
-    """Two schemas that both hold, as one; those of the same kind are merged."""
+    """Join two schemas that both hold; those of the same kind are merged."""
     if first.kind == second.kind and first.kind in MERGED:
         return merged(first, second)
     for one, other in ((first, second), (second, first)):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def matching(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
-    """For each left side, by its place, the right sides that fit it -> the right side that it gets, if it gets one.
+    """Match left sides, each given by the right sides that fit it, with right sides.
 
     Each in turn looks, breadth first, for a chain of exchanges that ends at somebody who is free.
     """
@@ -31,7 +31,7 @@ def matching(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
 def exchange(
     partner: dict[int, int], reached: dict[int, int], fitting: Sequence[Sequence[int]], start: int, free: int | None
 ) -> None:
-    """Hands each right side of the chain to the left that reached it."""
+    """Hand each right side of the chain to the left that reached it."""
     held = {left: right for right, left in partner.items()}
     while free is not None:
         left = reached[free]

@@ -171,7 +171,7 @@ class Comparison:
         return found
 
     def imported(self, old: Entry, new: Entry) -> list[Difference]:
-        """What differs in a message that stands elsewhere; its paths start with its own name."""
+        """Compare messages that stand elsewhere; paths start with the message's own name."""
         key = (id(old.node), id(new.node))
         if key not in self.known and isinstance(old.node, Message) and isinstance(new.node, Message):
             self.known[key] = []
@@ -245,7 +245,8 @@ def constants_differ(old: Enum, new: Enum, path: Path) -> list[Difference]:
 
 
 def removed(number: int, before: Members, after: Members, path: Path) -> list[Difference]:
-    """A oneof that is gone with all its fields has taken nothing that could be missed; one that lost some has."""
+    """Compare a field that is gone. A oneof that is gone with all its fields breaks nothing; one that lost some
+    does."""
     oneof = before.oneof.get(number)
     if oneof is None:
         required = before.fields[number].label == "required"
@@ -257,7 +258,7 @@ def removed(number: int, before: Members, after: Members, path: Path) -> list[Di
 
 
 def exclusions(before: Members, after: Members, path: Path) -> list[Difference]:
-    """Fields that could be set together and cannot any more: a oneof that takes from more than one place."""
+    """Find fields that could be set together and no longer can: a oneof that takes from more than one place."""
     found: list[Difference] = []
     for oneof in after.oneofs:
         known = [number for number in after.numbers_of(oneof) if number in before.fields]

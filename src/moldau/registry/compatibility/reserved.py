@@ -10,7 +10,7 @@ from moldau.serdes.schemas.proto import Message
 
 
 def check_reserved(new: Parsed, newest: Parsed | None) -> list[str]:
-    """A reserved name stays reserved, and no field of the schema itself has it."""
+    """Check that reserved names stay reserved, and that no field of the schema itself has one."""
     gone = sorted(newest.reserved - new.reserved) if newest else []
     found = [f"the reserved field {name} of the old schema is not reserved in the new schema" for name in gone]
     taken = sorted(new.reserved & set(fields(new)))
@@ -18,7 +18,7 @@ def check_reserved(new: Parsed, newest: Parsed | None) -> list[str]:
 
 
 def fields(parsed: Parsed) -> list[str]:
-    """The names of the fields at the top of a schema."""
+    """Return the names of the fields at the top of a schema."""
     raw: Any = parsed.raw
     match parsed.type:
         case "AVRO":

@@ -36,7 +36,7 @@ class Sent(NamedTuple):
 
 
 def milliseconds(text: str) -> int:
-    """A point in time in ISO 8601."""
+    """Read a time in ISO 8601."""
     try:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -46,7 +46,7 @@ def milliseconds(text: str) -> int:
 
 @lru_cache(maxsize=1000)
 def moment(ms: int) -> str | None:
-    """As Confluent writes it; many records of a stream have the same."""
+    """Write a time as Confluent does. Many records of a stream have the same."""
     if ms < 0:
         return None
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -83,7 +83,7 @@ async def send(proxy: Proxy, topic: str, body: dict[str, Any]) -> Sent:
 
 
 async def report(proxy: Proxy, topic: str, sent: Sent) -> dict[str, Any]:
-    """Where a record was written."""
+    """Report where a record was written."""
     written = await sent.written
     parts = {name: part.shown() for name, part in (("key", sent.key), ("value", sent.value)) if part and part.type}
     return {
@@ -97,7 +97,7 @@ async def report(proxy: Proxy, topic: str, sent: Sent) -> dict[str, Any]:
 
 
 def failure(error: HttpError) -> dict[str, Any]:
-    """A refusal in a report: the code of a document that is wrong is its status, as Confluent's version 3 has it."""
+    """Report a refusal: the code of a document that is wrong is its status, as in Confluent's version 3."""
     if error.status == 422 and error.code > 1000:
         return {"error_code": 422, "message": f"Error: {error.code} : {error}"}
     return {"error_code": error.code, "message": str(error)}
@@ -147,7 +147,7 @@ class Stream(Response):
             self._reports.put_nowait(None)
 
     async def _put(self, item: Sent | HttpError) -> None:
-        """A report behind the others, as soon as there is room. The end of all needs none."""
+        """Queue a report after the others, as soon as there is room. The end of all needs none."""
         while self._reports.qsize() >= self._room:
             self._read_on.clear()
             await self._read_on.wait()
@@ -200,7 +200,7 @@ def _told(broken: Broken) -> HttpError:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """A record of the stream, whose depth is known already; in a stream all that is wrong with its form is 400."""
+    """Read a record of the stream, whose depth is known already; all that is wrong with its form is 400."""
     try:
         return checked("NewRecord", document(body, json.loads))
     except HttpError as error:

@@ -35,7 +35,7 @@ def arrow_type(schema: Schema, dictionaries: bool = False) -> pa.DataType:
 
 
 def read_avro(payloads: Slices, writer: Schema, reader: Schema | None = None, dictionaries: bool = False) -> Converted:
-    """Payloads without their frames, all by one writer."""
+    """Convert payloads without their frames, all by one writer."""
     reader = reader or writer
     try:
         made = program(writer, reader, dictionaries)
@@ -68,7 +68,8 @@ def run(made: Program, payloads: Slices) -> Converted:
 
 
 def write_avro(values: pa.Array, schema: Schema, head: bytes = b"") -> Converted:
-    """Arrow columns as Avro payloads, each behind `head`: a binary array, null for null and for rows in `errors`."""
+    """Write Arrow columns as Avro payloads, each after `head`: a binary array, null for null and for rows in
+    `errors`."""
     node = codec(schema).node
     columns = Columns(watchful=True)
     root = columns.root(node)
@@ -93,7 +94,7 @@ def write_avro(values: pa.Array, schema: Schema, head: bytes = b"") -> Converted
 
 
 def binary(data: np.ndarray, offsets: np.ndarray, present: np.ndarray) -> pa.Array:
-    """A binary array; a large one if it must be."""
+    """Make a binary array; a large one if it must be."""
     rows, end = len(offsets) - 1, int(offsets[-1])
     type, kind = (pa.binary(), np.int32) if end <= MAX_COUNT else (pa.large_binary(), np.int64)
     nulls = rows - int(np.count_nonzero(present))

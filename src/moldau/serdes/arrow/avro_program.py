@@ -70,7 +70,7 @@ class Compiler:
     steps: int = 0
 
     def step(self) -> None:
-        """A schema that uses each of its types twice doubles at every level: the work is bounded, not the result."""
+        """Count a step. A schema that uses each of its types twice doubles at every level, so the work is bounded."""
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise SerdeError(f"the schema needs more than {MAX_STEPS} instructions")
@@ -126,7 +126,7 @@ class Compiler:
                 self.null(inner)
 
     def null(self, column: Column) -> None:
-        """A null, and no more than a null, in all columns below."""
+        """Emit a null for the column and all columns below it."""
         if column.validity >= 0:
             self.emit(op.VALID, column.validity, 0)
         if column.kind in ("text", "list", "map"):
@@ -212,7 +212,7 @@ class Compiler:
                 self.default(entry, reader, inner)
 
     def default(self, entry: Field, reader: Named, column: Column) -> None:
-        """A default is its Avro bytes, read like any other."""
+        """Emit a default: its Avro bytes are a constant, which is read like any other value."""
         if not entry.has_default:
             raise Unreadable(f"the writer has no field {entry.name} of {reader.full_name}, and it has no default")
         start = len(self.constants)
@@ -286,7 +286,7 @@ def named_alike(writer: Named, reader: Named) -> bool:
 
 
 def branch_for(writer: Schema, reader: Union) -> Schema:
-    """The same name or type first, then the first that it can become."""
+    """Choose the branch of the same name or type, otherwise the first that it can be promoted to."""
     for same in (is_same, fits):
         for branch in reader.branches:
             if same(writer, branch):
@@ -312,7 +312,7 @@ def symbol_for(symbol: str, reader: Named) -> int:
 
 
 def constant(node: Schema, value: Any) -> bytes:
-    """The Avro bytes of a default in its JSON form."""
+    """Return the Avro bytes of a default in its JSON form."""
     match node:
         case Union():
             for number, branch in enumerate(node.branches):

@@ -143,14 +143,14 @@ def decimal_of(node: Primitive | Named) -> tuple[int, int]:
 
 
 def is_decimal(node: Primitive | Named) -> bool:
-    """Whether it is a decimal that Arrow can hold; as Avro has it, one that is not valid is plain bytes."""
+    """Say whether it is a decimal that Arrow can hold; as Avro has it, one that is not valid is plain bytes."""
     precision, scale = decimal_of(node)
     numbers = isinstance(precision, int) and isinstance(scale, int)
     return logical(node) == "decimal" and numbers and 0 < precision <= MAX_PRECISION and 0 <= scale <= precision
 
 
 def branch_names(members: Sequence[Schema]) -> list[str]:
-    """Simple names where they differ, else full ones."""
+    """Return simple names where they differ, otherwise full ones."""
     names = [member.name if isinstance(member, Named) else member.kind for member in members]
     if len(set(names)) == len(names):
         return names

@@ -29,7 +29,8 @@ class WriterCompiler(Compiler):
         self.write_value(node, column)
 
     def write_union(self, node: Union, column: Column) -> None:
-        """The branch of the first member that is set; null where none is, and a problem where null is no branch."""
+        """Write the branch of the first member that is set; null where none is, which fails where null is not a
+        branch."""
         members = members_of(node)
         options = [column] if len(members) == 1 else column.children
         ends = []
@@ -88,7 +89,7 @@ class WriterCompiler(Compiler):
 
 
 def compile_writer(node: Schema, root: Column, missing: set[int]) -> tuple[np.ndarray, np.ndarray, int]:
-    """The code, its constants, and how deep lists nest."""
+    """Return the code, its constants, and how deep lists nest."""
     made = WriterCompiler(missing=missing)
     if isinstance(node, Primitive) and node.kind == "bytes" and not logical(node):
         made.text(op.RAW, root)

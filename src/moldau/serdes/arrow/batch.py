@@ -24,7 +24,7 @@ class Converted:
         return np.fromiter(sorted(self.errors), np.int64, len(self.errors))
 
     def batch(self) -> pa.RecordBatch:
-        """The columns of a batch of records: in rows that are null, all of them are."""
+        """Return the columns of a batch of records: in rows that are null, all of them are."""
         columns = self.values.flatten() if isinstance(self.values, pa.StructArray) else [self.values]
         names = [f.name for f in self.values.type] if isinstance(self.values, pa.StructArray) else ["value"]
         if not names:
@@ -67,7 +67,7 @@ class Slices:
         return Slices(self.data, self.starts[rows], self.ends[rows], self.present[rows])
 
     def unframed(self) -> tuple[np.ndarray, Slices]:
-        """The schema id of each row, or NO_ID, and the payloads behind it."""
+        """Return the schema id of each row, or NO_ID, and the payloads behind it."""
         framed = self.present & (self.ends - self.starts >= ID_SIZE)
         at = np.where(framed, self.starts, 0)
         if self.data.shape[0] < ID_SIZE:

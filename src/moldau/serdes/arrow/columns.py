@@ -129,7 +129,7 @@ class Arena:
         return self.memory[start : start + (count + buffer.extra) * buffer.width]
 
     def array(self, column: Column, rows: int) -> pa.Array:
-        """The column as an Arrow array over the arena's memory."""
+        """Return the column as an Arrow array over the arena's memory."""
         valid, nulls = self.bitmap(column.validity, rows)
         match column.kind:
             case "null":

@@ -44,9 +44,8 @@ def columns(
     message: str | None = None,
     dictionaries: bool = False,
 ) -> ArrowColumns:
-    """`schema` is what is written, and what is read; without it, the latest of the subject. `message` is Protobuf's;
-    `dictionaries` leaves Avro's enums encoded.
-    """
+    """Return what converts a format. `schema` is what is written and read; without it, the latest of the subject.
+    `message` is Protobuf's; `dictionaries` leaves Avro's enums encoded."""
     if format in PLAIN:
         return PlainColumns(format)
     registry, settings = needed(format, registry), settings or {}

@@ -24,7 +24,7 @@ class Group:
 
 
 def by_schema(values: pa.Array, headers: pa.Array | None, indexes: bool, errors: dict[int, str]) -> Iterator[Group]:
-    """Rows by the schema that they name, in their header if there is one and else in their prefix."""
+    """Group rows by the schema that they name, in their header if there is one, otherwise in their prefix."""
     slices = Slices.of(values)
     waiting = slices.present.copy()
     if headers is not None and headers.null_count < len(headers):
@@ -51,7 +51,7 @@ def by_header(slices: Slices, headers: pa.Array, indexes: bool, errors: dict[int
 
 
 def by_message(group: Group, errors: dict[int, str]) -> Iterator[Group]:
-    """Protobuf's rows by the message that they name. Nearly always it is the first, a single 0."""
+    """Group Protobuf's rows by the message that they name: nearly always the first, a single 0."""
     payloads = group.payloads
     nonempty = payloads.ends > payloads.starts
     first = nonempty & (payloads.data[np.where(nonempty, payloads.starts, 0)] == 0)
@@ -79,9 +79,8 @@ def convert(
     read_group: Callable[[Group], Converted],
     indexes: bool = False,
 ) -> Converted:
-    """All rows in one array. A schema that the registry does not know is the fault of its rows; a registry that is
-    away is not, and is raised.
-    """
+    """Convert all rows into one array. A schema that the registry does not know is an error of its rows; a registry
+    that is away is not, and is raised."""
     errors: dict[int, str] = {}
     pieces: list[pa.Array] = []
     places = np.full(len(values), -1, np.int64)  # where each row is among the pieces

@@ -59,7 +59,7 @@ class Documents:
 
 
 def field_of(name: str, schema: Any, documents: Documents, above: tuple[str, ...]) -> pa.Field:
-    """Every column is nullable: an object need not have all of its properties."""
+    """Make a column. Each is nullable: an object need not have all of its properties."""
     while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
         if schema["$ref"] in above:
             raise SerdeError(f"{schema['$ref']} contains itself, and columns cannot: read it value by value")
@@ -99,7 +99,7 @@ def is_any(field: pa.Field) -> bool:
 
 
 def is_native(type: pa.DataType) -> bool:
-    """Whether pyarrow's reader gives this type what Python's would: no maps, and no text of any JSON."""
+    """Say whether pyarrow's reader gives this type what Python's would: no maps, and no text of any JSON."""
     if pa.types.is_struct(type):
         return all(is_native(one.type) and not is_any(one) for one in type)
     if pa.types.is_list(type):
@@ -117,9 +117,8 @@ def read_rows(payloads: Slices, type: pa.DataType) -> Converted:
 
 
 def at_once(payloads: Slices, type: pa.DataType) -> Converted | None:
-    """All rows by pyarrow's reader, or None if one of them is not what it should be. As each begins with { and ends
-    with }, no object can go from one row into the next, and as many objects as rows are one for each.
-    """
+    """Read all rows by pyarrow's reader; None if one of them is wrong. As each begins with { and ends with }, no object
+    can go from one row into the next, and as many objects as rows are one for each."""
     longest = int((payloads.ends - payloads.starts).max())
     inner = payloads.present & (payloads.ends - payloads.starts >= 2)
     if not inner.all():
@@ -158,7 +157,7 @@ def one_by_one(payloads: Slices, type: pa.DataType) -> Converted:
 
 
 def shaper(field: pa.Field) -> Callable[[Any], Any]:
-    """A function that gives a value the form that pyarrow takes for the field, or says why it does not fit."""
+    """Return a function that gives a value the form that pyarrow takes for the field, or says why it does not fit."""
     type = field.type
     if is_any(field):
         return lambda value: None if value is None else write_json(value).decode()
@@ -207,7 +206,7 @@ def write_json_rows(values: pa.Array, schema: Schema, head: Callable[[tuple[int,
 
 
 def unshaper(field: pa.Field) -> Callable[[Any], Any]:
-    """The way back. A property that is null is left out: JSON Schema seldom allows null where it asks for a type."""
+    """Return a function for the way back. It leaves out null properties: few JSON Schemas allow null beside a type."""
     type = field.type
     if is_any(field):
         return lambda value: None if value is None else json.loads(value)

@@ -101,7 +101,7 @@ class Loader:
                 self.missing.add(id(child))
 
     def arena(self) -> Arena:
-        """The parts side by side. Counters are not used on the way back: elements are found by offsets."""
+        """Put the parts side by side. Counters are not needed for writing: elements are found by offsets."""
         base, position = np.full(len(self.layout.buffers), ABSENT, np.int64), 0
         for number, part in self.parts.items():
             base[number] = position

@@ -102,7 +102,7 @@ def one_type(field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
 
 
 def messages_array(descriptor: Descriptor, rows: Sequence[Any], type: pa.DataType) -> pa.Array:
-    """A struct of messages; None is null."""
+    """Make a struct of messages; None is null."""
     nulls = pa.array([row is None for row in rows]) if any(row is None for row in rows) else None
     full = rows if nulls is None else [empty(descriptor) if row is None else row for row in rows]
     columns = [column(f, full, one.type) for f, one in zip(descriptor.fields, type, strict=True)]
@@ -157,7 +157,7 @@ def values_array(field: FieldDescriptor, values: list[Any], type: pa.DataType) -
 
 
 def taker(field: FieldDescriptor) -> Callable[[Any], Any] | None:
-    """What makes a value into what pyarrow takes; None where it is already."""
+    """Return what turns a value into one that pyarrow takes; None if nothing needs to."""
     if field.enum_type is not None:
         names = field.enum_type.values_by_number
         return lambda number: names[number].name if number in names else str(number)
@@ -177,7 +177,7 @@ def taker(field: FieldDescriptor) -> Callable[[Any], Any] | None:
 def read_protobuf(
     payloads: Slices, writer: Schema, reader: Schema, ref: SchemaRef, message: str | None = None
 ) -> Converted:
-    """Payloads of one message, read as the reader's."""
+    """Read payloads of one message as the reader's message."""
     wrote = message_at(file_of(writer), ref.indexes or (0,))
     wanted = named(file_of(reader), message)
     if wrote.full_name != wanted.full_name:
@@ -219,7 +219,7 @@ def write_protobuf(
 
 
 def filler(descriptor: Descriptor) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """From a row of Arrow to the arguments of the message's class. Nulls are fields that are not set."""
+    """Return what turns a row of Arrow into arguments of the message's class. Nulls are fields that are not set."""
     fields = {f.name: giver(f) for f in descriptor.fields}
     return lambda row: {name: fields[name](value) for name, value in row.items() if value is not None}
 

@@ -42,7 +42,7 @@ class TypedColumns:
         return self.type_of(self.reader(context))
 
     def to_arrow(self, values: pa.Array, context: Context, headers: pa.Array | None = None) -> Converted:
-        """`headers` has, for each row, the header that names its schema, if rows have such."""
+        """Convert framed values. `headers` has the header of each row that names its schema, if rows have such."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         reader = self.reader(context)
@@ -53,7 +53,7 @@ class TypedColumns:
         return convert(values, headers, self.type_of(reader), one, self.indexes)
 
     def from_arrow(self, values: pa.Array | pa.RecordBatch, context: Context) -> Converted:
-        """Framed values. With the schema in the header, the header is left in `context` and is the same for all."""
+        """Write framed values. With the schema in the header, `context` gets the header, which is the same for all."""
         if isinstance(values, pa.RecordBatch):
             values = values.to_struct_array()
         if isinstance(values, pa.ChunkedArray):

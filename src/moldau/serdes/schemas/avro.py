@@ -176,7 +176,7 @@ class Parser:
         return name, namespace
 
     def check_name(self, name: str, what: str) -> None:
-        """New schemas keep to Avro's names in ASCII; those that a registry already has may use any letters."""
+        """Check a name. New schemas have names in ASCII; those that a registry already has may use any letters."""
         plain = ASCII_NAME.fullmatch(name)
         if not plain and (self.new or not name.replace("_", "a").isalnum() or name[0].isnumeric()):
             raise SchemaError(f"{what} name {name!r} is not valid: letters, digits and _ are, and no digit first")
@@ -250,7 +250,7 @@ class Parser:
 
 
 def parse_avro(text: str, resolved: Mapping[str, str], limits: Limits, *, new: bool) -> tuple[Schema, frozenset[str]]:
-    """The schema, and the full names of all that its references define."""
+    """Return the schema, and the full names of all that its references define."""
     parser = Parser(limits, new)
     for name, reference in resolved.items():
         try:
@@ -279,7 +279,7 @@ def fill_fixed(node: Named, value: dict[str, Any]) -> None:
 
 
 def default_of(made: Field, value: Any, record: Named) -> Any:
-    """The default of a float or double may be written as text, which is how NaN and the infinities are given."""
+    """Return a default. That of a float or double may be text, which is how NaN and the infinities are written."""
     if isinstance(value, str) and isinstance(made.type, Primitive) and made.type.kind in ("float", "double"):
         try:
             return float(value)
@@ -315,7 +315,7 @@ def excerpt(value: Any) -> str:
 
 
 def walk(roots: Iterable[Schema]) -> Iterator[Schema]:
-    """Every node that can be reached, each once."""
+    """Return every node that can be reached, each once."""
     seen: set[int] = set()
     waiting: list[Schema] = list(roots)
     while waiting:

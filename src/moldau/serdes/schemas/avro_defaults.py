@@ -30,7 +30,7 @@ def say(entry: Field) -> str:
 
 
 def fits(schema: Schema, value: Any, known: dict[tuple[int, int], bool]) -> bool:
-    """What is found is remembered: defaults of records in defaults of records grow exponentially otherwise.
+    """Look at each pair once: defaults of records in defaults of records grow exponentially otherwise.
 
     A pair that is met again while it is being looked at, a record that contains itself by default, does not fit: no
     value of it is finite.

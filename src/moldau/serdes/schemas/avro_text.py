@@ -128,7 +128,7 @@ def relative(full_name: str, namespace: str) -> str:
 
 
 def list_logical(schema: Primitive | Array | Map | Named) -> dict[str, Any]:
-    """The properties of a logical type that Avro knows come first; one it does not know is a property like others."""
+    """Return the properties of a logical type that Avro knows, which come first. Others are ordinary properties."""
     if not is_logical(schema):
         return {}
     keys = ("logicalType", "precision", "scale") if schema.props["logicalType"] == "decimal" else ("logicalType",)
@@ -152,7 +152,7 @@ def decimal_fits(schema: Primitive | Array | Map | Named) -> bool:
 
 
 def typed(schema: Schema, value: Any) -> Any:
-    """A default as a value of its type: 1 of a double is 1.0."""
+    """Return a default as a value of its type: 1 of a double is 1.0."""
     match schema, value:
         case Union(branches=[first, *_]), _:
             return typed(first, value)

@@ -9,9 +9,8 @@ TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "s
 
 
 def is_plain(schema: Any, draft: str) -> bool:
-    """Whether a schema, without the schemas inside of it, has only values that fulfil the draft's metaschema. False
-    says nothing: the value may be right in a way that is not looked for here.
-    """
+    """Say whether a schema, without the schemas inside of it, has only values that fulfil the draft's metaschema. False
+    says nothing: the value may be right in a way that is not looked for here."""
     if not isinstance(schema, dict):
         return isinstance(schema, bool) and draft != "draft-04"
     return all(right(keyword, value, draft) for keyword, value in schema.items())

@@ -41,7 +41,7 @@ DEFINITIONS = ("definitions", "$defs")
 
 
 def draft_of(document: Any) -> str:
-    """The draft that a document names, or draft 7."""
+    """Return the draft that a document names, or draft 7."""
     named = document.get("$schema") if isinstance(document, dict) else None
     return BY_URI.get(named.removesuffix("#"), "draft-07") if isinstance(named, str) else "draft-07"
 
@@ -63,7 +63,7 @@ def id_of(document: Any) -> str:
 
 
 def resources(document: Any, resolved: Mapping[str, str], limits: Limits) -> Registry[Any]:
-    """All documents that a $ref in this one can lead to: itself, its references and the metaschemas."""
+    """Return all documents that a $ref in this one can lead to: itself, its references and the metaschemas."""
     base = id_of(document)
     found: dict[str, Resource[Any]] = {}
     for name, text in resolved.items():
@@ -73,7 +73,7 @@ def resources(document: Any, resolved: Mapping[str, str], limits: Limits) -> Reg
 
 
 def resource(document: Any) -> Resource[Any]:
-    """A document for look-ups; what stands under `definitions` is also found under `$defs`."""
+    """Make a document for look-ups; what stands under `definitions` is also found under `$defs`."""
     return DRAFTS[draft_of(document)][0].create_resource(with_defs(document))
 
 
@@ -86,7 +86,7 @@ def with_defs(document: Any) -> Any:
 
 
 def check(document: Any, resolved: Mapping[str, str], limits: Limits) -> None:
-    """What a first registration asks for: the document fulfils its metaschema, and every $ref leads somewhere."""
+    """Check what a first registration needs: the document fulfils its metaschema, and every $ref leads somewhere."""
     check_metaschema(document)
     try:
         for _ in reachable(document, resolved, limits):
@@ -96,9 +96,8 @@ def check(document: Any, resolved: Mapping[str, str], limits: Limits) -> None:
 
 
 def check_metaschema(document: Any) -> None:
-    """Looks at one schema after the other, each without those inside of it: the library's way down is recursive, takes
-    many calls a level, and is slow; so it gets only those that are not plainly right.
-    """
+    """Check one schema after the other, each without those inside of it. The library's way down is recursive, takes
+    many calls a level, and is slow; so it gets only those that are not plainly right."""
     draft = draft_of(document)
     kind = DRAFTS[draft][1]
     validator = kind(kind.META_SCHEMA)
@@ -114,7 +113,7 @@ def check_metaschema(document: Any) -> None:
 
 
 def hollow(schema: Any, path: str, inside: list[tuple[str, Any]]) -> Any:
-    """A schema with every schema in it emptied; those go to `inside`, with their paths."""
+    """Empty every schema in a schema; those go to `inside`, with their paths."""
     if not isinstance(schema, dict):
         return schema
     made = dict(schema)
@@ -135,7 +134,7 @@ def hollow(schema: Any, path: str, inside: list[tuple[str, Any]]) -> Any:
 
 
 def reachable(document: Any, resolved: Mapping[str, str], limits: Limits) -> Iterator[Any]:
-    """Every subschema in use, through all $refs; definitions that nothing leads to are not."""
+    """Walk over every subschema in use, through all $refs, and not over definitions that nothing leads to."""
     root = resources(document, resolved, limits).resolver(id_of(document)).lookup(id_of(document))
     draft = DRAFTS[draft_of(document)][0]
     waiting, seen = [(root.contents, root.resolver)], set[int]()
@@ -154,6 +153,6 @@ def reachable(document: Any, resolved: Mapping[str, str], limits: Limits) -> Ite
 
 
 def within(resolver: Any, schema: Any, draft: Any) -> Any:
-    """A resolver for what stands inside of a schema, which may have an id of its own."""
+    """Return a resolver for what stands inside of a schema, which may have an id of its own."""
     has_id = isinstance(schema, dict) and ("$id" in schema or "id" in schema)
     return resolver.in_subresource(draft.create_resource(schema)) if has_id else resolver

@@ -22,7 +22,7 @@ NOT_FINITE = {math.inf: '"Infinity"', -math.inf: '"-Infinity"'}
 
 
 def check_depth(text: str, limits: Limits) -> None:
-    """Refuses a document that nests deeper than allowed, before anything recursive looks at it."""
+    """Refuse a document that nests deeper than allowed, before anything recursive looks at it."""
     depth = 0
     for token in TOKEN.finditer(text):
         bracket = text[token.start()]
@@ -35,9 +35,8 @@ def check_depth(text: str, limits: Limits) -> None:
 
 
 def loads(text: str, limits: Limits, *, comments: bool = False, exact: bool = False) -> Any:
-    """The document that the text holds; of a key that is given twice the last counts. `exact` keeps the digits of
-    fractions, as Decimal.
-    """
+    """Return the document that the text holds; of a key that is given twice the last counts. `exact` keeps the digits
+    of fractions, as Decimal."""
     check_depth(text, limits)
     if comments and "/" in text:
         text = COMMENT.sub(lambda found: found.group(1) or " ", text)
@@ -52,7 +51,7 @@ def loads(text: str, limits: Limits, *, comments: bool = False, exact: bool = Fa
 
 
 def in_order(value: Any) -> Any:
-    """The same value with the keys of all its objects in order."""
+    """Return the same value with the keys of all its objects in order."""
     match value:
         case dict():
             return {key: in_order(value[key]) for key in sorted(value)}
@@ -62,7 +61,7 @@ def in_order(value: Any) -> Any:
 
 
 def json_text_is_unicode(text: str, value: Any) -> None:
-    """Escapes can name half of a surrogate pair, which no UTF-8 text can hold."""
+    """Fail where escapes name half of a surrogate pair, which no UTF-8 text can hold."""
     if "\\ud" in text or "\\uD" in text:
         dumps(value).encode()
 
@@ -72,7 +71,7 @@ def no_constant(name: str) -> NoReturn:
 
 
 def dumps(value: Any) -> str:
-    """The compact text of a JSON value; the order of keys is kept."""
+    """Return the compact text of a JSON value; the order of keys is kept."""
     match value:
         case str():
             return string(value)
@@ -94,7 +93,7 @@ def string(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """A double as Java's Double.toString writes it: plain from 0.001 to ten million, else with an exponent E."""
+    """Write a double as Java's Double.toString does: plain from 0.001 to ten million, otherwise with an exponent E."""
     if not math.isfinite(value):
         return NOT_FINITE.get(value, '"NaN"')
     if value == 0 or 1e-3 <= abs(value) < 1e7:

@@ -35,7 +35,7 @@ class Option:
     path: tuple[str, ...] = ()
 
     def nested_value(self) -> Value:
-        """The value with the path as messages around it."""
+        """Return the value with the path as messages around it."""
         value: Value = self.value
         for part in reversed(self.path):
             around: Aggregate = {f"[{part[1:-1]}]" if part.startswith("(") else part: value}

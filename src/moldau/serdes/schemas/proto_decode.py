@@ -29,7 +29,7 @@ FIRST = (
 
 
 def from_base64(text: str) -> Descriptor | None:
-    """The descriptor that a text holds, or None if it holds none."""
+    """Return the descriptor that a text holds, or None if it holds none."""
     try:
         decoded = Descriptor.FromString(base64.b64decode("".join(text.split()), validate=True))
     except (binascii.Error, ValueError, DecodeError):
@@ -116,7 +116,7 @@ def service(given: pb.ServiceDescriptorProto) -> p.Service:
 
 
 def options(given: Any) -> list[p.Option]:
-    """The options of a descriptor, of a repeated one each value by itself."""
+    """Return the options of a descriptor; each value of a repeated one is an option by itself."""
     if not given.HasField("options"):
         return []
     found = [(entry, value) for entry, value in given.options.ListFields() if entry.name != "uninterpreted_option"]

@@ -85,7 +85,7 @@ class Builder:
         self.options(made, node.options, inside)
 
     def optionals(self, made: pb.DescriptorProto) -> None:
-        """An optional field of proto3 is alone in a oneof that nobody wrote."""
+        """Put each optional field of proto3 alone into a oneof that nobody wrote."""
         if self.file.syntax != "proto3":
             return
         for entry in made.field:
@@ -152,9 +152,8 @@ class Builder:
             self.waiting.append((made, extensions, path))
 
     def finish(self, pool: DescriptorPool) -> None:
-        """Sets the options that are extensions, with the classes of a pool in which the file itself stands. Those of
-        Confluent mean something also in a file that does not import them.
-        """
+        """Set the options that are extensions, with the classes of a pool in which the file itself stands. Those of
+        Confluent mean something also in a file that does not import them."""
         for made, options, path in self.waiting:
             for option in options:
                 full = self.scope.find_extension(option.name, path)
@@ -181,7 +180,7 @@ def edition(name: str) -> pb.Edition.ValueType:
 
 
 def default_text(entry: Field) -> str:
-    """A default as descriptors hold it: bytes with escapes, numbers in decimal digits."""
+    """Return a default as descriptors hold it: bytes with escapes, numbers in decimal digits."""
     text = entry.default or ""
     if entry.type == "bytes":
         return value_text(Literal(text, is_string=True))[1:-1]
@@ -194,7 +193,7 @@ def default_text(entry: Field) -> str:
 
 
 def option_as_text(name: str, option: Option) -> str:
-    """An option in the text format of messages."""
+    """Return an option in the text format of messages."""
     value = option.nested_value()
     if isinstance(value, dict):
         return f"{name} {value_text(value)}"
@@ -202,7 +201,7 @@ def option_as_text(name: str, option: Option) -> str:
 
 
 def merge_text(message: Any, text: str, pool: DescriptorPool | None = None) -> None:
-    """Merges what can be understood; what cannot is not this message's option."""
+    """Merge what can be understood; the rest is not an option of this message."""
     copy = type(message)()
     try:
         text_format.Merge(text, copy, descriptor_pool=pool)
@@ -249,7 +248,7 @@ def set_extension(options: Any, name: str, option: Option, pool: DescriptorPool)
 
 @cache
 def meta_pool() -> DescriptorPool:
-    """Descriptors and the options that Confluent extends them by."""
+    """Make a pool of descriptors and of the options that Confluent extends them by."""
     pool = DescriptorPool()
     files = {path: known_file(path) or File() for path in ("google/protobuf/descriptor.proto", "confluent/meta.proto")}
     for path, file in files.items():
@@ -259,5 +258,5 @@ def meta_pool() -> DescriptorPool:
 
 @cache
 def reader() -> Callable[[bytes], Any]:
-    """Reads descriptors so that options of Confluent's extensions are understood."""
+    """Return what reads descriptors with options of Confluent's extensions."""
     return GetMessageClass(meta_pool().FindMessageTypeByName("google.protobuf.FileDescriptorProto")).FromString

@@ -62,7 +62,7 @@ def known_file(path: str) -> File | None:
 
 @cache
 def known_descriptor(path: str) -> FileDescriptorProto | None:
-    """The descriptor of one of Google's files, from the module that was made of it."""
+    """Return the descriptor of one of Google's files, from the module that was made of it."""
     if path not in GOOGLE:
         return None
     import_module(path.removesuffix(".proto").replace("/", ".") + "_pb2")

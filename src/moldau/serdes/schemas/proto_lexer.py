@@ -51,7 +51,7 @@ def place(text: str, position: int) -> str:
 
 
 def unescaped(literal: str) -> str:
-    """What a quoted string stands for. Escapes are bytes; what is no UTF-8 becomes lone surrogates."""
+    """Return what a quoted string stands for. Escapes are bytes; what is not UTF-8 becomes lone surrogates."""
     encoded, position = b"", 1
     for match in ESCAPE.finditer(literal, 1, len(literal) - 1):
         encoded += literal[position : match.start()].encode()
@@ -108,7 +108,7 @@ class Reader:
         return self.next().text
 
     def name(self, what: str) -> str:
-        """A name of parts with dots between, and perhaps one before."""
+        """Read a name: parts with dots between, and perhaps one before."""
         found = "." if self.accept(".") else ""
         found += self.word(what)
         while self.peek().text == "." and self.peek().kind == "symbol":

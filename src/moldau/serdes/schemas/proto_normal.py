@@ -30,7 +30,7 @@ def normal_file(file: p.File, scope: Scope) -> p.File:
 
 
 def normal_types(nodes: Iterable[p.Message | p.Enum], scope: Scope, path: Path) -> list[p.Message | p.Enum]:
-    """Without the messages behind maps: the fields say map again."""
+    """Leave out the messages behind maps: the fields say map again."""
     return [
         normal_enum(node, scope, path) if isinstance(node, p.Enum) else normal_message(node, scope, path)
         for node in nodes
@@ -102,7 +102,7 @@ def normal_reserved(given: Iterable[p.Reserved]) -> list[p.Reserved]:
 
 
 def normal_range(value: R) -> R:
-    """A range of one number is written as that number; a name stays."""
+    """Write a range of one number as that number; a name stays."""
     return replace(value, alone=value.first == value.last) if isinstance(value, p.Range) else value
 
 
@@ -144,7 +144,7 @@ def normal_service(service: p.Service, scope: Scope) -> p.Service:
 
 
 def normal_options(options: Iterable[p.Option], scope: Scope, path: Path) -> list[p.Option]:
-    """By name; several settings of one extension that is not repeated become one."""
+    """Sort options by name; several settings of one extension that is not repeated become one."""
     found: dict[str, list[p.Option]] = {}
     for option in sorted((qualified(option, scope, path) for option in options), key=lambda option: option.name):
         found.setdefault(option.name, []).append(option)
@@ -161,7 +161,7 @@ def normal_options(options: Iterable[p.Option], scope: Scope, path: Path) -> lis
 
 
 def qualified(option: p.Option, scope: Scope, path: Path) -> p.Option:
-    """An extension's full name, and the path behind it as a message."""
+    """Give an extension its full name, and turn the path after it into a message."""
     full = scope.find_extension(option.name, path) if option.is_extension else None
     if full is None:
         return option
@@ -169,7 +169,7 @@ def qualified(option: p.Option, scope: Scope, path: Path) -> p.Option:
 
 
 def merged(old: p.Value, new: p.Value, entry: p.Field, scope: Scope, path: Path) -> p.Value:
-    """Messages are merged field by field; the later value of anything else counts."""
+    """Merge messages field by field; of anything else the later value counts."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     found: p.Aggregate = dict(old)
@@ -216,7 +216,7 @@ def normal_key(key: str, scope: Scope, path: Path) -> str:
 
 
 def normal_number(text: str) -> str:
-    """A number in decimal digits; another word as it is."""
+    """Write a number in decimal digits; any other word stays."""
     digits = text.lstrip("+-")
     if not digits[:1].isdigit() and not digits.startswith("."):
         return text

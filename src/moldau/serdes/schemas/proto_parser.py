@@ -116,7 +116,7 @@ def read_map_type(r: Reader) -> str:
 
 
 def read_field_options(r: Reader, field: p.Field) -> None:
-    """Options in brackets; default and json_name are no options but part of the field."""
+    """Read options in brackets; default and json_name are not options but part of the field."""
     for option in read_options(r):
         if option.name == "default" and isinstance(option.value, p.Literal):
             field.default = option.value.text
@@ -282,7 +282,7 @@ def read_items(r: Reader) -> list[p.Value]:
 
 
 def read_aggregate(r: Reader, end: str) -> p.Aggregate:
-    """A message in text format; a key that comes again makes its value a list."""
+    """Read a message in text format; a key that comes again makes its value a list."""
     found: p.Aggregate = {}
     while not r.accept(end):
         key = read_key(r)

@@ -38,14 +38,14 @@ class Scope:
     extensions: dict[str, tuple[Field, tuple[str, ...]]] = field(default_factory=dict)
 
     def find(self, name: str, path: Iterable[str]) -> str | None:
-        """The full name of the type that is meant inside of `path`, messages within messages."""
+        """Return the full name of the type that is meant inside of `path`, messages within messages."""
         return self.search(self.types, name, path)
 
     def find_extension(self, name: str, path: Iterable[str]) -> str | None:
         return self.search(self.extensions, name, path)
 
     def search(self, table: Mapping[str, object], name: str, path: Iterable[str]) -> str | None:
-        """From the inside out; a name with a dot in front is full already."""
+        """Search from the inside out; a name with a dot in front is full already."""
         if name.startswith("."):
             return name[1:] if name[1:] in table else None
         prefix = [*self.package.split("."), *path] if self.package else list(path)
@@ -69,7 +69,7 @@ class Scope:
         return self.types[full] if full is not None else None
 
     def within(self, package: str) -> Scope:
-        """The same names, seen from another package."""
+        """Return the same names, seen from another package."""
         return Scope(package, self.types, self.extensions)
 
     def add(self, file: File, reference: Reference | None) -> None:
@@ -96,7 +96,7 @@ class Scope:
 
 
 def imported(file: File, resolved: Mapping[str, str], limits: Limits, *, strict: bool = False) -> dict[str, File]:
-    """Every file that this one imports, also through others, by its path; those that others need come first.
+    """Read every file that this one imports, also through others, by its path; those that others need come first.
 
     `strict` refuses an import that is neither referenced nor well-known, and files that import each other.
     """

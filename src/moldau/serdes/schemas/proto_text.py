@@ -83,7 +83,7 @@ def message_sections(message: p.Message) -> list[list[str]]:
 
 
 def block(head: str, sections: Iterable[Sequence[str]]) -> list[str]:
-    """Braces around sections with an empty line between; nothing inside is written on one line."""
+    """Put braces around sections with an empty line between; an empty block is written on one line."""
     inner: list[str] = []
     for section in sections:
         if section:
@@ -105,7 +105,7 @@ def field_lines(field: p.Field) -> list[str]:
 
 
 def all_options(field: p.Field) -> list[p.Option]:
-    """The options of a field, its default and its name in JSON."""
+    """Return the options of a field, its default and its name in JSON."""
     options = list(field.options)
     if field.default is not None:
         options.append(p.Option("default", p.Literal(field.default, field.type in ("string", "bytes"))))

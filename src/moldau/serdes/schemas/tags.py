@@ -24,12 +24,12 @@ Tags = Mapping[Entity, Sequence[str]]
 
 
 def tags_of(parsed: Parsed) -> dict[Entity, list[str]]:
-    """The tags of all records and fields that have some."""
+    """Return the tags of all records and fields that have some."""
     return {entity: tags for entity, tags in entities_of(parsed).items() if tags}
 
 
 def entities_of(parsed: Parsed) -> dict[Entity, list[str]]:
-    """All records and fields, each with its tags."""
+    """Return all records and fields, each with its tags."""
     if parsed.type == "PROTOBUF":
         return {entity: meta_tags(entity, options) for entity, options in proto_entities(parsed.raw)}
     places = avro_entities(parsed) if parsed.type == "AVRO" else json_entities(parsed.raw)
@@ -37,7 +37,7 @@ def entities_of(parsed: Parsed) -> dict[Entity, list[str]]:
 
 
 def write_tags(parsed: Parsed, add: Tags, remove: Tags) -> str:
-    """The text of a schema with tags added and then others removed."""
+    """Return the text of a schema with tags added and then others removed."""
     return WRITERS[parsed.type](parsed, add, remove)
 
 
@@ -52,7 +52,7 @@ def changed(old: Sequence[str], entity: Entity, add: Tags, remove: Tags) -> list
 
 
 def places_of(places: Iterator[tuple[Entity, dict[str, object]]], add: Tags, remove: Tags) -> None:
-    """Changes the properties of each entity that is named."""
+    """Change the properties of each entity that is named."""
     found = dict(places)
     for entity in dict.fromkeys((*add, *remove)):
         if entity not in found:
@@ -122,7 +122,7 @@ def write_proto(parsed: Parsed, add: Tags, remove: Tags) -> str:
 
 
 def set_meta_tags(options: list[Option], name: str, tags: Sequence[str]) -> None:
-    """All settings of the meta option become one, with these tags."""
+    """Replace all settings of the meta option by one with these tags."""
     meta: dict[str, Value] = {}
     for option in [option for option in options if option.is_extension and option.name == name]:
         value = option.nested_value()

@@ -26,7 +26,7 @@ Found = Iterator[tuple[Entity, dict[str, Any]]]
 
 
 def json_entities(schema: Any, scope: str = "", *, in_field: bool = False) -> Found:
-    """Records and fields below a schema, with the objects that hold their tags."""
+    """Walk over records and fields below a schema, with the objects that hold their tags."""
     if not isinstance(schema, dict):
         return
     parts = sorted(kinds(schema), key=lambda part: part[0])
@@ -36,7 +36,7 @@ def json_entities(schema: Any, scope: str = "", *, in_field: bool = False) -> Fo
 
 
 def kinds(schema: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a schema is at once: (kind, the keyword that says so)."""
+    """Return what a schema is at once: (kind, the keyword that says so)."""
     found = [("combined", keyword) for keyword in CRITERIA if isinstance(schema.get(keyword), list)]
     found += [(kind, kind) for kind in ("enum", "const", "not") if kind in schema]
     found += [("conditional", "if")] if "if" in schema else []
