@@ -11,7 +11,7 @@ from moldau.registry.commands import Change
 from moldau.registry.errors import refuse, unprocessable
 from moldau.registry.metadata import KINDS, checked_metadata, checked_rules, merged_rules, with_version
 from moldau.registry.policies import LEVEL, config_change
-from moldau.registry.queries import found_version, shown
+from moldau.registry.queries import as_json, find_version
 from moldau.registry.records import Json
 from moldau.registry.store import LATEST
 
@@ -40,7 +40,7 @@ def _registered(call: Call, change: Change, as_sent: str | None = None) -> Chang
     text = as_sent or version.schema
     if call.text("format"):
         text = call.registry.schemas.formatted(version, call.text("format"))
-    answer = {name: value for name, value in shown(version, text).items() if name not in ("subject", "deleted")}
+    answer = {name: value for name, value in as_json(version, text).items() if name not in ("subject", "deleted")}
     return Change(change.records, answer)
 
 
@@ -59,7 +59,7 @@ def tag(call: Call) -> Change:
     request = call.object()
     if not names.is_valid(call.path["subject"]):
         raise refuse(42208, call.path["subject"])
-    version = found_version(call, deleted=False)
+    version = find_version(call, deleted=False)
     number = request.get("newVersion") or 0
     if not isinstance(number, int):
         raise unprocessable(f"newVersion cannot be {number!r}.")

@@ -123,7 +123,7 @@ def register(
     number = every[-1].version + 1 if every else 1
     wanted = given.under(subject)
     if mode not in IMPORTING:
-        wanted = _filled(wanted, config, live[-1] if live else None, number)
+        wanted = _fill_in(wanted, config, live[-1] if live else None, number)
         wanted = registry.schemas.tagged_as(wanted, live[-1]) if keeps_tags and live else wanted
     elif not wanted.schema.strip():
         raise refuse(42201, "Empty schema")
@@ -175,7 +175,7 @@ def _check_mode(registry: Registry, subject: str, id: int) -> None:
         raise refuse(42205, f"{place} cannot be written: its mode is not READWRITE.")
 
 
-def _filled(wanted: Version, config: Json, previous: Version | None, number: int) -> Version:
+def _fill_in(wanted: Version, config: Json, previous: Version | None, number: int) -> Version:
     """Fill in the schema of the previous version if there is none, and metadata and rules of previous version and
     settings."""
     if not wanted.schema.strip():

@@ -19,7 +19,7 @@ from moldau.registry.store import LATEST
 from moldau.serdes.schemas import TYPES
 
 
-def shown(version: Version, schema: str | None = None) -> Json:
+def as_json(version: Version, schema: str | None = None) -> Json:
     """Return a version as it is answered, without empty fields."""
     fields = {
         "subject": version.subject,
@@ -92,7 +92,7 @@ def _candidates(registry: Registry, subject: str) -> list[str]:
     return [subject, *(str(names.Name(context, name.subject)) for context in registry.store.contexts()[1:])]
 
 
-def found_version(call: Call, *, deleted: bool) -> Version:
+def find_version(call: Call, *, deleted: bool) -> Version:
     """Return the version that the path names; 40401 or 40402."""
     store, number = call.registry.store, call.version
     for subject in _candidates(call.registry, call.subject):
@@ -102,19 +102,19 @@ def found_version(call: Call, *, deleted: bool) -> Version:
 
 
 def show_version(call: Call) -> Json:
-    version = found_version(call, deleted=call.flag("deleted"))
-    return _qualified(call, version, _tagged(call, version, shown(version, _text(call, version))))
+    version = find_version(call, deleted=call.flag("deleted"))
+    return _qualified(call, version, _tagged(call, version, as_json(version, _text(call, version))))
 
 
 def _tagged(call: Call, version: Version, answer: Json) -> Json:
     """Add the entities that have one of the tags in `findTags`."""
     wanted = call.query.getlist("findTags")
-    rows = tags.found(call.registry.schemas.read(version), wanted) if wanted else []
+    rows = tags.find(call.registry.schemas.read(version), wanted) if wanted else []
     return answer | ({"schemaTags": rows} if rows else {})
 
 
 def show_version_schema(call: Call) -> Response:
-    return _plain(call, found_version(call, deleted=call.flag("deleted")))
+    return _plain(call, find_version(call, deleted=call.flag("deleted")))
 
 
 def _plain(call: Call, version: Version) -> Response:
@@ -136,7 +136,7 @@ def _qualified(call: Call, version: Version, answer: Json) -> Json:
 
 def list_referrers(call: Call) -> list[int]:
     """List ids of schemas that refer to a version."""
-    version = found_version(call, deleted=True)
+    version = find_version(call, deleted=True)
     found = referrers(call.registry, version, deleted=call.flag("deleted"))
     return call.page(sorted({other.id for other in found}), "schema")
 
@@ -153,7 +153,7 @@ def look_up(call: Call) -> Json:
                 raise
             continue  # in another context a reference may lead nowhere
         if found := _look_up(registry, wanted, deleted=call.flag("deleted")):
-            return shown(found, _text(call, found))
+            return as_json(found, _text(call, found))
     raise (
         unknown_schema()
         if registry.store.versions(call.subject, deleted=call.flag("deleted"))
@@ -178,7 +178,7 @@ def latest_with_metadata(call: Call) -> Json:
     every = call.registry.store.versions(call.subject, deleted=call.flag("deleted"))
     for version in reversed(every):
         if version.metadata is not None and wanted <= ((version.metadata.get("properties") or {}).items()):
-            return shown(version, _text(call, version))
+            return as_json(version, _text(call, version))
     raise unknown_schema() if every else refuse(40401, call.subject)
 
 
@@ -191,7 +191,7 @@ def list_schemas(call: Call) -> list[Json]:
         versions = call.registry.store.versions(subject, deleted=call.flag("deleted"))
         for version in versions[-1:] if call.flag("latestOnly") else versions:
             if _has_rule(version, call.text("ruleType")):
-                found.append(shown(version) | ({"aliases": aliases[subject]} if subject in aliases else {}))
+                found.append(as_json(version) | ({"aliases": aliases[subject]} if subject in aliases else {}))
     return call.page(found, "schema")
 
 
@@ -229,7 +229,7 @@ def _with_id(call: Call) -> list[Version]:
 def show_schema(call: Call) -> Json:
     versions = _with_id(call)
     version = versions[0]
-    answer = _qualified(call, version, _tagged(call, version, shown(version, _text(call, version))))
+    answer = _qualified(call, version, _tagged(call, version, as_json(version, _text(call, version))))
     answer.pop("id")
     if not call.text("subject"):
         del answer["subject"], answer["version"]
@@ -272,7 +272,7 @@ def _with_guid(call: Call) -> dict[str, Version]:
 
 def show_guid(call: Call) -> Json:
     for version in _with_guid(call).values():
-        answer = shown(version, _text(call, version))
+        answer = as_json(version, _text(call, version))
         return {name: value for name, value in answer.items() if name not in ("id", "subject", "version")}
     raise refuse(40403, call.path["guid"])
 

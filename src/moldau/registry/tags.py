@@ -24,7 +24,7 @@ def read(given: Any) -> Tags:
     return found
 
 
-def found(parsed: Parsed, wanted: list[str]) -> list[Json]:
+def find(parsed: Parsed, wanted: list[str]) -> list[Json]:
     """Return entities with at least one of the tags that are wanted, `*` for any, and all their tags."""
     return [
         {"schemaEntity": {"entityPath": entity.path, "entityType": entity.type}, "tags": tags}

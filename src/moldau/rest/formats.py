@@ -31,15 +31,11 @@ class Encoded(NamedTuple):
     schema_id: int | None = None
     schema_version: int | None = None
 
-    def shown(self) -> dict[str, Any] | None:
+    def as_json(self) -> dict[str, Any] | None:
         if self.type is None:
             return None
-        schema = {} if self.schema_id is None else _schema(self)
-        return {"type": self.type, **schema, "size": len(self.data or b"")}
-
-
-def _schema(encoded: Encoded) -> dict[str, Any]:
-    return {"subject": encoded.subject, "schema_id": encoded.schema_id, "schema_version": encoded.schema_version}
+        names = ("subject", "schema_id", "schema_version") if self.schema_id is not None else ()
+        return {"type": self.type, **{name: getattr(self, name) for name in names}, "size": len(self.data or b"")}
 
 
 def from_base64(data: Any) -> bytes:

@@ -22,7 +22,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Me
 
 from moldau.http import HttpError
 from moldau.rest.errors import ILLEGAL_STATE, INSTANCE_EXISTS, INSTANCE_NOT_FOUND, TOO_MANY, WRONG_CONSUMER, refusal
-from moldau.rest.kafka import librdkafka, told
+from moldau.rest.kafka import call_kafka, librdkafka
 from moldau.settings import ServiceSettings
 
 T = TypeVar("T")
@@ -230,7 +230,7 @@ class Instances:
     async def use(self, group: str, name: str, work: Callable[[Instance], T]) -> T:
         """Do something that blocks with an instance, alone."""
         async with self._held(group, name) as instance:
-            return await self._run(told, work, instance)
+            return await self._run(call_kafka, work, instance)
 
     @contextlib.asynccontextmanager
     async def _held(self, group: str, name: str) -> AsyncIterator[Instance]:

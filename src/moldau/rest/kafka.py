@@ -46,7 +46,7 @@ class Kafka:
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call something that blocks, in a thread; errors of Kafka become refusals."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, told, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call_kafka, function, *arguments)
 
     @property
     def cluster_id(self) -> str:
@@ -65,7 +65,7 @@ class Kafka:
         return sorted((topic for topic in found if not topic.error_code), key=lambda topic: topic.name)
 
 
-def told(function: Callable[..., T], *arguments: Any) -> T:
+def call_kafka(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function; errors of Kafka become refusals."""
     try:
         return function(*arguments)

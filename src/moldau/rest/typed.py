@@ -152,7 +152,7 @@ class Schemas:
         except SchemaError as error:
             raise refusal(WRONG_SCHEMA, str(error)) from None
         except RegistryError as error:
-            raise _told(error) from None
+            raise _refusal_of(error) from None
         except SerdeError as error:
             raise refusal(CANNOT_SERIALIZE, str(error)) from None
         if len(self._known) >= MOST_KNOWN:
@@ -242,7 +242,7 @@ def _encoded(chosen: Chosen, data: bytes | None) -> Encoded:
     return Encoded(data, chosen.format.name, chosen.subject, chosen.ref.id, chosen.version)
 
 
-def _told(error: RegistryError) -> HttpError:
+def _refusal_of(error: RegistryError) -> HttpError:
     """Turn an error of the registry into a refusal: it is away, it does not take the schema, or something else."""
     if error.retriable:
         return HttpError(CANNOT_DESERIALIZE, f"Schema registration or lookup failed: {error}")

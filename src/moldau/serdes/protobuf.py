@@ -152,15 +152,15 @@ class Protobuf:
         if self.kind is not None and self.subjects.own is None and not self.subjects.options.takes_from_registry:
             self.subjects.own = self.schema_of(cast(FileDescriptor, self.kind.DESCRIPTOR.file))
         written = self.subjects.to_write(context)
-        filled = self.filled(written.schema, value)
-        ref = SchemaRef(written.ref.id, written.ref.guid, path_to(cast(Descriptor, filled.DESCRIPTOR)))
+        message = self.message_of(written.schema, value)
+        ref = SchemaRef(written.ref.id, written.ref.guid, path_to(cast(Descriptor, message.DESCRIPTOR)))
         try:
-            payload = filled.SerializeToString()
+            payload = message.SerializeToString()
         except (EncodeError, ValueError) as error:
             raise SerdeError(f"the message cannot be written: {error}") from None
         return frame(ref, payload, context, in_header=self.subjects.options.in_header)
 
-    def filled(self, schema: Schema, value: Any) -> Message:
+    def message_of(self, schema: Schema, value: Any) -> Message:
         if isinstance(value, Message):
             if self.kind is not None and not isinstance(value, self.kind):
                 raise SerdeError(f"the message is a {type(value).__name__}, not a {self.kind.__name__}")

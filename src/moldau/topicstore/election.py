@@ -63,13 +63,13 @@ def assign(_: str, peers: Sequence[Peer]) -> dict[str, bytes]:
     urls = [identity.url for identity in known.values()]
     error = DUPLICATE_URLS if len(set(urls)) < len(urls) else NO_ERROR
     leader = None if error else choose(known)
-    told = {
+    assignment = {
         "version": IDENTITY_VERSION,
         "error": error,
         "master": leader,
         "master_identity": known[leader].as_json() if leader else None,
     }
-    data = json.dumps({name: value for name, value in told.items() if value is not None}).encode()
+    data = json.dumps({name: value for name, value in assignment.items() if value is not None}).encode()
     return dict.fromkeys(known, data)
 
 
@@ -142,11 +142,11 @@ class Election:
         return [(PROTOCOL, json.dumps(known).encode())]
 
     def _assigned(self, generation: Generation) -> None:
-        told = json.loads(generation.assignment) if generation.assignment else {}
-        if told.get("error"):
+        assignment = json.loads(generation.assignment) if generation.assignment else {}
+        if assignment.get("error"):
             log.error("Two members say that they are at %s; give each a host.name.", self._identity.url)
-        found = told.get("master_identity")
-        leader = Identity.of(found) if found else None
+        fields = assignment.get("master_identity")
+        leader = Identity.of(fields) if fields else None
         mine = leader is not None and leader.url == self._identity.url
         if mine and not self._led and not self._before_leading():
             self._member.rejoin()  # somebody else may be able to

@@ -35,12 +35,12 @@ ONE = "/stores/{store}"
 MOST_ENTRIES = 10_000
 DEFAULT_ENTRIES = 1_000
 MOST_WAIT_MS = 25_000  # less than request.timeout.ms
-Asked = Mapping[str, str]  # the parameters of a request
+Query = Mapping[str, str]  # the parameters of a request
 
 
-def found_of_key(view: View, key: Any, asked: Asked) -> Iterator[dict[str, Any]]:
+def entries_of_key(view: View, key: Any, query: Query) -> Iterator[dict[str, Any]]:
     """Return what a view has of a key: one entry, or one for each window, session or version."""
-    first, last, reverse = time_of(asked, "start", 0), time_of(asked, "end", LAST_TIME), flag(asked, "reverse")
+    first, last, reverse = time_of(query, "start", 0), time_of(query, "end", LAST_TIME), flag(query, "reverse")
     match view:
         case WindowView():
             size = view.spec.part("window_size_ms")
@@ -49,10 +49,10 @@ def found_of_key(view: View, key: Any, asked: Asked) -> Iterator[dict[str, Any]]
         case SessionView():
             for place, found in view.find_sessions(key, first, last, reverse):
                 yield entry(place, found)
-        case VersionedView() if "as_of" in asked:
-            found = view.as_of(key, time_of(asked, "as_of", 0))
+        case VersionedView() if "as_of" in query:
+            found = view.as_of(key, time_of(query, "as_of", 0))
             yield from () if found is None else (entry(key, found),)
-        case VersionedView() if "start" in asked or "end" in asked:
+        case VersionedView() if "start" in query or "end" in query:
             for found in view.get_range(key, first, last, reverse):
                 yield entry(key, found)
         case KeyValueView() | VersionedView():
@@ -60,13 +60,13 @@ def found_of_key(view: View, key: Any, asked: Asked) -> Iterator[dict[str, Any]]
             yield from () if found is None else (entry(key, found),)
 
 
-def found_of_all(view: View, asked: Asked) -> Iterator[dict[str, Any]]:
+def entries_between(view: View, query: Query) -> Iterator[dict[str, Any]]:
     """Return what a view has between two keys, or after a prefix."""
-    first, last, reverse = time_of(asked, "start", 0), time_of(asked, "end", LAST_TIME), flag(asked, "reverse")
-    low, high = (key_of_text(view.spec.key, asked[name]) if name in asked else None for name in ("from", "to"))
+    first, last, reverse = time_of(query, "start", 0), time_of(query, "end", LAST_TIME), flag(query, "reverse")
+    low, high = (key_of_text(view.spec.key, query[name]) if name in query else None for name in ("from", "to"))
     match view:
-        case KeyValueView() if "prefix" in asked:
-            found = view.prefix_scan(key_of_text(view.spec.key, asked["prefix"]))
+        case KeyValueView() if "prefix" in query:
+            found = view.prefix_scan(key_of_text(view.spec.key, query["prefix"]))
         case KeyValueView():
             found = view.range(low, high, reverse)
         case WindowView():
@@ -87,7 +87,7 @@ class Endpoints:
     def routes(self) -> Routes:
         rows = [
             Endpoint("GET", "/stores", self.stores, produces=ANY),
-            Endpoint("GET", ONE, lambda call: self.told(call.path["store"]), produces=ANY),
+            Endpoint("GET", ONE, lambda call: self.describe(call.path["store"]), produces=ANY),
             Endpoint("GET", f"{ONE}/entries", lambda call: self.of_all(call.path["store"], call.query), produces=ANY),
             Endpoint("GET", f"{ONE}/entries/{{key}}", lambda call: self.of_key(call.path, call.query), produces=ANY),
             Endpoint("POST", "/sql", self.sql, takes="Query", accepts=ANY, produces=ANY),
@@ -95,9 +95,9 @@ class Endpoints:
         return routes(rows, Host(open_call, in_thread))
 
     def stores(self, call: Call) -> Any:
-        return [self.told(name) for name in sorted(self.served.changelogs)]
+        return [self.describe(name) for name in sorted(self.served.changelogs)]
 
-    def told(self, name: str) -> dict[str, Any]:
+    def describe(self, name: str) -> dict[str, Any]:
         view = self.served.store(name)
         return {
             "store": name,
@@ -108,32 +108,32 @@ class Endpoints:
             "entries": view.approximate_count(),
         }
 
-    def of_key(self, path: Mapping[str, str], asked: Asked) -> Any:
-        view = self.view(path["store"], asked)
+    def of_key(self, path: Mapping[str, str], query: Query) -> Any:
+        view = self.view(path["store"], query)
         key = key_of_text(view.spec.key, path["key"])
-        if flag(asked, "wait") and isinstance(view, KeyValueView):
-            view.wait_for(key, wait_s(asked))
-        found = list(islice(found_of_key(view, key, asked), limit_of(asked)))
+        if flag(query, "wait") and isinstance(view, KeyValueView):
+            view.wait_for(key, wait_s(query))
+        found = list(islice(entries_of_key(view, key, query), limit_of(query)))
         if not found:
             raise HttpError(404, f"{view.name} has nothing of {path['key']}.")
         return found[0] if isinstance(view, KeyValueView) else found
 
-    def of_all(self, name: str, asked: Asked) -> Any:
-        return list(islice(found_of_all(self.view(name, asked), asked), limit_of(asked)))
+    def of_all(self, name: str, query: Query) -> Any:
+        return list(islice(entries_between(self.view(name, query), query), limit_of(query)))
 
     def sql(self, call: Call) -> Any:
-        query = call.body.get("sql") if isinstance(call.body, dict) else None
-        if not isinstance(query, str):
+        text = call.body.get("sql") if isinstance(call.body, dict) else None
+        if not isinstance(text, str):
             raise HttpError(422, 'The body must be {"sql": "SELECT ..."}.')
-        return plain(self.served.sql(query).slice(0, MOST_ENTRIES).to_pylist())
+        return plain(self.served.sql(text).slice(0, MOST_ENTRIES).to_pylist())
 
-    def view(self, name: str, asked: Asked) -> View:
+    def view(self, name: str, query: Query) -> View:
         if name not in self.served.changelogs:
             raise HttpError(404, f"{self.served.application} has no store {name}.")
-        wanted = asked.get("at_least")
+        wanted = query.get("at_least")
         at_least = None if wanted is None else "latest" if wanted == "latest" else position_of_text(wanted)
-        view = self.served.store(name, at_least=at_least, timeout=wait_s(asked))
-        return view.at(position_of_text(asked["at"])) if "at" in asked else view
+        view = self.served.store(name, at_least=at_least, timeout=wait_s(query))
+        return view.at(position_of_text(query["at"])) if "at" in query else view
 
 
 async def open_call(endpoint: Endpoint, request: Request, media_type: str, accepted: str) -> Call:
@@ -155,12 +155,12 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         raise HttpError(422, f"{error}.") from None
 
 
-def flag(asked: Asked, name: str) -> bool:
-    return asked.get(name, "false").lower() in ("true", "1", "yes", "")
+def flag(query: Query, name: str) -> bool:
+    return query.get(name, "false").lower() in ("true", "1", "yes", "")
 
 
-def whole(asked: Asked, name: str, default: int) -> int:
-    text = asked.get(name)
+def whole(query: Query, name: str, default: int) -> int:
+    text = query.get(name)
     if text is None:
         return default
     if not text.isdecimal() or len(text) > 19:
@@ -168,16 +168,16 @@ def whole(asked: Asked, name: str, default: int) -> int:
     return int(text)
 
 
-def time_of(asked: Asked, name: str, default: int) -> int:
-    return min(whole(asked, name, default), LAST_TIME)
+def time_of(query: Query, name: str, default: int) -> int:
+    return min(whole(query, name, default), LAST_TIME)
 
 
-def limit_of(asked: Asked) -> int:
-    return min(whole(asked, "limit", DEFAULT_ENTRIES), MOST_ENTRIES)
+def limit_of(query: Query) -> int:
+    return min(whole(query, "limit", DEFAULT_ENTRIES), MOST_ENTRIES)
 
 
-def wait_s(asked: Asked) -> float:
-    return min(whole(asked, "timeout_ms", 5_000), MOST_WAIT_MS) / 1000
+def wait_s(query: Query) -> float:
+    return min(whole(query, "timeout_ms", 5_000), MOST_WAIT_MS) / 1000
 
 
 def serve(served: Served, server: str) -> Threaded:

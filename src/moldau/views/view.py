@@ -90,9 +90,9 @@ class View:
             return self
         goal = self.ends() if at_least == "latest" else dict(at_least)
         self._known(goal)
-        told = ", ".join(f"{number}:{offset}" for number, offset in sorted(goal.items()))
+        wanted = ", ".join(f"{number}:{offset}" for number, offset in sorted(goal.items()))
         self._tail.wait_until(
-            lambda: all(self.position.get(number, 0) >= offset for number, offset in goal.items()), timeout, told
+            lambda: all(self.position.get(number, 0) >= offset for number, offset in goal.items()), timeout, wanted
         )
         return self
 

@@ -39,7 +39,7 @@ def below(part: str, differences: Iterable[Difference]) -> list[Difference]:
     return [Difference(difference.type, (part, *difference.path)) for difference in differences]
 
 
-def told(
+def messages_of(
     differences: Iterable[Difference], allowed: Collection[str], sentences: Mapping[str, str], reader: str, writer: str
 ) -> list[str]:
     """Return a message for each difference that is not allowed. `sentences` has one for each type, or for the end of

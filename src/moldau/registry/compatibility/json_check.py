@@ -16,7 +16,7 @@ import re2
 from moldau.serdes.schemas import Parsed
 from moldau.serdes.schemas.json_text import dumps
 
-from .differences import PAIRS, Difference, TooLarge, below, shortened, told
+from .differences import PAIRS, Difference, TooLarge, below, messages_of, shortened
 from .json_model import Node, Number, model
 from .json_rules import BOUNDED, LENIENT, SENTENCES, STRICT
 from .matching import matching
@@ -26,7 +26,7 @@ Pair = tuple[int, int]
 
 def messages(reader: Parsed, writer: Parsed, lenient: bool, reader_is: str, writer_is: str) -> list[str]:
     allowed = LENIENT if lenient else STRICT
-    return told(differences(writer, reader, lenient=lenient), allowed, SENTENCES, reader_is, writer_is)
+    return messages_of(differences(writer, reader, lenient=lenient), allowed, SENTENCES, reader_is, writer_is)
 
 
 def differences(original: Parsed, update: Parsed, *, lenient: bool = False) -> list[Difference]:

@@ -14,7 +14,7 @@ from moldau.serdes.schemas import Parsed, imports_of
 from moldau.serdes.schemas.proto import SCALARS, Enum, Field, File, Message
 from moldau.serdes.schemas.proto_scope import Entry, Scope, scope_of
 
-from .differences import PAIRS, Difference, TooLarge, shortened, told
+from .differences import PAIRS, Difference, TooLarge, messages_of, shortened
 
 COMPATIBLE = frozenset((
     "ENUM_ADDED", "ENUM_CONST_ADDED", "ENUM_CONST_CHANGED", "ENUM_CONST_REMOVED", "ENUM_REMOVED", "FIELD_ADDED",
@@ -52,7 +52,7 @@ Node = TypeVar("Node", Message, Enum)
 
 
 def messages(reader: Parsed, writer: Parsed, lenient: bool, reader_is: str, writer_is: str) -> list[str]:
-    return told(differences(writer, reader), COMPATIBLE, SENTENCES, reader_is, writer_is)
+    return messages_of(differences(writer, reader), COMPATIBLE, SENTENCES, reader_is, writer_is)
 
 
 def differences(original: Parsed, update: Parsed) -> list[Difference]:

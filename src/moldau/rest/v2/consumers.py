@@ -90,7 +90,7 @@ async def records(call: Call) -> Response:
     timeout_ms = min(timeout_ms, settings["request.timeout.ms"] * 9 // 10)
     limit = settings["consumer.request.max.bytes"]
     most = limit if most is None or most <= 0 else min(most, limit)
-    decode = partial(_shown, call.proxy.decoder(instance.format.upper()))
+    decode = partial(_record_json, call.proxy.decoder(instance.format.upper()))
     found = await _use(call, lambda instance: instance.read(decode, timeout_ms, most))
     return json_response(found, media_type)
 
@@ -104,7 +104,7 @@ def _agreed(format: str, header: str | None) -> str:
         raise refusal(FORMAT_MISMATCH) from None
 
 
-def _shown(decode: Any, message: Message) -> dict[str, Any]:
+def _record_json(decode: Any, message: Message) -> dict[str, Any]:
     return {
         "topic": message.topic(),
         "key": decode(message.key(), "key", message),
@@ -139,38 +139,35 @@ async def commit(call: Call) -> dict[str, Any]:
 async def committed(call: Call) -> dict[str, Any]:
     if call.body is None:
         raise refusal(PARTITION_NOT_FOUND)
-    asked = [(row["topic"], row["partition"]) for row in call.body["partitions"]]
-    found = await _use(call, lambda instance: instance.committed(asked, call.kafka.timeout_s))
+    pairs = _pairs(call.body["partitions"])
     rows = [
         {"topic": row.topic, "partition": row.partition, "offset": row.offset, "metadata": row.metadata or ""}
-        for row in found
+        for row in await _use(call, lambda instance: instance.committed(pairs, call.kafka.timeout_s))
     ]
     return {"offsets": rows}
 
 
 async def seek(call: Call) -> None:
-    rows = call.body["offsets"]
-    await _seek(call, rows, [row["offset"] for row in rows])
+    await _seek(call, call.body["offsets"], [row["offset"] for row in call.body["offsets"]])
 
 
-async def seek_to_beginning(call: Call) -> None:
-    rows = call.body["partitions"]
-    await _seek(call, rows, [OFFSET_BEGINNING] * len(rows))
+async def seek_to(offset: int, call: Call) -> None:
+    await _seek(call, call.body["partitions"], [offset] * len(call.body["partitions"]))
 
 
-async def seek_to_end(call: Call) -> None:
-    rows = call.body["partitions"]
-    await _seek(call, rows, [OFFSET_END] * len(rows))
+seek_to_beginning, seek_to_end = partial(seek_to, OFFSET_BEGINNING), partial(seek_to, OFFSET_END)
 
 
 async def _seek(call: Call, rows: list[dict[str, Any]], offsets: list[int]) -> None:
-    pairs = [(row["topic"], row["partition"]) for row in rows]
-    await _use(call, lambda instance: instance.seek(pairs, offsets, call.kafka.timeout_s))
+    await _use(call, lambda instance: instance.seek(_pairs(rows), offsets, call.kafka.timeout_s))
+
+
+def _pairs(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    return [(row["topic"], row["partition"]) for row in rows]
 
 
 async def assign(call: Call) -> None:
-    pairs = [(row["topic"], row["partition"]) for row in call.body["partitions"]]
-    await _use(call, lambda instance: instance.assign(pairs))
+    await _use(call, lambda instance: instance.assign(_pairs(call.body["partitions"])))
 
 
 async def assignments(call: Call) -> dict[str, Any]:
@@ -181,42 +178,31 @@ async def assignments(call: Call) -> dict[str, Any]:
 def _row(
     method: str, path: str, run: Any, doc: str, gives: str | None, takes: str | None = None, **more: Any
 ) -> Endpoint:
-    status = 200 if gives else 204
     types: dict[str, Any] = {"accepts": media.V2_BODY, "produces": media.V2, **more}
-    return Endpoint(method, ONE + path, run, doc, gives, takes, status, **types)
+    return Endpoint(method, f"/consumers/{{group}}{path}", run, doc, gives, takes, 200 if gives else 204, **types)
 
 
-ONE = "/consumers/{group}/instances/{instance}"
+ONE = "/instances/{instance}"
 CONSUMERS = (
-    Endpoint(
-        "POST",
-        "/consumers/{group}",
-        create,
-        "Create an instance.",
-        "V2Instance",
-        "NewConsumer",
-        accepts=media.V2_BODY,
-        produces=media.V2,
-        body_needed=False,
-    ),
-    _row("DELETE", "", delete, "Close an instance; it leaves its group.", None),
-    _row("POST", "/subscription", subscribe, "Subscribe to topics.", None, "Subscription"),
-    _row("GET", "/subscription", subscription, "What it is subscribed to.", "V2Subscribed"),
-    _row("DELETE", "/subscription", unsubscribe, "Unsubscribe from all.", None),
+    _row("POST", "", create, "Create an instance.", "V2Instance", "NewConsumer", body_needed=False),
+    _row("DELETE", ONE, delete, "Close an instance; it leaves its group.", None),
+    _row("POST", f"{ONE}/subscription", subscribe, "Subscribe to topics.", None, "Subscription"),
+    _row("GET", f"{ONE}/subscription", subscription, "What it is subscribed to.", "V2Subscribed"),
+    _row("DELETE", f"{ONE}/subscription", unsubscribe, "Unsubscribe from all.", None),
     _row(
         "GET",
-        "/records",
+        f"{ONE}/records",
         records,
         "Read records.",
         "V2Records_",
         produces=media.V2_CONSUMED,
         query=("timeout", "max_bytes"),
     ),
-    _row("POST", "/offsets", commit, "Commit.", "V2Committed", "V2Offsets", body_needed=False, query=("async",)),
-    _row("GET", "/offsets", committed, "What is committed.", "V2Committed", "V2Partitions", body_needed=False),
-    _row("POST", "/positions", seek, "Move to offsets.", None, "V2Offsets"),
-    _row("POST", "/positions/beginning", seek_to_beginning, "Move to the beginning.", None, "V2Partitions"),
-    _row("POST", "/positions/end", seek_to_end, "Move to the end.", None, "V2Partitions"),
-    _row("POST", "/assignments", assign, "Assign partitions by hand.", None, "V2Partitions"),
-    _row("GET", "/assignments", assignments, "What it is assigned.", "V2Assigned"),
+    _row("POST", f"{ONE}/offsets", commit, "Commit.", "V2Committed", "V2Offsets", body_needed=False, query=("async",)),
+    _row("GET", f"{ONE}/offsets", committed, "What is committed.", "V2Committed", "V2Partitions", body_needed=False),
+    _row("POST", f"{ONE}/positions", seek, "Move to offsets.", None, "V2Offsets"),
+    _row("POST", f"{ONE}/positions/beginning", seek_to_beginning, "Move to the beginning.", None, "V2Partitions"),
+    _row("POST", f"{ONE}/positions/end", seek_to_end, "Move to the end.", None, "V2Partitions"),
+    _row("POST", f"{ONE}/assignments", assign, "Assign partitions by hand.", None, "V2Partitions"),
+    _row("GET", f"{ONE}/assignments", assignments, "What it is assigned.", "V2Assigned"),
 )

@@ -42,7 +42,7 @@ def _partition(call: Call) -> Any:
     raise refusal(PARTITION_NOT_FOUND)
 
 
-def _shown(row: Any) -> dict[str, Any]:
+def _as_json(row: Any) -> dict[str, Any]:
     replicas = [
         {"broker": broker, "leader": broker == row.leader_id, "in_sync": broker in row.isr_nodes}
         for broker in row.replica_nodes
@@ -54,15 +54,15 @@ def topic(call: Call) -> dict[str, Any]:
     rows = _partitions(call)
     entries = configs.described(call.kafka.client, configs.Resource(configs.Kind.TOPIC, call["topic_name"]))
     settings = {entry.name: entry.value for entry in entries}
-    return {"name": call["topic_name"], "configs": settings, "partitions": [_shown(row) for row in rows]}
+    return {"name": call["topic_name"], "configs": settings, "partitions": [_as_json(row) for row in rows]}
 
 
 def partitions(call: Call) -> list[dict[str, Any]]:
-    return [_shown(row) for row in _partitions(call)]
+    return [_as_json(row) for row in _partitions(call)]
 
 
 def partition(call: Call) -> dict[str, Any]:
-    return _shown(_partition(call))
+    return _as_json(_partition(call))
 
 
 def offsets(call: Call) -> dict[str, Any]:

@@ -121,18 +121,18 @@ def _assignment(call: Call, row: GroupMember, topic: str, partition: int) -> dic
     )
 
 
-def found_lags(call: Call) -> list[Lag]:
+def find_lags(call: Call) -> list[Lag]:
     """Return the lags at partitions that exist and have a committed offset: offsets outlive their topics."""
     rows = admin.lags(call.kafka.client, of_path(call))
     return [row for row in rows if row.lag is not None]
 
 
 def lags(call: Call) -> dict[str, Any]:
-    return call.listing("KafkaConsumerLagList", [_lag(call, row) for row in found_lags(call)])
+    return call.listing("KafkaConsumerLagList", [_lag(call, row) for row in find_lags(call)])
 
 
 def lag(call: Call) -> dict[str, Any]:
-    for row in found_lags(call):
+    for row in find_lags(call):
         if (row.topic, row.partition) == (call["topic_name"], call["partition_id"]):
             return _lag(call, row)
     raise not_found(f"A lag of partition {call['partition_id']} of topic {call['topic_name']}")
@@ -157,7 +157,7 @@ def _lag(call: Call, row: Lag) -> dict[str, Any]:
 
 
 def summary(call: Call) -> dict[str, Any]:
-    rows = [_lag(call, row) for row in found_lags(call)]
+    rows = [_lag(call, row) for row in find_lags(call)]
     if not rows:
         raise not_found("A lag of this group")
     name, most = call["consumer_group_id"], max(rows, key=lambda row: row["lag"])

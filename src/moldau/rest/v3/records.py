@@ -85,7 +85,7 @@ async def send(proxy: Proxy, topic: str, body: dict[str, Any]) -> Sent:
 async def report(proxy: Proxy, topic: str, sent: Sent) -> dict[str, Any]:
     """Report where a record was written."""
     written = await sent.written
-    parts = {name: part.shown() for name, part in (("key", sent.key), ("value", sent.value)) if part and part.type}
+    parts = {name: part.as_json() for name, part in (("key", sent.key), ("value", sent.value)) if part and part.type}
     return {
         "cluster_id": proxy.cluster_id,
         "topic_name": topic,
@@ -138,7 +138,7 @@ class Stream(Response):
                     if not going or not (going := await self._take(chunk)):
                         break
             if going and (broken := self._splitter.end()):
-                await self._put(_told(broken))
+                await self._put(_bad_request(broken))
         except TimeoutError:
             await self._put(HttpError(408, "Request Timeout: the connection is open for longer than allowed."))
         except ClientDisconnect:
@@ -162,7 +162,7 @@ class Stream(Response):
                 item = error
             await self._put(item)
         if broken:
-            await self._put(_told(broken))
+            await self._put(_bad_request(broken))
         return broken is None
 
     async def _write(self, send: Send) -> None:
@@ -195,7 +195,7 @@ class Stream(Response):
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + END_OF_REPORT
 
 
-def _told(broken: Broken) -> HttpError:
+def _bad_request(broken: Broken) -> HttpError:
     return HttpError(400, f"Bad Request: Error processing message: {broken}")
 
 

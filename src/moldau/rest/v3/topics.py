@@ -13,27 +13,27 @@ NOT_TOLD = -(2**31)  # in place of authorized operations that the broker was not
 
 
 def topics(call: Call) -> dict[str, Any]:
-    found = [described(call, topic) for topic in call.kafka.topics(None)]
+    found = [_describe(call, topic) for topic in call.kafka.topics(None)]
     return call.listing("KafkaTopicList", found)
 
 
 def topic(call: Call) -> dict[str, Any]:
     operations = call.query.get("include_authorized_operations") == "true"
     [found] = call.kafka.topics([call["topic_name"]], operations)
-    return described(call, found)
+    return _describe(call, found)
 
 
-def described(call: Call, topic: Any) -> dict[str, Any]:
+def _describe(call: Call, topic: Any) -> dict[str, Any]:
     first = next((row for row in topic.partitions if row.partition_index == 0), None)
     more = {}
     if topic.topic_authorized_operations != NOT_TOLD:
         bits = topic.topic_authorized_operations
         more["authorized_operations"] = [name for name, bit in OPERATIONS.items() if bits >> bit & 1]
     sizes = (len(first.replica_nodes) if first else 0, len(topic.partitions))
-    return shown(call, topic.name, topic.is_internal, *sizes, **more)
+    return _resource(call, topic.name, topic.is_internal, *sizes, **more)
 
 
-def shown(call: Call, name: str, internal: bool, replicas: int, partitions: int, **more: Any) -> dict[str, Any]:
+def _resource(call: Call, name: str, internal: bool, replicas: int, partitions: int, **more: Any) -> dict[str, Any]:
     where = ("topics", name)
     return call.resource(
         "KafkaTopic",
@@ -53,7 +53,7 @@ def shown(call: Call, name: str, internal: bool, replicas: int, partitions: int,
 def create(call: Call) -> Answer:
     only = call.body.get("validate_only", False)
     [made] = admin.create(call.kafka.client, [_new(call.body)], validate_only=only)
-    found = shown(call, made.name, False, made.replication_factor, made.partitions)
+    found = _resource(call, made.name, False, made.replication_factor, made.partitions)
     return Answer(200, found) if only else Answer(201, found, {"Location": call.url("topics", made.name)})
 
 

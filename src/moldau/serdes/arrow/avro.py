@@ -64,7 +64,7 @@ def run(made: Program, payloads: Slices) -> Converted:
         )  # fmt: skip
         if row < rows:
             arena.grow(int(need[0]), int(need[1]))
-    return Converted(arena.array(made.root, rows), told(problems))
+    return Converted(arena.array(made.root, rows), problem_texts(problems))
 
 
 def write_avro(values: pa.Array, schema: Schema, head: bytes = b"") -> Converted:
@@ -90,7 +90,7 @@ def write_avro(values: pa.Array, schema: Schema, head: bytes = b"") -> Converted
         )  # fmt: skip
         if row < rows:
             out = np.concatenate((out, np.empty_like(out)))
-    return Converted(binary(out, offsets, present & (problems == 0)), told(problems))
+    return Converted(binary(out, offsets, present & (problems == 0)), problem_texts(problems))
 
 
 def binary(data: np.ndarray, offsets: np.ndarray, present: np.ndarray) -> pa.Array:
@@ -104,5 +104,5 @@ def binary(data: np.ndarray, offsets: np.ndarray, present: np.ndarray) -> pa.Arr
     )
 
 
-def told(problems: np.ndarray) -> dict[int, str]:
+def problem_texts(problems: np.ndarray) -> dict[int, str]:
     return {int(at): PROBLEMS[int(problems[at])] for at in np.flatnonzero(problems)}

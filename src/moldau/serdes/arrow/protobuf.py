@@ -244,7 +244,7 @@ def one_giver(field: FieldDescriptor) -> Callable[[Any], Any]:
         case name if name in (TIMESTAMP, DURATION):
             make = GetMessageClass(inner)
             fill = "FromDatetime" if name == TIMESTAMP else "FromTimedelta"
-            return lambda value: filled(make(), fill, value)
+            return lambda value: fill_by(make(), fill, value)
         case name if name in WRAPPERS:
             value_of = one_giver(inner.fields_by_name["value"])
             return lambda value: {"value": value_of(value)}
@@ -253,6 +253,6 @@ def one_giver(field: FieldDescriptor) -> Callable[[Any], Any]:
     return filler(inner)
 
 
-def filled(message: Any, fill: str, value: Any) -> Any:
+def fill_by(message: Any, fill: str, value: Any) -> Any:
     getattr(message, fill)(value)
     return message
