@@ -94,42 +94,34 @@ class Part(NamedTuple):
         return self.needs is None or is_installed(self.needs)
 
 
-def _broker(options: Options) -> list[str]:
-    return ["--data-dir", str(options.home)]
-
-
 def _registry(options: Options) -> list[str]:
     return ["--bootstrap-servers", options.brokers()]
-
-
-def _rest(options: Options) -> list[str]:
-    return [*_registry(options), "--schema-registry-url", f"http://{options.address('registry')}"]
 
 
 def _console(options: Options) -> list[str]:
     return [*_registry(options), "--schema-registry", f"http://{options.address('registry')}"]
 
 
+def _rest(options: Options) -> list[str]:
+    return [*_registry(options), "--schema-registry-url", f"http://{options.address('registry')}"]
+
+
 PARTS = {
-    "broker": Part("any Kafka client", 9092, _broker),
+    "broker": Part("any Kafka client", 9092, lambda options: ["--data-dir", str(options.home)]),
     "registry": Part("Schema Registry", 8081, _registry),
     "rest": Part("REST Proxy", 8082, _rest),
     "console": Part("a browser", 9021, _console, awaited=False, needs="nicegui"),
 }
-
-
-def _shop(options: Options) -> list[str]:
-    return [*_console(options), "--rate", str(options.demo_rate)]
-
-
-def _pipeline(options: Options) -> list[str]:
-    return [*_console(options), "--state-dir", str(options.home / STATE)]
-
-
 DEMO = {
-    "shop": Part("orders, payments, clicks", 0, _shop, awaited=False, program="moldau.demo"),
-    "pipeline": Part("two streams on Spark", 0, _pipeline, awaited=False, program="moldau.demo"),
-}
+    "shop": Part(
+        "orders, payments, clicks", 0, lambda options: [*_console(options), "--rate", str(options.demo_rate)],
+        awaited=False, program="moldau.demo",
+    ),
+    "pipeline": Part(
+        "two streams on Spark", 0, lambda options: [*_console(options), "--state-dir", str(options.home / STATE)],
+        awaited=False, program="moldau.demo",
+    ),
+}  # fmt: skip
 EVERY = {**PARTS, **DEMO}
 
 

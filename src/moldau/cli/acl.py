@@ -18,7 +18,7 @@ cli, verb = noun()
 Prefixed = Annotated[bool, typer.Option("--prefixed", help="Take the names as prefixes.")]
 
 
-@dataclass
+@dataclass(slots=True)
 class Choice:
     """The options that all verbs have: who, which operations, on what."""
 

@@ -105,7 +105,7 @@ def _member(row: groups.GroupMember) -> dict[str, Any]:
     }
 
 
-@dataclass
+@dataclass(slots=True)
 class Reset:
     """The options that `moldau group reset` and `moldau share reset` share."""
 

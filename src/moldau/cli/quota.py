@@ -15,7 +15,7 @@ cli, verb = noun()
 DEFAULT = "default"
 
 
-@dataclass
+@dataclass(slots=True)
 class Whose:
     """The options that name what a limit is about."""
 

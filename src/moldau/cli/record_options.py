@@ -20,7 +20,7 @@ Count = Annotated[int | None, typer.Option("--count", "-c", min=0, help="Stop af
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the number of records at the end.")]
 
 
-@dataclass
+@dataclass(slots=True)
 class Formats:
     """The formats of keys and values."""
 

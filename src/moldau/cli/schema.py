@@ -32,7 +32,7 @@ Reset = Annotated[bool, typer.Option("--reset", help="Remove the value of the su
 Kind = Literal["AVRO", "JSON", "PROTOBUF"]
 
 
-@dataclass
+@dataclass(slots=True)
 class Candidate:
     """The options that give a schema, and its document for the registry."""
 
