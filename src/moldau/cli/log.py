@@ -16,7 +16,7 @@ from moldau.cli.commands import NO_CLUSTER, noun
 from moldau.cli.kafka import internal_records as internal
 from moldau.cli.kafka.record_json import compact
 from moldau.cli.options import flag, option
-from moldau.cli.output import Column, progress, size, time_of
+from moldau.cli.output import Column, pick, progress, size, time_of
 from moldau.cli.session import Session
 from moldau.records.envelope import text_or_base64
 from moldau.wire.compression import Compression
@@ -105,9 +105,7 @@ def _batch(file: Path, placed: segments.Placed) -> dict[str, Any]:
     batch = placed.batch
     return {
         "file": file.name,
-        "first": batch.base_offset,
-        "last": batch.last_offset,
-        "records": batch.count,
+        **pick(batch, "first=base_offset", "last=last_offset", "records=count"),
         "position": placed.position,
         "size": batch.size,
         "compression": CODECS.get(batch.compression, str(batch.compression)),
@@ -115,12 +113,8 @@ def _batch(file: Path, placed: segments.Placed) -> dict[str, Any]:
         "timestamp": batch.max_timestamp,
         "log_append_time": bool(batch.timestamp_type),
         "producer": batch.producer_id if batch.has_producer_id else None,
-        "producer_epoch": batch.producer_epoch,
-        "sequence": batch.base_sequence,
-        "leader_epoch": batch.partition_leader_epoch,
-        "transactional": batch.is_transactional,
-        "control": batch.is_control,
-        "crc": batch.crc,
+        **pick(batch, "producer_epoch", "sequence=base_sequence", "leader_epoch=partition_leader_epoch"),
+        **pick(batch, "transactional=is_transactional", "control=is_control", "crc"),
         "valid": batch.is_valid(),
     }
 

@@ -84,22 +84,22 @@ def batches(file: Path) -> Iterator[Placed]:
 
 def offset_index(file: Path) -> Iterator[tuple[int, int]]:
     """Read offset and position of each entry."""
-    base, data = base_offset(file), file.read_bytes()
-    for at in range(0, len(data) - len(data) % OFFSET_ENTRY.size, OFFSET_ENTRY.size):
-        relative, position = OFFSET_ENTRY.unpack_from(data, at)
-        if at and not relative and not position:
-            return  # the zeros of a preallocated index
-        yield base + relative, position
+    base = base_offset(file)
+    return ((base + relative, position) for relative, position in _entries(file, OFFSET_ENTRY))
 
 
 def time_index(file: Path) -> Iterator[tuple[int, int]]:
     """Read timestamp and offset of each entry."""
-    base, data = base_offset(file), file.read_bytes()
-    for at in range(0, len(data) - len(data) % TIME_ENTRY.size, TIME_ENTRY.size):
-        timestamp, relative = TIME_ENTRY.unpack_from(data, at)
-        if at and not timestamp and not relative:
-            return
-        yield timestamp, base + relative
+    base = base_offset(file)
+    return ((timestamp, base + relative) for timestamp, relative in _entries(file, TIME_ENTRY))
+
+
+def _entries(file: Path, form: struct.Struct) -> Iterator[tuple[int, ...]]:
+    data = file.read_bytes()
+    for number, entry in enumerate(form.iter_unpack(data[: len(data) - len(data) % form.size])):
+        if number and not any(entry):
+            return  # the zeros of a preallocated index
+        yield entry
 
 
 def check(file: Path, *, deep: bool = True) -> Checked:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import typer
 
 from moldau.cli.options import argument, flag, option
-from moldau.cli.output import Output, write
+from moldau.cli.output import Output, pick, write
 from moldau.cli.settings_page import allowed, markdown
 from moldau.settings import Row, table
 
@@ -59,12 +59,9 @@ def find(name: str | None, scope: str | None) -> list[Row]:
 
 
 def as_dict(row: Row) -> dict[str, Any]:
+    """Return the facts of a setting for programs."""
     return {
-        "name": row.name,
-        "scope": row.scope,
-        "type": row.type,
-        "default": row.default,
-        "kafka_default": row.kafka_default,
+        **pick(row, "name", "scope", "type", "default", "kafka_default"),
         "allowed": allowed(row),
         "importance": row.importance,
         "changes": MODES[row.mode],

@@ -78,9 +78,7 @@ def _producer(place: tuple[str, int], one: transactions.Producer) -> dict[str, A
     return {
         "topic": place[0],
         "partition": place[1],
-        "producer": one.id,
-        "epoch": one.epoch,
-        "last_sequence": one.last_sequence,
+        **pick(one, "producer=id", "epoch", "last_sequence"),
         "last_write": time_of(one.last_timestamp_ms),
         "open_since_offset": None if one.start_offset < 0 else one.start_offset,
     }

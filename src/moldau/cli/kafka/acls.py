@@ -237,6 +237,7 @@ def print_acls(found: Mapping[Pattern, Sequence[Entry]]) -> None:
         print(f"Current ACLs for resource `{pattern}`:\n{block(listed)}")
 
 
+OPERATIONS = ", ".join(map(operation_name, list(acls.OPERATIONS)[1:]))
 DOING = {"add": add, "remove": remove, "list": list_acls}
 
 TOOL = Tool(
@@ -256,17 +257,13 @@ TOOL = Tool(
         Flag(
             "resource-pattern-type",
             "type",
-            "Choose literal or prefixed; to list and remove also any (any pattern) or match (all that apply).",
+            "Choose literal or prefixed; for existing rules also any or match.",
             default="LITERAL",
         ),
         Flag("add", help="Add rules."),
         Flag("remove", help="Remove rules."),
         Flag("list", help="List rules."),
-        Flag(
-            "operation",
-            "operation",
-            f"Name an operation: {', '.join(map(operation_name, list(acls.OPERATIONS)[1:]))}. (All)",
-        ),
+        Flag("operation", "operation", f"Name an operation: {OPERATIONS}. (All)"),
         Flag("allow-principal", "User:name", "Allow this principal; User:* is everybody."),
         Flag("deny-principal", "User:name", "Deny this principal, whatever other rules allow."),
         Flag("principal", "User:name", "With --list: list rules for this principal.", optional=True),

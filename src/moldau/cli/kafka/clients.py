@@ -13,10 +13,12 @@ from moldau.cli.kafka.java_text import log
 OURS_ALONE = {"default.api.timeout.ms", "topic.metadata.propagation.max.ms", "max.poll.records"}
 FAILURES_S = 5.0  # between two lines about a broker that does not answer
 COMMAND_PROPERTY = Flag(
-    "command-property",
-    "name=value",
-    "Set a setting of the client, under its name in Java; may be repeated.",
-    since="4.2",
+    "command-property", "name=value", "Set a setting by its Java name; may be repeated.", since="4.2"
+)
+PRINT_METRICS = Flag(
+    "print-metrics",
+    help="Print the metrics of the client.",
+    refused="librdkafka's metrics differ from those of Java; see statistics.interval.ms.",
 )
 
 

@@ -29,24 +29,11 @@ QUOTA_TYPES = {"users": "user", "clients": "client-id", "ips": "ip"}
 QUOTA_NAMES = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 IP_QUOTAS = ("connection_creation_rate",)
-WITH_DEFAULTS = ("users", "clients", "brokers", "ips")
+WITH_DEFAULTS = ("clients", "users", "brokers", "ips")
 WITHOUT_BROKERS = ("topics", "groups", "client-metrics")
-ENTITY_FLAGS = {
-    "topic": "topics",
-    "client": "clients",
-    "user": "users",
-    "broker": "brokers",
-    "broker-logger": "broker-loggers",
-    "ip": "ips",
-    "client-metrics": "client-metrics",
-    "group": "groups",
-}
-DEFAULT_FLAGS = {
-    "client-defaults": "clients",
-    "user-defaults": "users",
-    "broker-defaults": "brokers",
-    "ip-defaults": "ips",
-}
+# --topic is short for --entity-type topics --entity-name, --user-defaults for --entity-type users --entity-default.
+ENTITY_FLAGS = {kind if kind == "client-metrics" else kind.removesuffix("s"): kind for kind in TYPES}
+DEFAULT_FLAGS = {f"{kind.removesuffix('s')}-defaults": kind for kind in WITH_DEFAULTS}
 _OUTSIDE = r"(?=[^\]]*(?:\[|$))"  # not within brackets
 _CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)
 
@@ -350,11 +337,7 @@ TOOL = Tool(
         Flag("alter", help="Change settings."),
         Flag("describe", help="Show settings."),
         Flag("all", help="With --describe: show also settings that were not set there."),
-        Flag(
-            "entity-type",
-            "type",
-            "Choose topics, clients, users, brokers, broker-loggers, ips, client-metrics or groups.",
-        ),
+        Flag("entity-type", "type", f"Choose one of {', '.join(TYPES)}."),
         Flag("entity-name", "name", "Name the topic, client id, user, broker id, address or group."),
         Flag("entity-default", help="Choose the default of clients, users, brokers or ips."),
         Flag("add-config", "k1=v1,k2=[v1,v2]", "Set these settings; put a value with commas in brackets."),

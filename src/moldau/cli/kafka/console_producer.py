@@ -133,12 +133,7 @@ FLAGS = (
     BOOTSTRAP,
     OLD_BROKERS,
     Flag("sync", help="Wait until each record is written."),
-    Flag(
-        "compression-codec",
-        "codec",
-        "Compress with none, gzip, snappy, lz4 or zstd; gzip without a name.",
-        optional=True,
-    ),
+    Flag("compression-codec", "codec", "Compress with none, gzip, snappy, lz4 or zstd. (gzip)", optional=True),
     Flag("batch-size", "size", "Size of a batch in bytes.", int),
     Flag("message-send-max-retries", "times", "Retry a batch this many times.", int),
     Flag("retry-backoff-ms", "ms", "Wait this long before a retry.", int),

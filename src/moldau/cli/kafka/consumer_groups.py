@@ -353,9 +353,7 @@ FLAGS = (
     Flag("members", help="Describe members.", beside=("describe",)),
     Flag("verbose", help="Describe in more detail.", beside=("describe",)),
     Flag("offsets", help="Describe offsets and lag.", beside=("describe",)),
-    Flag(
-        "state", "states", "Describe the state; or list states, or only groups in these.", optional=True, beside=STATED
-    ),
+    Flag("state", "states", "Describe or list states, or list groups in these.", optional=True, beside=STATED),
     Flag("type", "types", "List types, or only groups of these types.", optional=True, beside=("list",)),
     Flag("validate-regex", "regex", "Check whether this is a regular expression."),
 )

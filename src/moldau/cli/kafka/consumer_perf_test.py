@@ -162,11 +162,7 @@ TOOL = Tool(
         clients.old_file("consumer.config"),
         COMMAND_CONFIG,
         clients.COMMAND_PROPERTY,
-        Flag(
-            "print-metrics",
-            help="Print the metrics of the consumer.",
-            refused="librdkafka's metrics differ from those of Java; see statistics.interval.ms.",
-        ),
+        clients.PRINT_METRICS,
         Flag("show-detailed-stats", help="Print a line at each interval instead of one at the end."),
         Flag("timeout", "milliseconds", "Stop when no record has arrived for this long.", int, 10_000, optional=True),
         Flag("num-records", "count", "Read this many records.", int, since="4.2"),

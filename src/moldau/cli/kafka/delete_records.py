@@ -8,9 +8,10 @@ from moldau.admin import TopicPartition, topics
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, require
-from moldau.cli.kafka.json_files import read_json
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, connect, read_json
 from moldau.client import ClientError
+
+EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}'
 
 
 def run(options: Options) -> int:
@@ -55,13 +56,7 @@ TOOL = Tool(
     (
         BOOTSTRAP,
         COMMAND_CONFIG,
-        Flag(
-            "offset-json-file",
-            "file",
-            'Delete up to the offsets of this file: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], '
-            '"version": 1}. '
-            "Offset -1 is the end.",
-        ),
+        Flag("offset-json-file", "file", f"Delete up to the offsets of this file: {EXAMPLE}. Offset -1 is the end."),
     ),
     run,
 )

@@ -305,11 +305,7 @@ TOOL = Tool(
     "This tool helps to parse a log file and dump its contents to the console, useful for debugging a seemingly "
     "corrupt log segment.",
     (
-        Flag(
-            "files",
-            "file1, file2, ...",
-            "Print these files: .log, .index, .timeindex, .snapshot, .txnindex, .checkpoint.",
-        ),
+        Flag("files", "file1, file2, ...", "Print .log, .index, .timeindex, .snapshot, .txnindex, .checkpoint files."),
         Flag("print-data-log", help="Print records with their keys and values; decoders do so too."),
         Flag("verify-index-only", help="Check indexes without printing them."),
         Flag("index-sanity-check", help="Only check whether a broker would accept the indexes."),

@@ -84,14 +84,10 @@ def update(verb: str, options: Options, wanted: dict[str, int], direction: Direc
     return OK
 
 
-FEATURE = Flag(
-    "feature", "FEATURE", "name a feature and its level, as in metadata.version=25; may be repeated", separator="\0"
-)
+FEATURE = Flag("feature", "FEATURE", "name a feature and its level, metadata.version=25; repeatable", separator="\0")
 DRY_RUN = Flag("dry-run", help="validate only; change nothing")
 UNSAFE = Flag("unsafe", help="downgrade even if data is lost")
-RELEASE = Flag(
-    "release-version", "RELEASE_VERSION", "set all features to their levels in this release, such as 4.0-IV3"
-)
+RELEASE = Flag("release-version", "RELEASE_VERSION", "take the levels of all features from this release")
 OLD = Flag("metadata", "METADATA", "set metadata.version to its level in this release")
 
 TOOL = ParsedTool(

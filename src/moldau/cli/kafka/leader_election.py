@@ -9,8 +9,7 @@ from moldau.admin.elections import ElectionType
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken
 from moldau.cli.kafka.flags import HAS_BEEN_DEPRECATED, Flag, Options, Tool
-from moldau.cli.kafka.json_files import read_json
-from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, reach
+from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, OK, Terse, reach, read_json
 from moldau.client import Error
 
 SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
@@ -96,11 +95,7 @@ TOOL = Tool(
         BOOTSTRAP,
         COMMAND_CONFIG,
         Flag("admin.config", "file", "Read settings of the client from this file.", deprecated="command-config"),
-        Flag(
-            "path-to-json-file",
-            "file",
-            'Elect leaders of these partitions: {"partitions": [{"topic": "foo", "partition": 1}]}.',
-        ),
+        Flag("path-to-json-file", "file", 'Choose partitions: {"partitions": [{"topic": "foo", "partition": 1}]}.'),
         Flag("topic", "topic", "Name the topic of the partition."),
         Flag("partition", "partition id", "Name the partition.", int),
         Flag("all-topic-partitions", help="Elect leaders of all partitions."),

@@ -11,9 +11,18 @@ from moldau.admin.configs import Kind, Resource
 from moldau.admin.reassignments import Replica
 from moldau.cli.kafka.exceptions import words, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, require
-from moldau.cli.kafka.json_files import read_json
 from moldau.cli.kafka.reassignment_json import BadPlan, Plan, checked, read_plan, read_topics, written
-from moldau.cli.kafka.running import COMMAND_CONFIG, CONTROLLER, FAILED, OK, ZOOKEEPER, Terse, connect, tell_usage
+from moldau.cli.kafka.running import (
+    COMMAND_CONFIG,
+    CONTROLLER,
+    FAILED,
+    OK,
+    ZOOKEEPER,
+    Terse,
+    connect,
+    read_json,
+    tell_usage,
+)
 from moldau.client import Client, ClientError, Error
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")
@@ -47,6 +56,9 @@ EXISTING = (
 )
 VERIFY = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
+)
+EXAMPLE = (
+    '{"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", "/d1"]}], "version": 1}'
 )
 Moves = dict[TopicPartition, tuple[set[int], set[int]]]  # sources and destinations of partitions
 
@@ -394,17 +406,8 @@ TOOL = Tool(
         Flag("cancel", help="Cancel a plan."),
         ZOOKEEPER,
         Flag("list", help="List moves under way."),
-        Flag(
-            "reassignment-json-file",
-            "file",
-            'Read this plan: {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", '
-            '"/d1"]}], "version": 1}. Directories may be left out.',
-        ),
-        Flag(
-            "topics-to-move-json-file",
-            "file",
-            'Move the topics of this file: {"topics": [{"topic": "foo"}], "version": 1}.',
-        ),
+        Flag("reassignment-json-file", "file", f"Read the plan: {EXAMPLE}. Directories may be left out."),
+        Flag("topics-to-move-json-file", "file", 'Move topics: {"topics": [{"topic": "foo"}], "version": 1}.'),
         Flag("broker-list", "0,1,2", "Move to these brokers."),
         Flag("disable-rack-aware", help="Ignore racks."),
         Flag("throttle", "bytes/s", "Limit the speed of moves between brokers.", int, -1),

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from moldau.cli.kafka.running import Script, complain
 
-CLASSES = {
-    "kafka.Kafka": "kafka-server-start",
-    "kafka.admin.AclCommand": "kafka-acls",
-    "kafka.admin.ConfigCommand": "kafka-configs",
-    "kafka.admin.TopicCommand": "kafka-topics",
-    "kafka.tools.ConsoleConsumer": "kafka-console-consumer",
-    "kafka.tools.ConsoleProducer": "kafka-console-producer",
-    "kafka.tools.DumpLogSegments": "kafka-dump-log",
-    "kafka.tools.GetOffsetShell": "kafka-get-offsets",
-    "kafka.tools.StorageTool": "kafka-storage",
-    "org.apache.kafka.tools.AclCommand": "kafka-acls",
-    "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka-broker-api-versions",
-    "org.apache.kafka.tools.ConsoleProducer": "kafka-console-producer",
-    "org.apache.kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
-    "org.apache.kafka.tools.DeleteRecordsCommand": "kafka-delete-records",
-    "org.apache.kafka.tools.DumpLogSegments": "kafka-dump-log",
-    "org.apache.kafka.tools.FeatureCommand": "kafka-features",
-    "org.apache.kafka.tools.GetOffsetShell": "kafka-get-offsets",
-    "org.apache.kafka.tools.GroupsCommand": "kafka-groups",
-    "org.apache.kafka.tools.LeaderElectionCommand": "kafka-leader-election",
-    "org.apache.kafka.tools.LogDirsCommand": "kafka-log-dirs",
-    "org.apache.kafka.tools.MetadataQuorumCommand": "kafka-metadata-quorum",
-    "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
-    "org.apache.kafka.tools.StreamsResetter": "kafka-streams-application-reset",
-    "org.apache.kafka.tools.TopicCommand": "kafka-topics",
-    "org.apache.kafka.tools.TransactionsCommand": "kafka-transactions",
-    "org.apache.kafka.tools.VerifiableConsumer": "kafka-verifiable-consumer",
-    "org.apache.kafka.tools.VerifiableProducer": "kafka-verifiable-producer",
-    "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
-    "org.apache.kafka.tools.consumer.ConsoleShareConsumer": "kafka-console-share-consumer",
-    "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
-    "org.apache.kafka.tools.consumer.group.ShareGroupCommand": "kafka-share-groups",
-    "org.apache.kafka.tools.reassign.ReassignPartitionsCommand": "kafka-reassign-partitions",
+# The classes of each package, and the tools that they are.
+PACKAGES = {
+    "kafka": "Kafka:server-start",
+    "kafka.admin": "AclCommand:acls ConfigCommand:configs TopicCommand:topics",
+    "kafka.tools": """
+        ConsoleConsumer:console-consumer ConsoleProducer:console-producer DumpLogSegments:dump-log
+        GetOffsetShell:get-offsets StorageTool:storage
+    """,
+    "org.apache.kafka.tools": """
+        AclCommand:acls BrokerApiVersionsCommand:broker-api-versions ConsoleProducer:console-producer
+        ConsumerPerformance:consumer-perf-test DeleteRecordsCommand:delete-records DumpLogSegments:dump-log
+        FeatureCommand:features GetOffsetShell:get-offsets GroupsCommand:groups LeaderElectionCommand:leader-election
+        LogDirsCommand:log-dirs MetadataQuorumCommand:metadata-quorum ProducerPerformance:producer-perf-test
+        StreamsResetter:streams-application-reset TopicCommand:topics TransactionsCommand:transactions
+        VerifiableConsumer:verifiable-consumer VerifiableProducer:verifiable-producer
+    """,
+    "org.apache.kafka.tools.consumer": """
+        ConsoleConsumer:console-consumer ConsoleShareConsumer:console-share-consumer
+    """,
+    "org.apache.kafka.tools.consumer.group": "ConsumerGroupCommand:consumer-groups ShareGroupCommand:share-groups",
+    "org.apache.kafka.tools.reassign": "ReassignPartitionsCommand:reassign-partitions",
 }
+PAIRS = ((package, *pair.split(":")) for package, pairs in PACKAGES.items() for pair in pairs.split())
+CLASSES = {f"{package}.{name}": f"kafka-{tool}" for package, name, tool in PAIRS}
 
 
 def run(arguments: list[str]) -> int:

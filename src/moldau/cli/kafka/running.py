@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka import usage
 from moldau.cli.kafka.flags import Flag, Mistake, Options, Tool, Usage, read
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 VERSION = "4.3.1"  # of the Kafka whose tools these are
 OK, FAILED, INTERRUPTED = 0, 1, 130
 PATIENCE_S = 3.0  # how long a broker may take to answer before a warning
+MOST_JSON_BYTES = 64 << 20
 
 BOOTSTRAP = Flag("bootstrap-server", "server to connect to", "Connect to these brokers, HOST:PORT,...")
 CONTROLLER = Flag(
@@ -37,9 +39,7 @@ ZOOKEEPER = Flag(
 OLD_BROKERS = Flag(
     "broker-list", "HOST:PORT,...", "Connect to these brokers.", deprecated="bootstrap-server", alias=True
 )
-COMMAND_CONFIG = Flag(
-    "command-config", "file", "Read settings of the client from this properties file, as Java clients do."
-)
+COMMAND_CONFIG = Flag("command-config", "file", "Read settings of the client from a properties file, as in Java.")
 
 
 class Terse(Exception):
@@ -118,6 +118,21 @@ def connect(options: Options, **more: str) -> Client:
             raise
         log("WARN", f"[AdminClient] {error} Trying again.", "org.apache.kafka.clients.NetworkClient")
     return client
+
+
+def read_json(path: str) -> Any:
+    """Read a file; None if it is not JSON."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_JSON_BYTES + 1)
+    except OSError:
+        raise Terse(f"Unable to read file {path}") from None
+    if len(data) > MOST_JSON_BYTES:
+        raise Terse(f"{path}: a file of JSON has at most {MOST_JSON_BYTES} bytes here")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
 
 
 @contextmanager

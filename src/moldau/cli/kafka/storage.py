@@ -127,9 +127,7 @@ TOOL = ParsedTool(
             "Format the Kafka log directories on this node.",
             (
                 CONFIG,
-                Flag(
-                    "cluster-id", "CLUSTER_ID", "id of the cluster, as random-uuid prints it", required=True, short="t"
-                ),
+                Flag("cluster-id", "CLUSTER_ID", "id of the cluster, see random-uuid", required=True, short="t"),
                 Flag(
                     "add-scram",
                     "ADD_SCRAM",

@@ -157,12 +157,7 @@ TOOL = Tool(
         Flag("application-id", "id", "Name the application (application.id).", required=True),
         Flag("bootstrap-server", BOOTSTRAP.argument, BOOTSTRAP.help, default="localhost:9092"),
         Flag("input-topics", "list", "Reset the offsets of these topics, separated by commas.", separator=","),
-        Flag(
-            "intermediate-topics",
-            "list",
-            "Go to the end of these topics, which the application writes and reads.",
-            separator=",",
-        ),
+        Flag("intermediate-topics", "list", "Go to the end of these topics, separated by commas.", separator=","),
         Flag("internal-topics", "list", "Delete only these internal topics.", separator=","),
         Flag("to-offset", "offset", "Start at this offset.", int),
         Flag("to-datetime", "datetime", "Start at the first record since this time, 2026-11-15T10:00:00.000."),
