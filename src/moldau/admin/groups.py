@@ -241,20 +241,20 @@ def _classic_member(row: Any, protocol: str) -> GroupMember:
         row.group_instance_id,
         row.client_id,
         row.client_host,
-        _assigned(bytes(row.member_assignment)) if of_consumers else (),
-        subscribed=_subscribed(bytes(row.member_metadata)) if of_consumers else (),
+        _read_assignment(bytes(row.member_assignment)) if of_consumers else (),
+        subscribed=_read_subscription(bytes(row.member_metadata)) if of_consumers else (),
         is_classic=True,
     )
 
 
-def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
+def _read_assignment(data: bytes) -> tuple[TopicPartition, ...]:
     """Return what a member of a classic group was assigned; nothing where the bytes make no sense."""
     found = _read(m.ConsumerProtocolAssignment, data)
     rows = found.assigned_partitions if found else ()
     return tuple(sorted((row.topic, part) for row in rows for part in row.partitions))
 
 
-def _subscribed(data: bytes) -> tuple[str, ...]:
+def _read_subscription(data: bytes) -> tuple[str, ...]:
     found = _read(m.ConsumerProtocolSubscription, data)
     return tuple(sorted(found.topics)) if found else ()
 
@@ -270,7 +270,7 @@ def _read(kind: type[Any], data: bytes) -> Any:
 
 
 def _consumer(client: Client, name: str) -> DescribedGroup | None:
-    row = _described_by(client, m.ConsumerGroupDescribeRequest([name]), name)
+    row = _describe(client, m.ConsumerGroupDescribeRequest([name]), name)
     if row is None:
         return _classic(client, name)
     members = (
@@ -281,7 +281,7 @@ def _consumer(client: Client, name: str) -> DescribedGroup | None:
 
 
 def _share(client: Client, name: str) -> DescribedGroup | None:
-    row = _described_by(client, m.ShareGroupDescribeRequest([name]), name)
+    row = _describe(client, m.ShareGroupDescribeRequest([name]), name)
     if row is None:
         return None
     members = (_member(one, _places(one.assignment)) for one in row.members)
@@ -289,7 +289,7 @@ def _share(client: Client, name: str) -> DescribedGroup | None:
 
 
 def _streams(client: Client, name: str) -> DescribedGroup | None:
-    row = _described_by(client, m.StreamsGroupDescribeRequest([name]), name)
+    row = _describe(client, m.StreamsGroupDescribeRequest([name]), name)
     if row is None:
         return None
     sources = {
@@ -310,7 +310,7 @@ def _streams(client: Client, name: str) -> DescribedGroup | None:
 
 def topology(client: Client, name: str) -> list[SubTopology]:
     """Return the topology that a streams group has reported; nothing where there is no such group."""
-    row = _described_by(client, m.StreamsGroupDescribeRequest([name]), name)
+    row = _describe(client, m.StreamsGroupDescribeRequest([name]), name)
     found = row.topology.subtopologies if row is not None and row.topology else None
     return [
         SubTopology(
@@ -324,7 +324,7 @@ def topology(client: Client, name: str) -> list[SubTopology]:
     ]
 
 
-def _described_by(client: Client, request: Any, name: str) -> Any | None:
+def _describe(client: Client, request: Any, name: str) -> Any | None:
     answer = client.send(request, group(name))
     if answer.groups[0].error_code == Error.GROUP_ID_NOT_FOUND:
         return None

@@ -43,7 +43,7 @@ class Connection:
         self._correlation_id = 0
         self._waiting: deque[tuple[int, type[Any], int]] = deque()  # requests without an answer yet
         within = deadline.within(config.seconds("socket.connection.setup.timeout.ms"))
-        self._socket: socket.socket | None = _connected(address, config, within)
+        self._socket: socket.socket | None = _connect(address, config, within)
         try:
             if context is not None:
                 self._socket = tls.wrap(self._socket, context, address)
@@ -128,7 +128,7 @@ class Connection:
         except OSError as error:
             raise self._lost(error) from error
         try:
-            return self._decoded(frame, correlation_id, request.SCHEMA.key, version)
+            return self._decode(frame, correlation_id, request.SCHEMA.key, version)
         except WireError as error:
             raise self._garbage(f"an answer to {request.SCHEMA.name} that makes no sense: {error}") from error
 
@@ -166,7 +166,7 @@ class Connection:
                     ) from error
                 version -= 1
 
-    def _decoded(self, frame: memoryview, correlation_id: int, key: int, version: int) -> Any:
+    def _decode(self, frame: memoryview, correlation_id: int, key: int, version: int) -> Any:
         found, position = frames.response_header(key, version, frame)
         if found != correlation_id:
             raise WireError(f"it carries the number {found}, not {correlation_id}")
@@ -217,7 +217,7 @@ class Connection:
         try:
             # A broker that does not know the version says so in version 0.
             known = struct.unpack_from(">h", answer, 4)[0] != Error.UNSUPPORTED_VERSION
-            return self._decoded(answer, self._correlation_id, frames.API_VERSIONS, version if known else 0)
+            return self._decode(answer, self._correlation_id, frames.API_VERSIONS, version if known else 0)
         except (WireError, struct.error) as error:
             raise self._garbage(f"no Kafka: {error}") from error
 
@@ -262,7 +262,7 @@ def _at_least(seconds: float) -> float:
     return max(seconds, 0.001)  # 0 would mean not to wait at all
 
 
-def _connected(address: Address, config: Config, deadline: Deadline) -> socket.socket:
+def _connect(address: Address, config: Config, deadline: Deadline) -> socket.socket:
     """Connect to the first of the name's addresses that accepts."""
     try:
         family = FAMILIES[config["broker.address.family"]]

@@ -165,12 +165,12 @@ class Fetcher:
             try:
                 asked.append((node, self._send(request, node, wanted, limit)))
             except ClientError as error:
-                found |= self._failed(node, plan[node], error)
+                found |= self._fail(node, plan[node], error)
         for node, connection in asked:
             try:
                 found |= self._read(node, plan[node], connection.receive(limit))
             except ClientError as error:
-                found |= self._failed(node, plan[node], error)
+                found |= self._fail(node, plan[node], error)
             finally:
                 self._client.brokers.give_back(connection)
         return found
@@ -210,9 +210,9 @@ class Fetcher:
             for topic in answer.responses
             for row in topic.partitions
         ]
-        return {(name, row.partition_index): self._fetched(name, row) for name, row in rows if name}
+        return {(name, row.partition_index): self._parse(name, row) for name, row in rows if name}
 
-    def _fetched(self, topic: str, row: Any) -> Fetched:
+    def _parse(self, topic: str, row: Any) -> Fetched:
         if row.preferred_read_replica != NOBODY:
             until = time.monotonic() + self._client.config.seconds("metadata.max.age.ms")
             self._preferred[topic, row.partition_index] = (row.preferred_read_replica, until)
@@ -226,7 +226,7 @@ class Fetcher:
             aborted,
         )
 
-    def _failed(self, node: int, wanted: Mapping[Key, Want], error: ClientError) -> dict[TopicPartition, Fetched]:
+    def _fail(self, node: int, wanted: Mapping[Key, Want], error: ClientError) -> dict[TopicPartition, Fetched]:
         if not error.retriable:
             raise error
         if self._sessions is not None:

@@ -187,10 +187,10 @@ class Member:
             if answer.error_code == Error.MEMBER_ID_REQUIRED:
                 self._member_id = answer.member_id
                 continue
-            if not self._refused(answer):
+            if not self._is_refused(answer):
                 self._member_id = answer.member_id
                 synced = self._ask(self._sync_request(answer))
-                if not self._refused(synced):
+                if not self._is_refused(synced):
                     return self._enter(answer, bytes(synced.assignment))
             self._wait("retry.backoff.ms")
 
@@ -235,7 +235,7 @@ class Member:
             self._changed.notify_all()
         return generation
 
-    def _refused(self, answer: Any) -> bool:
+    def _is_refused(self, answer: Any) -> bool:
         """Tell whether to join again; ClientError if that would not help."""
         error = error_of(answer.error_code)
         if error is Error.NONE:

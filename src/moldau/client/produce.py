@@ -103,7 +103,7 @@ class Sender:
         self._check()
         if self._again:
             self.flush()
-        sent = Sent(topic, partition, self._identified(topic, partition, batch))
+        sent = Sent(topic, partition, self._identify(topic, partition, batch))
         deadline = self._client.deadline()
         lane = self._client.until(deadline, lambda left: self._lane(Leader(topic, partition), left))
         place = (topic, partition)
@@ -157,7 +157,7 @@ class Sender:
         if self.failure is not None:
             raise self.failure
 
-    def _identified(self, topic: str, partition: int, batch: Buffer) -> Buffer:
+    def _identify(self, topic: str, partition: int, batch: Buffer) -> Buffer:
         """Return the batch with a producer, if it has none and brokers shall detect duplicates."""
         if self._acks != ALL or Batch(batch).has_producer_id:
             return batch

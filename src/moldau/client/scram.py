@@ -32,9 +32,9 @@ def scram(algorithm: str, user: str, password: str, nonce: str) -> Generator[byt
     expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), signed, algorithm)
     fields = _fields(final)
     if "e" in fields:
-        raise _failed(f"the broker says {fields['e']}")
+        raise _failure(f"the broker says {fields['e']}")
     if not hmac.compare_digest(fields.get("v", "").encode(), b64encode(expected)):
-        raise _failed("the broker could not show that it knows the password")
+        raise _failure("the broker could not show that it knows the password")
 
 
 def _challenge(text: str, nonce: str) -> tuple[bytes, int, str]:
@@ -43,11 +43,11 @@ def _challenge(text: str, nonce: str) -> tuple[bytes, int, str]:
     try:
         salt, iterations, whole = b64decode(fields["s"], validate=True), int(fields["i"]), fields["r"]
     except (KeyError, ValueError) as error:
-        raise _failed("the broker's first message makes no sense") from error
+        raise _failure("the broker's first message makes no sense") from error
     if "m" in fields or not whole.startswith(nonce) or len(whole) == len(nonce):
-        raise _failed("the broker's first message does not answer ours")
+        raise _failure("the broker's first message does not answer ours")
     if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
-        raise _failed(f"the broker asks for {iterations} iterations")
+        raise _failure(f"the broker asks for {iterations} iterations")
     return salt, iterations, whole
 
 
@@ -55,5 +55,5 @@ def _fields(text: str) -> dict[str, str]:
     return {part[:1]: part[2:] for part in text.split(",") if part[1:2] == "="}
 
 
-def _failed(why: str) -> ClientError:
+def _failure(why: str) -> ClientError:
     return ClientError(Error.SASL_AUTHENTICATION_FAILED, f"SCRAM failed: {why}.")

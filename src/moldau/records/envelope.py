@@ -60,14 +60,14 @@ def plain_lines(topic: str, partition: int, rows: Iterable[Row], *, append_time:
     time = f',"tstype":"{"logappend" if append_time else "create"}","ts":'
     quoted = _quoted
     found = [
-        f'{head}{o}{time}{t},"headers":{_listed(h) if h else "[]"},"key":{"null" if k is None else quoted(k.decode())},'
+        f'{head}{o}{time}{t},"headers":{_pairs(h) if h else "[]"},"key":{"null" if k is None else quoted(k.decode())},'
         f'"payload":{"null" if v is None else quoted(v.decode())}}}\n'
         for o, t, k, v, h in rows
     ]
     return "".join(found).encode()
 
 
-def _listed(headers: Headers) -> str:
+def _pairs(headers: Headers) -> str:
     return _dumps([text for name, data in headers for text in (_text(name), _header(data))])
 
 
@@ -108,12 +108,12 @@ def read(line: bytes, number: int) -> Told:
     for name, one in (("partition", partition), ("ts", timestamp)):
         if one is not None and (not isinstance(one, int) or isinstance(one, bool) or one < 0):
             raise Mistake(f"Line {number}: {name} is {one!r}, not a number.")
-    key = _decoded(found, "key", number)
-    value = _decoded(found, "payload" if "payload" in found else "value", number)
+    key = _decode(found, "key", number)
+    value = _decode(found, "payload" if "payload" in found else "value", number)
     return Told(key, value, _headers(found.get("headers") or [], number), partition, timestamp)
 
 
-def _decoded(found: dict[str, Any], name: str, number: int) -> Any:
+def _decode(found: dict[str, Any], name: str, number: int) -> Any:
     value = found.get(name)
     if found.get(f"{name}_encoding") != BASE64 or value is None:
         return value

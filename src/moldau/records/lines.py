@@ -54,7 +54,7 @@ class Rules:
     def item(self, line: bytes, number: int) -> Item:
         """Return the record of a line; a Mistake names a line that is wrong."""
         try:
-            return self._enveloped(line, number) if self.envelopes else self._plain(line)
+            return self._read_envelope(line, number) if self.envelopes else self._plain(line)
         except SerdeError as error:
             raise Mistake(f"Line {number}: {error}.") from None
 
@@ -64,7 +64,7 @@ class Rules:
             key, _, value = line.partition(self.between)
         return self._item(key, value, self.headers)
 
-    def _enveloped(self, line: bytes, number: int) -> Item:
+    def _read_envelope(self, line: bytes, number: int) -> Item:
         told = envelope.read(line, number)
         found = self._item(told.key, told.value, (*told.headers, *self.headers))
         partition = told.partition if self.partition is None else self.partition

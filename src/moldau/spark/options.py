@@ -37,13 +37,13 @@ def resolve(table: Collection[Option], given: Mapping[str, str], prefixes: Colle
     for name, text in given.items():
         row = rows.get(name.lower())
         if row is not None:
-            values[row.name] = parsed(row, text)
+            values[row.name] = parse_option(row, text)
         elif not name.lower().startswith(tuple(prefixes)):
             raise OptionError(f"There is no option {name}.{nearest(name, rows, prefixes)}")
     return values
 
 
-def parsed(row: Option, text: str) -> Any:
+def parse_option(row: Option, text: str) -> Any:
     if len(text) > MAX_TEXT:
         raise OptionError(f"The option {row.name} has {len(text)} characters; it may have {MAX_TEXT}.")
     try:

@@ -131,7 +131,7 @@ class Supervisor:
                 writer = writer.option("checkpointLocation", os.path.join(self.state_dir, one.name))
             one.query = writer.start()
         except Exception as error:  # Spark's, of many kinds
-            return self._failed(one, text_of(error), now)
+            return self._handle_failure(one, text_of(error), now)
         one.status.state = State.RUNNING
         return None
 
@@ -147,9 +147,9 @@ class Supervisor:
         if error is None:
             one.status.state = State.FINISHED
         else:
-            self._failed(one, text_of(error), now)
+            self._handle_failure(one, text_of(error), now)
 
-    def _failed(self, one: Supervised, details: str, now: float) -> None:
+    def _handle_failure(self, one: Supervised, details: str, now: float) -> None:
         kind, sentence = kind_of(details), sentence_of(details)
         one.failures += 1
         one.status.error = sentence
@@ -208,8 +208,8 @@ def run(
     statuses = {one.name: one.status for one in queries}
     page = None if status_port is None else StatusPage(statuses, status_port)
     try:
-        with stopping() as told:
-            _watch(supervisor, told, sys.stderr.isatty() if progress is None else progress)
+        with stopping() as signals:
+            _watch(supervisor, signals, sys.stderr.isatty() if progress is None else progress)
     finally:
         supervisor.kill()
         if page is not None:
@@ -217,11 +217,11 @@ def run(
     return statuses
 
 
-def _watch(supervisor: Supervisor, told: list[int], progress: bool) -> None:
+def _watch(supervisor: Supervisor, signals: list[int], progress: bool) -> None:
     shown = 0.0
     while not supervisor.ended:
         now = time.monotonic()
-        if told:
+        if signals:
             supervisor.stop(now)
         supervisor.step(now)
         if progress and now - shown >= LINE_S:
@@ -245,17 +245,17 @@ def _show(text: str) -> None:
 @contextmanager
 def stopping() -> Iterator[list[int]]:
     """Collect signals that ask to end; the second one has its usual effect."""
-    told: list[int] = []
+    signals: list[int] = []
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def tell(number: int, frame: object) -> None:
-        told.append(number)
+    def note(number: int, frame: object) -> None:
+        signals.append(number)
         signal.signal(number, before[number])
 
     for number in before:
-        signal.signal(number, tell)
+        signal.signal(number, note)
     try:
-        yield told
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,7 +12,7 @@ from moldau.spark.options import (
     boolean,
     duration_ms,
     one_of,
-    parsed,
+    parse_option,
     positive,
     resolve,
     under,
@@ -121,7 +121,7 @@ class SinkOptions:
         given = dict(given.items())
         values = resolve(TABLE, given, (PREFIX, REGISTRY, *SERDE_PREFIXES))
         client, producer = _split(given)
-        values |= {row.name: parsed(row, producer[row.name]) for row in TABLE if row.name in producer}
+        values |= {row.name: parse_option(row, producer[row.name]) for row in TABLE if row.name in producer}
         if values["path"] is not None:
             raise OptionError(f"A topic has no path: write .option('topic', {values['path']!r}).save().")
         made = cls(

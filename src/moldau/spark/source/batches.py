@@ -109,7 +109,7 @@ def decoded(fetched: Fetched, first: int, last: int) -> Iterator[Decoded]:
     rows = wanted(table, fetched, first, last)
     verify(data, table, rows)
     for body, batches in grouped(data, table, rows):
-        found = _decoded(body, batches, first, last)
+        found = _decode(body, batches, first, last)
         if found.rows:
             yield found
 
@@ -168,7 +168,7 @@ def joined(bodies: Sequence[bytes], batches: np.ndarray) -> tuple[np.ndarray, np
     return frozen(np.frombuffer(b"".join(bodies), np.uint8)), batches
 
 
-def _decoded(data: np.ndarray, batches: np.ndarray, first: int, last: int) -> Decoded:
+def _decode(data: np.ndarray, batches: np.ndarray, first: int, last: int) -> Decoded:
     for row in np.flatnonzero(batches[:, decode.COUNT] > batches[:, decode.END] - batches[:, decode.START])[:1]:
         raise WireError(f"{named(batches, row)} says that it has {batches[row, decode.COUNT]} records")
     table = np.empty((decode.FIELDS, int(batches[:, decode.COUNT].sum())), np.int64)

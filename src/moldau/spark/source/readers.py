@@ -145,7 +145,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._report(planning.losses(begin, latest))
         if self._target is not None:
             latest = planning.at_most(latest, self._target)
-        end = self._admitted(begin, planning.carried(begin, latest), limit)
+        end = self._admit(begin, planning.carried(begin, latest), limit)
         if end is None or (end.offsets == begin.offsets and not any(begin.is_anew(one, end) for one in end.ids)):
             return start
         self._last_batch_at = time.monotonic()
@@ -209,7 +209,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log.warning("Waiting: %s", error)
             return None
 
-    def _admitted(self, begin: Position, latest: Position, limit: ReadLimit) -> Position | None:
+    def _admit(self, begin: Position, latest: Position, limit: ReadLimit) -> Position | None:
         """Return the end that the limits allow; None while there is too little. Spark's `once` has no limits."""
         options = self.options
         if isinstance(limit, ReadAllAvailable):
