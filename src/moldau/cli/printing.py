@@ -99,7 +99,7 @@ class Printer:
 
     def _envelopes(self, chunk: Chunk) -> bytes:
         def shown(coder: Codec, index: int, name: Any) -> Callable[[Any], envelope.Shown]:
-            return lambda record: coder.shown(record[index], Context(chunk.topic, name, list(record.headers)))
+            return lambda record: coder.show(record[index], Context(chunk.topic, name, list(record.headers)))
 
         key, value = shown(self.key, 2, "key"), shown(self.value, 3, "value")
         return envelope.lines(

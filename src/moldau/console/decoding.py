@@ -58,7 +58,7 @@ class Decoder:
         try:
             if self._codec is None:
                 self._codec = ByRegistry(self._connect(), {})
-            document, _ = self._codec.shown(data, context)
+            document, _ = self._codec.show(data, context)
         except RegistryError as error:
             self._remember(error, ref, now)
             raise

@@ -37,9 +37,9 @@ class Codec(Protocol):
 
     def text(self, data: bytes, context: Context) -> bytes: ...
 
-    def shown(self, data: bytes | None, context: Context) -> Shown: ...
+    def show(self, data: bytes | None, context: Context) -> Shown: ...
 
-    def parsed(self, given: Any, context: Context) -> bytes: ...
+    def parse(self, given: Any, context: Context) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Raw:
     def text(self, data: bytes, context: Context) -> bytes:
         return data
 
-    def shown(self, data: bytes | None, context: Context) -> Shown:
+    def show(self, data: bytes | None, context: Context) -> Shown:
         return text_or_base64(data)
 
-    def parsed(self, given: Any, context: Context) -> bytes:
+    def parse(self, given: Any, context: Context) -> bytes:
         match given:
             case bytes():
                 return given
@@ -72,10 +72,10 @@ class Armoured:
     def text(self, data: bytes, context: Context) -> bytes:
         return self.write(data).encode()
 
-    def shown(self, data: bytes | None, context: Context) -> Shown:
+    def show(self, data: bytes | None, context: Context) -> Shown:
         return (None, None) if data is None else (self.write(data), self.name if self.name == BASE64 else None)
 
-    def parsed(self, given: Any, context: Context) -> bytes:
+    def parse(self, given: Any, context: Context) -> bytes:
         if isinstance(given, bytes) and not given.isascii():
             return given  # an envelope has decoded it already
         try:
@@ -95,10 +95,10 @@ class Plain:
         found = self.serde.from_bytes(data, context)
         return _dumps(found) if self.of_text is json.loads else str(found).encode()
 
-    def shown(self, data: bytes | None, context: Context) -> Shown:
+    def show(self, data: bytes | None, context: Context) -> Shown:
         return self.serde.from_bytes(data, context), None
 
-    def parsed(self, given: Any, context: Context) -> bytes:
+    def parse(self, given: Any, context: Context) -> bytes:
         try:
             value = self.of_text(given) if isinstance(given, bytes) else given
         except (ValueError, RecursionError) as error:
@@ -117,10 +117,10 @@ class Typed:
     def text(self, data: bytes, context: Context) -> bytes:
         return _dumps(self.to_document(self.serde.from_bytes(data, context)))
 
-    def shown(self, data: bytes | None, context: Context) -> Shown:
+    def show(self, data: bytes | None, context: Context) -> Shown:
         return (None, None) if data is None else (self.to_document(self.serde.from_bytes(data, context)), None)
 
-    def parsed(self, given: Any, context: Context) -> bytes:
+    def parse(self, given: Any, context: Context) -> bytes:
         if isinstance(given, bytes):
             try:
                 given = json.loads(given)
@@ -140,11 +140,11 @@ class ByRegistry:
         codec = self._codec(data, context)
         return codec.text(data, context) if codec else data
 
-    def shown(self, data: bytes | None, context: Context) -> Shown:
+    def show(self, data: bytes | None, context: Context) -> Shown:
         codec = self._codec(data, context) if data is not None else None
-        return codec.shown(data, context) if codec else text_or_base64(data)
+        return codec.show(data, context) if codec else text_or_base64(data)
 
-    def parsed(self, given: Any, context: Context) -> bytes:
+    def parse(self, given: Any, context: Context) -> bytes:
         raise misused("The format registry is for reading; write with avro, json-schema or protobuf.")
 
     def _codec(self, data: bytes, context: Context) -> Typed | None:

@@ -75,8 +75,8 @@ class Rules:
         if self.empty_is_null:
             key, value = key or None, value or None
         kept = list(headers)
-        written_key = None if key is None else self.key_codec.parsed(key, Context(self.topic, "key", kept))
-        written = None if value is None else self.value_codec.parsed(value, Context(self.topic, "value", kept))
+        written_key = None if key is None else self.key_codec.parse(key, Context(self.topic, "key", kept))
+        written = None if value is None else self.value_codec.parse(value, Context(self.topic, "value", kept))
         return Item(written_key, written, tuple(kept), self.partition, self.timestamp)
 
 

@@ -129,7 +129,7 @@ def _encoded(desk: Desk, topic: str, field: Any, text: str, format: str, carried
     if format not in FORMATS:
         raise Refused(f"There is no format {format!r:.40}.")
     codec = formats.codec(formats.Wanted(format), lambda: desk.console.registry, writing=True)
-    return codec.parsed(text.encode(), Context(topic, field, carried))
+    return codec.parse(text.encode(), Context(topic, field, carried))
 
 
 def _send(client: Client, topic: str, item: Item) -> None:
