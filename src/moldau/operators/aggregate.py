@@ -1,4 +1,4 @@
-"""Aggregates without windows: of grouped streams, and of grouped tables, where what was is taken back first."""
+"""Aggregates without windows: of grouped streams, and of grouped tables, where the old value is taken back first."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .forwarding import teller, value_of
 from .record import Record
 from .stores.latest import Latest
 from .stores.spec import LATEST, NOT_PUT
+from .table import keeps_columns
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]  # key, value, aggregate
@@ -19,17 +20,34 @@ Begin = Callable[[Any, Any], Any]  # key, value: the first aggregate
 Go = Callable[[Any, Any, Any], Any]  # key, value, aggregate: the next one
 
 
-class StreamAggregate:
-    keeps = True
+class StoreOwner:
+    """An operator that keeps a table in a store, and forwards its changes by `tell`."""
 
-    def __init__(self, store: str, initializer: Initializer, adder: Aggregator, send_old: bool) -> None:
-        self.store_name, self.initializer, self.adder, self.send_old = store, initializer, adder, send_old
+    def __init__(self, store: str, send_old: bool) -> None:
+        self.store_name, self.send_old = store, send_old
 
     def init(self, context: Context) -> None:
         self.context = context
         self.store = context.store(self.store_name)
         self.tell = teller(context, self.store, self.send_old)
-        self.in_columns = can_take_columns(self.store, self.send_old)
+
+
+class StreamTable(StoreOwner):
+    """A table made of a stream. It takes columns if its store can and old values are not needed."""
+
+    keeps = True
+
+    def init(self, context: Context) -> None:
+        super().init(context)
+        self.in_columns = keeps_columns(self.store, self.send_old)
+
+
+class StreamAggregate(StreamTable):
+    """The aggregate of a grouped stream."""
+
+    def __init__(self, store: str, initializer: Initializer, adder: Aggregator, send_old: bool) -> None:
+        super().__init__(store, send_old)
+        self.initializer, self.adder = initializer, adder
 
     def process(self, record: Record) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
@@ -50,20 +68,15 @@ class StreamAggregate:
 
     def process_all(self, columns: Columns) -> Columns:
         adder, initializer = self.adder, self.initializer
-        return aggregated(columns, self, lambda key, value: adder(key, value, initializer()), adder)
+        return aggregate_all(columns, self, lambda key, value: adder(key, value, initializer()), adder)
 
 
-class StreamReduce:
-    keeps = True
+class StreamReduce(StreamTable):
+    """The reduction of a grouped stream."""
 
     def __init__(self, store: str, reducer: Reducer, send_old: bool) -> None:
-        self.store_name, self.reducer, self.send_old = store, reducer, send_old
-
-    def init(self, context: Context) -> None:
-        self.context = context
-        self.store = context.store(self.store_name)
-        self.tell = teller(context, self.store, self.send_old)
-        self.in_columns = can_take_columns(self.store, self.send_old)
+        super().__init__(store, send_old)
+        self.reducer = reducer
 
     def process(self, record: Record) -> None:
         key, new, timestamp = record.key, record.value, record.timestamp
@@ -81,15 +94,11 @@ class StreamReduce:
 
     def process_all(self, columns: Columns) -> Columns:
         reducer = self.reducer
-        return aggregated(columns, self, lambda key, value: value, lambda key, value, old: reducer(old, value))
+        return aggregate_all(columns, self, lambda key, value: value, lambda key, value, old: reducer(old, value))
 
 
-def can_take_columns(store: Any, send_old: bool) -> bool:
-    return getattr(store, "in_columns", False) and not send_old
-
-
-def aggregated(columns: Columns, operator: StreamAggregate | StreamReduce, begin: Begin, go: Go) -> Columns:
-    """What one record after the other would do."""
+def aggregate_all(columns: Columns, operator: StreamTable, begin: Begin, go: Go) -> Columns:
+    """Aggregate records in columns, with the same result as one by one."""
     columns = complete(columns, operator.context)
     latest: Latest = operator.store.latest
     now, get = latest.now, latest.get
@@ -105,12 +114,12 @@ def aggregated(columns: Columns, operator: StreamAggregate | StreamReduce, begin
         news.append(new)
         times.append(entry.time)
     if None in news:
-        raise InRows(NO_AGGREGATE)  # what is deleted has other times
+        raise InRows(NO_AGGREGATE)  # the times of deleted keys differ
     return latest.tell(Columns(columns.keys, news, times, columns.headers))
 
 
 def complete(columns: Columns, context: Context) -> Columns:
-    """Those that have a key and a value."""
+    """Return the records that have a key and a value."""
     if None not in columns.keys and None not in columns.values:
         return columns
     pairs = enumerate(zip(columns.keys, columns.values, strict=True))
@@ -118,19 +127,14 @@ def complete(columns: Columns, context: Context) -> Columns:
     return columns.keep(chosen, context, "null key or value")
 
 
-class TableAggregate:
-    """Takes back the old value, then adds the new one."""
+class TableAggregate(StoreOwner):
+    """The aggregate of a grouped table: it takes back the old value, then adds the new one."""
 
     def __init__(
         self, store: str, initializer: Initializer, adder: Aggregator, subtractor: Aggregator, send_old: bool
     ) -> None:
-        self.store_name, self.initializer, self.send_old = store, initializer, send_old
-        self.adder, self.subtractor = adder, subtractor
-
-    def init(self, context: Context) -> None:
-        self.context = context
-        self.store = context.store(self.store_name)
-        self.tell = teller(context, self.store, self.send_old)
+        super().__init__(store, send_old)
+        self.initializer, self.adder, self.subtractor = initializer, adder, subtractor
 
     def process(self, record: Record) -> None:
         key, change = record.key, record.value

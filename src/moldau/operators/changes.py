@@ -1,4 +1,4 @@
-"""Changes as bytes, for the repartition topic of a grouped table: Kafka's own format, flag last."""
+"""Changes as bytes, for the repartition topic of a grouped table: Kafka's format, with the flag last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLD, NEW, BOTH = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ChangeSerde:
-    """`inner` writes the values. Its topic is that of the changes."""
+    """The serde of changes. `inner` writes the values."""
 
     inner: Any
 

@@ -1,7 +1,7 @@
 """Serdes as plain functions, made once for each edge.
 
-Serdes without a schema do not look at where a value stands, so no context is made for them; and for text and numbers
-the function is the shortest there is: what it cannot do it leaves to the serde, which says why.
+Serdes without a schema do not need a context, so none is made for them. Text and numbers are converted directly; what
+fails there is left to the serde, which says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANYWHERE = Context("")
 
 
 def writer(serde: Serde, topic: str, field: Field) -> Write:
-    """For stores, whose values have no headers."""
+    """Return a writer for stores, whose values have no headers."""
     return short_writer(serde) or (lambda value: serde.to_bytes(value, Context(topic, field)))
 
 
@@ -35,7 +35,7 @@ def reader(serde: Serde, topic: str, field: Field) -> Read:
 
 
 def topic_writer(serde: Serde, topic: str, field: Field) -> Callable[[Any, Headers], tuple[bytes | None, Headers]]:
-    """For topics: a serde may add headers to those of the record."""
+    """Return a writer for topics, where a serde may add headers to those of the record."""
     short = short_writer(serde)
     if short is not None:
         return lambda value, headers: (short(value), headers)
@@ -55,8 +55,8 @@ def topic_reader(serde: Serde, topic: str, field: Field) -> Callable[[bytes | No
 
 
 def short_writer(serde: Serde) -> Write | None:
-    """Of a serde that does not look at where a value stands; None for others. One that is made of another says by
-    `short` how it writes with the writer of that one.
+    """Return the writer of a serde that needs no context; None for others. A serde around another one returns its
+    writer by `short`, from the writer of the inner one.
     """
     if isinstance(serde, Plain):
         return plain_writer(serde)
@@ -67,22 +67,15 @@ def short_writer(serde: Serde) -> Write | None:
 def plain_writer(serde: Plain) -> Write:
     slow = serde.to_bytes
     if serde is STRING:
+        return lambda value: value.encode() if value.__class__ is str else slow(value, ANYWHERE)
+    if id(serde) not in NUMBERS:
+        return lambda value: slow(value, ANYWHERE)
+    pack = Struct(NUMBERS[id(serde)]).pack
 
-        def write(value: Any) -> bytes | None:
-            return value.encode() if value.__class__ is str else slow(value, ANYWHERE)
-
-    elif id(serde) in NUMBERS:
-        pack = Struct(NUMBERS[id(serde)]).pack
-
-        def write(value: Any) -> bytes | None:
-            try:
-                return pack(value)
-            except StructError:
-                return slow(value, ANYWHERE)
-
-    else:
-
-        def write(value: Any) -> bytes | None:
+    def write(value: Any) -> bytes | None:
+        try:
+            return pack(value)
+        except StructError:
             return slow(value, ANYWHERE)
 
     return write
@@ -92,24 +85,21 @@ def plain_reader(serde: Plain) -> Read:
     slow = serde.from_bytes
     if serde is STRING:
 
-        def read(data: bytes | None) -> Any:
+        def read_text(data: bytes | None) -> Any:
             try:
                 return None if data is None else data.decode()
             except ValueError:
                 return slow(data, ANYWHERE)
 
-    elif id(serde) in NUMBERS:
-        unpack = Struct(NUMBERS[id(serde)]).unpack
+        return read_text
+    if id(serde) not in NUMBERS:
+        return lambda data: slow(data, ANYWHERE)
+    unpack = Struct(NUMBERS[id(serde)]).unpack
 
-        def read(data: bytes | None) -> Any:
-            try:
-                return None if data is None else unpack(data)[0]
-            except StructError:
-                return slow(data, ANYWHERE)
-
-    else:
-
-        def read(data: bytes | None) -> Any:
+    def read_number(data: bytes | None) -> Any:
+        try:
+            return None if data is None else unpack(data)[0]
+        except StructError:
             return slow(data, ANYWHERE)
 
-    return read
+    return read_number

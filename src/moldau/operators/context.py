@@ -1,8 +1,7 @@
-"""What an operator is, and what it sees of the world: one context for each operator of a shard.
+"""Operators, and the context that each of them gets.
 
-A shard is what Kafka Streams calls a task. All that its operators share stands in `Shard`; who runs the shard (the
-test driver, a level of the conveyor) sets its times and its position before each record, so that operators need no
-clock and no input of their own.
+A shard is what Kafka Streams calls a task. `Shard` holds what its operators share. The runner (the test driver, a level
+of the conveyor) sets its times and its position before each record, so that operators need no clock and no input.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ Kind = Literal["stream_time", "wall_clock", "wall_clock_time"]  # the last two a
 
 
 class TopologyError(ValueError):
-    """A topology that cannot be: one sentence that names the node and says what to do."""
+    """A topology that is not valid: one sentence that names the node and says what to do."""
 
 
 class Operator(Protocol):
-    """One instance for each shard, made by the factory of its node."""
+    """An operator. The factory of its node makes an instance for each shard."""
 
     def init(self, context: Context, /) -> None: ...
 
@@ -35,7 +34,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Where the record at hand was read."""
+    """The position at which the current record was read."""
 
     topic: str
     partition: int
@@ -44,25 +43,25 @@ class Metadata:
 
 @dataclass(slots=True)
 class Shard:
-    """What the operators of a shard share. `source` is None while no record of a topic is at hand: in punctuators."""
+    """What the operators of a shard share. `source` is None in punctuators, which have no record."""
 
     application_id: str = ""
     id: str = "0_0"
     system_time: int = 0  # of the last tick
     stream_time: int = UNKNOWN_TIME
-    source: Raw | None = None  # from which all that happens now comes
-    record: Record = field(default_factory=lambda: Record(None, None, UNKNOWN_TIME))  # at hand, in nodes with stores
+    source: Raw | None = None  # the record of a topic that is being processed
+    record: Record = field(default_factory=lambda: Record(None, None, UNKNOWN_TIME))  # the stores' cause
     stores: dict[str, Any] = field(default_factory=dict)
-    dropped: dict[tuple[str, str], int] = field(default_factory=dict)  # (node, why) -> how many
+    dropped: dict[tuple[str, str], int] = field(default_factory=dict)  # (node, reason) -> how many
     by_stream_time: Punctuators = field(default_factory=Punctuators)
     by_wall_clock: Punctuators = field(default_factory=Punctuators)
 
 
 class Context:
-    """The world as one operator sees it.
+    """What one operator can use.
 
-    `forward(record, child=None)` hands a record to all children, or to the one of that name. `emit(record)` hands it
-    to all children and is the shorter way: where there is one child, it is that child's entry itself.
+    `forward(record, child=None)` passes a record to all children, or to the one of that name. `emit(record)` passes it
+    to all children and is faster: if there is one child, it is that child's entry itself.
     """
 
     __slots__ = ("_allowed", "_shard", "emit", "forward", "name", "settings")
@@ -96,12 +95,12 @@ class Context:
 
     @property
     def source(self) -> Raw | None:
-        """The record from which all that happens now comes; None in punctuators."""
+        """The record of a topic that is being processed; None in punctuators."""
         return self._shard.source
 
     @contextmanager
     def standing_at(self, source: Raw | None) -> Iterator[None]:
-        """While a record that was held back is forwarded, it comes from where it came from then."""
+        """Set the source while a record that was held back is forwarded."""
         before, self._shard.source = self._shard.source, source
         try:
             yield
@@ -119,7 +118,7 @@ class Context:
     def schedule(
         self, interval: Duration, kind: Kind, callback: Callable[[int], None], start: int | None = None
     ) -> Cancellable:
-        """Calls back with the time, each interval: "1 minute", milliseconds, a timedelta. Stream time counts from 0, so
+        """Call back with the time every interval: "1 minute", milliseconds, a timedelta. Stream time counts from 0, so
         the first call comes with the first record; wall-clock time counts from now, or from `start`.
         """
         interval_ms = milliseconds(interval, f"{self.name}: the interval of a punctuator")
@@ -136,7 +135,7 @@ class Context:
         raise ValueError(f"{self.name}: a punctuator goes by 'stream_time' or by 'wall_clock', not by {kind!r}")
 
     def dropped(self, why: str) -> None:
-        """One more record that goes no further, as Kafka's metric dropped-records counts them."""
+        """Count a dropped record, as Kafka's metric dropped-records does."""
         counts = self._shard.dropped
         counts[self.name, why] = counts.get((self.name, why), 0) + 1
 
@@ -144,15 +143,15 @@ class Context:
         return Failure(stage, self.name, self._shard.id, error, self._shard.source, record, topic)
 
     def commit(self) -> None:
-        """Asks for a commit soon. There is nothing to hurry: the driver commits after each record, Spark after each
-        batch, and neither can fail in between without doing it all again.
+        """Request a commit. This does nothing: the driver commits after each record, Spark after each batch, and a
+        failure in between repeats all of it.
         """
 
 
 def anchored(start: int, interval_ms: int, now: int) -> int:
-    """The first time of start, start + interval, ... that is not over yet."""
+    """Return the first of start, start + interval, ... that is not in the past."""
     return start if start >= now else start + -((start - now) // interval_ms) * interval_ms
 
 
 def _nowhere(record: Record, child: str | None = None) -> None:
-    """Of a node without children."""
+    """Forward nothing: the node has no children."""

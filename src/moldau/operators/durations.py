@@ -8,7 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 
 @runtime_checkable
 class Span(Protocol):
-    """What a timedelta is."""
+    """A timedelta, by its parts."""
 
     @property
     def days(self) -> int: ...
@@ -29,26 +29,26 @@ PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
 def milliseconds(duration: Duration, what: str = "the duration") -> int:
-    """Whole milliseconds, not negative."""
+    """Return whole milliseconds, not negative."""
     match duration:
         case bool():
             raise ValueError(f"{what} must be a duration, not {duration}")
         case int():
-            found = duration
+            total = duration
         case Span():
-            found = (duration.days * 86_400 + duration.seconds) * 1000 + duration.microseconds // 1000
+            total = (duration.days * 86_400 + duration.seconds) * 1000 + duration.microseconds // 1000
         case str():
-            found = parsed(duration, what)
+            total = parse(duration, what)
         case _:
             raise ValueError(
                 f"{what} must be a duration such as '5 minutes', 300000 (ms) or timedelta, not {duration!r}"
             )
-    if found < 0:
+    if total < 0:
         raise ValueError(f"{what} must not be negative: {duration!r}")
-    return found
+    return total
 
 
-def parsed(text: str, what: str) -> int:
+def parse(text: str, what: str) -> int:
     total, position, lowered = 0.0, 0, text.lower()
     while position < len(lowered):
         part = PART.match(lowered, position)

@@ -1,4 +1,4 @@
-"""What becomes of a record that fails: to be read, in a function, or to be written. Names of headers as in Kafka."""
+"""What happens to a record that cannot be read, processed or written. Names of headers are Kafka's."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PREFIX = "__streams.errors."
 
 
 class StreamsError(RuntimeError):
-    """The application cannot go on: one sentence that names the node, and the record if there is one."""
+    """An error that ends the application: one sentence that names the node, and the record if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a handler is told. `source` is the record that was read from a topic (None in punctuators), `record` the
-    one that the node was given.
+    """What a handler gets. `source` is the record that was read from a topic (None in punctuators), `record` the input
+    of the node.
     """
 
     stage: Stage
@@ -45,7 +45,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a handler decides, and what is to be written to dead-letter topics."""
+    """The decision of a handler, and what is to be written to dead-letter topics."""
 
     decision: Decision
     dead_letters: tuple[Produced, ...] = ()
@@ -55,7 +55,7 @@ Handler = Callable[[Failure], Response]
 
 
 def answer(decision: Decision, dead_letter_topic: str | None = None) -> Handler:
-    """The handlers that Kafka has: fail, or go on without the record; both leave a dead letter if there is a topic."""
+    """Return a handler of Kafka: fail, or continue without the record. It writes a dead letter if there is a topic."""
 
     def handle(failure: Failure) -> Response:
         if dead_letter_topic is None:
@@ -66,7 +66,7 @@ def answer(decision: Decision, dead_letter_topic: str | None = None) -> Handler:
 
 
 def dead_letter(failure: Failure, topic: str) -> Produced:
-    """The record as it was read, with headers that say what happened."""
+    """Return the record as it was read, with headers that say what happened."""
     source = failure.source
     if source is None:
         return Produced(topic, None, None, None, 0, error_headers(failure))
@@ -88,7 +88,7 @@ def error_headers(failure: Failure) -> Headers:
 
 
 def decided(response: Response | Decision, failure: Failure) -> Response:
-    """A handler may answer with one word."""
+    """Return a handler's response, which may be one word."""
     if isinstance(response, Response):
         return response
     if response in ("fail", "continue"):

@@ -1,14 +1,13 @@
-"""Joins of tables by a foreign key: there and back over two internal topics.
+"""Joins of tables by a foreign key, over two internal topics.
 
-- The left side subscribes: a record with the foreign key as its key says what has become of the primary key, with a
-  hash of the left value (`Subscribe`).
-- The right side keeps subscriptions (`KeepSubscription`), answers each with the value that the foreign key has
-  (`AnswerSubscription`), and each change of that value to all who subscribed (`AnswerSubscribers`).
-- The left side takes an answer only if it was given for the value that it has now (`TakeAnswer`): others are out of
-  date.
+- The left side subscribes: it sends a record with the foreign key as its key, which has the primary key and a hash of
+  the left value (`Subscribe`).
+- The right side keeps subscriptions (`KeepSubscription`), answers each with the value of the foreign key
+  (`AnswerSubscription`), and sends each change of that value to all subscribers (`AnswerSubscribers`).
+- The left side uses an answer only if it is for the current left value (`TakeAnswer`): others are out of date.
 
-Instructions are Kafka's (`Instruction`), as are the bytes on the topics, but for the hash: what it is made by (BLAKE2)
-cannot be seen from outside.
+Instructions are Kafka's (`Instruction`), and so are the bytes on the topics, except for the hash function (BLAKE2),
+which makes no visible difference.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from .record import Change, Record, Stamped
 
 VERSION = 1
 NO_HASH = 0x80
-PARTITION = Struct(">i")
-LENGTH = Struct(">i")
+INT32 = Struct(">i")
 
 Extractor = Callable[[Any, Any], Any]  # key, value: the foreign key
 Lookup = Callable[[Any], Stamped | None]
-OpenWriter = Callable[[Context], Write]  # serdes may come from settings, which are known when there is a task
+OpenLookup = Callable[[Context], Lookup]
+OpenWriter = Callable[[Context], Write]  # serdes may come from settings, which are known in a task
 
 
 class Instruction(IntEnum):
@@ -63,14 +62,14 @@ def digest(data: bytes | None) -> bytes | None:
     return None if data is None else blake2b(data, digest_size=16).digest()
 
 
-def opened(data: bytes) -> tuple[bytes | None, bytes]:
-    """The hash at the beginning, and what stands behind it; the first byte says whether there is one."""
+def split_hash(data: bytes) -> tuple[bytes | None, bytes]:
+    """Return the hash at the beginning, if the first byte says that there is one, and the rest."""
     return (None, data[1:]) if data[0] & NO_HASH else (data[1:17], data[17:])
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionSerde:
-    """`version, instruction, hash, primary key, partition`."""
+    """The serde of subscriptions: `version, instruction, hash, primary key, partition`."""
 
     inner: Serde | None  # of primary keys
 
@@ -83,7 +82,7 @@ class SubscriptionSerde:
             return None
         head = bytes((VERSION | (NO_HASH if value.hash is None else 0), value.instruction))
         key = self.inner.to_bytes(value.primary_key, context) or b""
-        return head + (value.hash or b"") + key + PARTITION.pack(value.partition)
+        return head + (value.hash or b"") + key + INT32.pack(value.partition)
 
     def from_bytes(self, data: bytes | None, context: Place) -> Subscription | None:
         assert self.inner is not None
@@ -91,14 +90,14 @@ class SubscriptionSerde:
             return None
         if data[0] & ~NO_HASH != VERSION:
             raise SerdeError(f"a subscription of version {data[0] & ~NO_HASH} is not known")
-        hashed, rest = opened(data[:1] + data[2:])
+        hashed, rest = split_hash(data[:1] + data[2:])
         key = self.inner.from_bytes(rest[:-4], context)
-        return Subscription(hashed, Instruction(data[1]), key, PARTITION.unpack(rest[-4:])[0])
+        return Subscription(hashed, Instruction(data[1]), key, INT32.unpack(rest[-4:])[0])
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSerde:
-    """`version, hash, value`. A value of no bytes cannot be told from none: Kafka's format."""
+    """The serde of answers: `version, hash, value`. An empty value is read as none: Kafka's format."""
 
     inner: Serde | None  # of foreign values
 
@@ -116,27 +115,18 @@ class AnswerSerde:
         assert self.inner is not None
         if data is None:
             return None
-        hashed, rest = opened(data)
+        hashed, rest = split_hash(data)
         return Answer(hashed, self.inner.from_bytes(rest, context) if rest else None)
 
 
 class Subscribe:
-    """Of each change of the left table: whom to leave, and whom to ask. Foreign keys are told apart by their bytes."""
+    """Sends subscriptions for each change of the left table. Foreign keys are compared by their bytes."""
 
     def __init__(
-        self,
-        extractor: Extractor,
-        foreign: OpenWriter,
-        value: OpenWriter,
-        *,
-        left: bool,
-        versioned: bool = False,
+        self, extractor: Extractor, foreign: OpenWriter, value: OpenWriter, *, left: bool, versioned: bool = False
     ) -> None:
-        self.extractor = extractor
-        self.open_foreign = foreign
-        self.open_value = value
-        self.left = left
-        self.versioned = versioned
+        self.extractor, self.left, self.versioned = extractor, left, versioned
+        self.open_foreign, self.open_value = foreign, value
 
     def init(self, context: Context) -> None:
         self.context = context
@@ -186,17 +176,15 @@ class Subscribe:
 
 
 def combined(foreign: bytes, primary: bytes) -> bytes:
-    """The key of a subscription: those of one foreign key stand together."""
-    return LENGTH.pack(len(foreign)) + foreign + primary
+    """Return the key of a subscription: those of one foreign key are together."""
+    return INT32.pack(len(foreign)) + foreign + primary
 
 
 class KeepSubscription:
-    """Keeps or removes a subscription, and hands it on to be answered."""
+    """Keeps or removes a subscription, and passes it on to be answered."""
 
     def __init__(self, store: str, foreign: OpenWriter, primary: OpenWriter) -> None:
-        self.store_name = store
-        self.open_foreign = foreign
-        self.open_primary = primary
+        self.store_name, self.open_foreign, self.open_primary = store, foreign, primary
 
     def init(self, context: Context) -> None:
         self.context = context
@@ -220,7 +208,7 @@ class KeepSubscription:
 class AnswerSubscription:
     """Answers with the value of the foreign key, at the later of both times."""
 
-    def __init__(self, table: Callable[[Context], Lookup]) -> None:
+    def __init__(self, table: OpenLookup) -> None:
         self.table = table
 
     def init(self, context: Context) -> None:
@@ -240,12 +228,10 @@ class AnswerSubscription:
 
 
 class AnswerSubscribers:
-    """Tells all who subscribed to a key of the right table of its new value, in the order of their keys' bytes."""
+    """Sends a new value of the right table to all subscribers of its key, in the order of their keys' bytes."""
 
     def __init__(self, store: str, foreign: OpenWriter, *, versioned: bool = False) -> None:
-        self.store_name = store
-        self.open_foreign = foreign
-        self.versioned = versioned
+        self.store_name, self.open_foreign, self.versioned = store, foreign, versioned
 
     def init(self, context: Context) -> None:
         self.context = context
@@ -267,20 +253,12 @@ class AnswerSubscribers:
 
 
 class TakeAnswer:
-    """Joins, if the answer was given for the value that is there now; None where the join has no result."""
+    """Joins, if the answer is for the current left value; None if the join has no result."""
 
     def __init__(
-        self,
-        table: Callable[[Context], Lookup],
-        value: OpenWriter,
-        joiner: Callable[[Any, Any, Any], Any],
-        *,
-        left: bool,
+        self, table: OpenLookup, value: OpenWriter, joiner: Callable[[Any, Any, Any], Any], *, left: bool
     ) -> None:
-        self.table = table
-        self.open_value = value
-        self.joiner = joiner
-        self.left = left
+        self.table, self.open_value, self.joiner, self.left = table, value, joiner, left
 
     def init(self, context: Context) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""How tables tell those below them of a change: at once, or when the cache of their store lets it go."""
+"""How tables forward a change: at once, or when the cache of their store lets it go."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tell = Callable[[Record, Any, Any, int, bool], None]  # the cause, new, old, tim
 
 
 def teller(context: Context, store: Any, send_old: bool) -> Tell:
-    """What an operator calls after each change of its store."""
+    """Return what an operator calls after each change of its store."""
     emit = context.emit
     if store.cached:
 
@@ -36,7 +36,7 @@ def teller(context: Context, store: Any, send_old: bool) -> Tell:
 
 
 def hold_back(record: Record, new: Any, old: Any, timestamp: int, latest: bool) -> None:
-    """The cache will tell."""
+    """Forward nothing: the cache will."""
 
 
 def value_of(found: Stamped | None) -> Any:

@@ -1,7 +1,7 @@
 """A stream that waits for a versioned table: KStreamKTableJoin with a grace period.
 
-A record waits until the time of the stream has passed its own by the grace, and is then joined with what was valid in
-the table at its time; those that are due go in the order of timestamp and key. One that comes later than the grace does
+A record waits until the stream's time is later than its own by the grace. It is then joined with what was valid in the
+table at its time. Records that are due go in the order of timestamp and key. One that comes later than the grace does
 not wait. The observed time is that of the records that waited.
 """
 
@@ -16,10 +16,7 @@ from .views import View
 
 class GraceJoin:
     def __init__(self, store: str, table: View, joiner: Joiner, left: bool) -> None:
-        self.store_name = store
-        self.table = table
-        self.joiner = joiner
-        self.left = left
+        self.store_name, self.table, self.joiner, self.left = store, table, joiner, left
 
     def init(self, context: Context) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""The time that an operator has observed: that of the newest record it has seen, kept with its store."""
+"""The time that an operator has observed: that of the newest record so far, kept in its store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Observed:
         self.time = scalars.get(name, -1)
 
     def see(self, timestamp: int) -> int:
-        """A record came; the time after it."""
+        """Observe the time of a record; return the observed time."""
         if timestamp > self.time:
             self.time = timestamp
             self.scalars.put(self.name, timestamp)

@@ -1,7 +1,7 @@
 """A binary heap whose order among equals is that of Java's PriorityQueue.
 
-Kafka Streams feeds the input with the smallest timestamp first, and calls the punctuator that is due first; among
-equals it is the layout of this heap that decides, and outputs shall be equal record for record.
+Kafka Streams feeds the input with the smallest timestamp first, and calls the punctuator that is due first. Among
+equals the layout of this heap decides, and our output must be the same, record for record.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PriorityQueue(Generic[T]):
             items[place] = item
 
     def poll(self) -> T:
-        """Takes out the first; the queue must not be empty."""
+        """Remove and return the first item; the queue must not be empty."""
         items = self.items
         first, last = items[0], items.pop()
         if items:

@@ -1,4 +1,4 @@
-"""Punctuators: what is to be called when time has come, in the order in which Kafka Streams would call it."""
+"""Punctuators: functions that are called when their time has come, in the order of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .priority import PriorityQueue
 
 @dataclass(slots=True, eq=False)
 class Cancellable:
-    """A punctuator that may be called off."""
+    """A scheduled punctuator, which can be cancelled."""
 
     at: int
     interval: int
@@ -35,7 +35,7 @@ class Punctuators:
         return scheduled
 
     def run(self, now: int, call: Callable[[Cancellable, int], None]) -> bool:
-        """Calls all that are due, each once however often its interval went by. Whether any was."""
+        """Call all that are due, each once however many intervals have passed; return whether any was due."""
         any_due = False
         queue = self.queue
         while queue.items and queue.items[0].at <= now:

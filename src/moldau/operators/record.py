@@ -1,4 +1,4 @@
-"""What flows through a topology: records on the edges of streams, records of changes on the edges of tables."""
+"""What flows through a topology: records on the edges of streams, changes on the edges of tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ new_tuple: Callable[..., Any] = tuple.__new__  # makes a named tuple in a third 
 
 @dataclass(slots=True)
 class Record:
-    """Never changed once it is forwarded: all children of a node get the same one."""
+    """A record. It is not changed once it is forwarded: all children of a node get the same one."""
 
     key: Any
     value: Any
@@ -34,8 +34,8 @@ class Record:
 
 @dataclass(slots=True)
 class Change:
-    """The value of a record on a table's edge. `old` is None where nobody below asked for old values; `latest` is
-    false for a change that a versioned table takes in out of order.
+    """The value of a record on a table's edge. `old` is None if no node below needs old values; `latest` is false for a
+    change that a versioned table takes in out of order.
     """
 
     new: Any

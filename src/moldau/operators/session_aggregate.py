@@ -1,9 +1,9 @@
 """Aggregates by session: KStreamSessionWindowAggregate.
 
-A session is the records of a key with no gap of inactivity longer than the windows' between them. A record begins one,
-and takes in those of its key that it touches: they are removed (each with a change to None), merged in the order of
-their ends, and the record is added last. A record is late if what it merged to ends before the observed time less grace
-and gap. The timestamp of a change is the end of its session; it carries no headers.
+A session has all records of a key between which no gap is longer than the windows' gap. A record begins a session, and
+merges the sessions of its key that it touches: they are removed (each with a change to None), merged in the order of
+their ends, and the record is added last. A record is late if the merged session ends before the observed time less
+grace and gap. The timestamp of a change is the end of its session; it has no headers.
 """
 
 from __future__ import annotations
@@ -43,14 +43,9 @@ class SessionAggregate:
         final: bool = False,
         send_old: bool = False,
     ) -> None:
-        self.store_name = store
-        self.gap = windows.gap_ms
-        self.linger = windows.gap_ms + windows.grace_ms
-        self.initializer = initializer
-        self.aggregator = aggregator
-        self.merger = merger
-        self.final = final
-        self.send_old = send_old
+        self.store_name, self.final, self.send_old = store, final, send_old
+        self.gap, self.linger = windows.gap_ms, windows.gap_ms + windows.grace_ms
+        self.initializer, self.aggregator, self.merger = initializer, aggregator, merger
 
     def init(self, context: Context) -> None:
         self.context = context

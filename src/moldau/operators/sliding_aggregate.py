@@ -1,14 +1,15 @@
 """Aggregates by sliding window: KStreamSlidingWindowAggregate.
 
-A sliding window exists for each set of records that lie within the time difference of each other: the one that ends at
-a record (its left window), and the one that begins just behind it (its right window), if any record stands in that.
-Both ends belong to a window. A new record is added to the windows that it falls into, and makes those that come into
-being by it: the right window of the record before it, its own left window, its own right window.
+There is a sliding window for each set of records that are within the time difference of each other: the one that ends
+at a record (its left window), and the one that begins just after it (its right window), if that has any record. Both
+ends belong to a window. A new record is added to the windows that it falls into, and creates up to three: the right
+window of the record before it, its own left window, and its own right window.
 
-The store's timestamp of a window is that of its latest record, which is how these are told apart. Windows that would
-begin before time 0 are one, from 0: records earlier than the time difference are added to that.
+The store's timestamp of a window is that of its latest record, by which windows are told apart. All windows that would
+begin before time 0 are one, from 0: records earlier than the time difference are added to it.
 
-Kafka walks the windows of the key downwards in time, and forwards in that order; for the early ones upwards.
+Kafka visits the windows of a key from the latest to the earliest, and forwards in that order; for early records the
+other way round.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 from .context import Context
 from .emit_final import EmitFinal
 from .observed import Observed
-from .record import Change, Record, Stamped
+from .record import Record, Stamped
 from .stores.window import WindowStore
 from .window_aggregate import Aggregator, Initializer, teller
 from .windowed import Windowed
@@ -43,20 +44,17 @@ class SlidingAggregate:
         final: bool = False,
         send_old: bool = False,
     ) -> None:
-        self.store_name = store
-        self.difference = windows.difference_ms
-        self.grace = windows.grace_ms
-        self.initializer = initializer
-        self.aggregator = aggregator
+        self.store_name, self.send_old = store, send_old
+        self.difference, self.grace = windows.difference_ms, windows.grace_ms
+        self.initializer, self.aggregator = initializer, aggregator
         self.final = EmitFinal(windows.difference_ms, inclusive=True) if final else None
-        self.send_old = send_old
 
     def init(self, context: Context) -> None:
         self.context = context
         self.store: WindowStore = context.store(self.store_name)
         self.observed = Observed(self.store.scalars, f"{context.name} observed")
         if self.final is not None:
-            self.final.init(self.store, context.name)
+            self.final.init(self.store, context)
         self.tell = teller(context, self.store, self.final is not None, self.send_old)
 
     def process(self, record: Record) -> None:
@@ -72,11 +70,10 @@ class SlidingAggregate:
         else:
             self.add(record, close)
             if self.final is not None:
-                for key, found in self.final.closed(close):
-                    self.context.emit(Record(key, Change(found.value, None), found.timestamp, record.headers))
+                self.final.emit_closed(record, close)
 
     def add(self, record: Record, close: int) -> None:
-        """Adds to the windows that are there, the latest first, and notes what is needed to make the others."""
+        """Add the record to existing windows, the latest first, and then create the new ones."""
         key, at = record.key, record.timestamp
         starts: list[int] = []
         left: Stamped | None = None  # the aggregate of the last window that ended before
@@ -136,7 +133,7 @@ class SlidingAggregate:
         self.update(record, 0, combined or self.fresh(at), close)
 
     def fresh(self, timestamp: int) -> Stamped | None:
-        """The beginning of an aggregate; None where the initial one is None, as in a reduction."""
+        """Return a new aggregate; None if the initial one is None, as in a reduction."""
         initial = self.initializer()
         return None if initial is None else Stamped(initial, timestamp)
 
@@ -152,7 +149,7 @@ class SlidingAggregate:
         self.forward(record, start, old, new, timestamp)
 
     def begin_right(self, record: Record, found: Stamped) -> None:
-        """The window just behind a record holds what the windows around it held of later records."""
+        """Create the window just after a record, with the later records of the windows around it."""
         start = record.timestamp + 1
         self.store.put(record.key, found, start)
         self.forward(record, start, None, found.value, found.timestamp)

@@ -1,4 +1,4 @@
-"""Operators without state, on streams."""
+"""Operators on streams, without state."""
 
 from __future__ import annotations
 
@@ -12,151 +12,123 @@ from .record import Headers, Record
 KeyValueFunction = Callable[[Any, Any], Any]
 
 
-class Filter:
+class Each:
+    """An operator that calls a function of key and value for each record."""
+
     in_columns = True
 
-    def __init__(self, predicate: KeyValueFunction, negated: bool = False) -> None:
-        self.predicate, self.negated = predicate, negated
+    def __init__(self, function: KeyValueFunction) -> None:
+        self.function = function
 
     def init(self, context: Context) -> None:
         self.emit = context.emit
 
+
+class Filter(Each):
+    """Passes the records for which the predicate holds; if `negated`, the others."""
+
+    def __init__(self, predicate: KeyValueFunction, negated: bool = False) -> None:
+        super().__init__(predicate)
+        self.negated = negated
+
     def process(self, record: Record) -> None:
-        if bool(self.predicate(record.key, record.value)) is not self.negated:
+        if bool(self.function(record.key, record.value)) is not self.negated:
             self.emit(record)
 
     def process_all(self, columns: Columns) -> Columns:
         negated = self.negated
-        passed = list(map(self.predicate, columns.keys, columns.values))
+        passed = list(map(self.function, columns.keys, columns.values))
         if not negated and all(passed):
             return columns
         return columns.where([at for at, one in enumerate(passed) if bool(one) is not negated])
 
 
-class Map:
-    """A new key and value. The function returns the pair."""
-
-    in_columns = True
-
-    def __init__(self, mapper: KeyValueFunction) -> None:
-        self.mapper = mapper
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
+class Map(Each):
+    """Gives records a new key and value: the pair that the function returns."""
 
     def process(self, record: Record) -> None:
-        key, value = self.mapper(record.key, record.value)
+        key, value = self.function(record.key, record.value)
         self.emit(Record(key, value, record.timestamp, record.headers))
 
     def process_all(self, columns: Columns) -> Columns:
-        pairs = [(key, value) for key, value in map(self.mapper, columns.keys, columns.values)]
+        pairs = [(key, value) for key, value in map(self.function, columns.keys, columns.values)]
         keys, values = [key for key, _ in pairs], [value for _, value in pairs]
         return Columns(keys, values, columns.timestamps, columns.headers)
 
 
-class SelectKey:
-    in_columns = True
-
-    def __init__(self, mapper: KeyValueFunction) -> None:
-        self.mapper = mapper
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
+class SelectKey(Each):
+    """Gives records a new key."""
 
     def process(self, record: Record) -> None:
         value = record.value
-        self.emit(Record(self.mapper(record.key, value), value, record.timestamp, record.headers))
+        self.emit(Record(self.function(record.key, value), value, record.timestamp, record.headers))
 
     def process_all(self, columns: Columns) -> Columns:
-        keys = list(map(self.mapper, columns.keys, columns.values))
+        keys = list(map(self.function, columns.keys, columns.values))
         return Columns(keys, columns.values, columns.timestamps, columns.headers)
 
 
-class MapValues:
-    in_columns = True
-
-    def __init__(self, mapper: KeyValueFunction) -> None:
-        self.mapper = mapper
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
+class MapValues(Each):
+    """Gives records a new value."""
 
     def process(self, record: Record) -> None:
         key = record.key
-        self.emit(Record(key, self.mapper(key, record.value), record.timestamp, record.headers))
+        self.emit(Record(key, self.function(key, record.value), record.timestamp, record.headers))
 
     def process_all(self, columns: Columns) -> Columns:
-        values = list(mapped(self.mapper, columns))
+        values = list(mapped(self.function, columns))
         return Columns(columns.keys, values, columns.timestamps, columns.headers)
 
 
-class FlatMap:
-    in_columns = True
-
-    def __init__(self, mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> None:
-        self.mapper = mapper
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
+class FlatMap(Each):
+    """Turns each record into any number of pairs of key and value."""
 
     def process(self, record: Record) -> None:
         emit, timestamp, headers = self.emit, record.timestamp, record.headers
-        for key, value in self.mapper(record.key, record.value):
+        for key, value in self.function(record.key, record.value):
             emit(Record(key, value, timestamp, headers))
 
     def process_all(self, columns: Columns) -> Columns:
-        found = [[(key, value) for key, value in some] for some in map(self.mapper, columns.keys, columns.values)]
-        keys, values = [key for some in found for key, _ in some], [value for some in found for _, value in some]
-        return Columns(keys, values, *repeated(columns, found))
+        made = [[(key, value) for key, value in some] for some in map(self.function, columns.keys, columns.values)]
+        keys, values = [key for some in made for key, _ in some], [value for some in made for _, value in some]
+        return Columns(keys, values, *repeated(columns, made))
 
 
-class FlatMapValues:
-    in_columns = True
-
-    def __init__(self, mapper: Callable[[Any, Any], Iterable[Any]]) -> None:
-        self.mapper = mapper
-
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
+class FlatMapValues(Each):
+    """Turns each record into any number of values of the same key."""
 
     def process(self, record: Record) -> None:
         emit, key, timestamp, headers = self.emit, record.key, record.timestamp, record.headers
-        for value in self.mapper(key, record.value):
+        for value in self.function(key, record.value):
             emit(Record(key, value, timestamp, headers))
 
     def process_all(self, columns: Columns) -> Columns:
-        found = list(map(list, mapped(self.mapper, columns)))
-        keys = [key for key, some in zip(columns.keys, found, strict=True) for _ in some]
-        return Columns(keys, [value for some in found for value in some], *repeated(columns, found))
+        made = list(map(list, mapped(self.function, columns)))
+        keys = [key for key, some in zip(columns.keys, made, strict=True) for _ in some]
+        return Columns(keys, [value for some in made for value in some], *repeated(columns, made))
 
 
-class Foreach:
-    """Ends here."""
+class Foreach(Each):
+    """Calls the function; nothing is forwarded."""
 
-    def __init__(self, action: KeyValueFunction) -> None:
-        self.action = action
-
-    def init(self, context: Context) -> None:
-        return
+    in_columns = False
 
     def process(self, record: Record) -> None:
-        self.action(record.key, record.value)
+        self.function(record.key, record.value)
 
 
-class Peek:
-    def __init__(self, action: KeyValueFunction) -> None:
-        self.action = action
+class Peek(Each):
+    """Calls the function, and passes the record on."""
 
-    def init(self, context: Context) -> None:
-        self.emit = context.emit
+    in_columns = False
 
     def process(self, record: Record) -> None:
-        self.action(record.key, record.value)
+        self.function(record.key, record.value)
         self.emit(record)
 
 
 class PassThrough:
-    """Of merged streams, and of the branches of a split."""
+    """The node of merged streams, and of a branch of a split."""
 
     in_columns = True
 
@@ -171,7 +143,7 @@ class PassThrough:
 
 
 class Branch:
-    """To the child of the first predicate that holds; to the last child, if it is the default, when none does."""
+    """Forwards a record to the child of the first predicate that holds."""
 
     def __init__(self, predicates: Sequence[KeyValueFunction], children: Sequence[str]) -> None:
         self.predicates, self.children = predicates, children
@@ -187,16 +159,16 @@ class Branch:
         self.context.dropped("no branch takes the record")
 
 
-def repeated(columns: Columns, found: Sequence[Sequence[Any]]) -> tuple[list[int], list[Headers] | None]:
-    """The times and headers of records that became several each."""
-    times = [time for time, some in zip(columns.timestamps, found, strict=True) for _ in some]
+def repeated(columns: Columns, made: Sequence[Sequence[Any]]) -> tuple[list[int], list[Headers] | None]:
+    """Repeat times and headers of records that became several each."""
+    times = [time for time, some in zip(columns.timestamps, made, strict=True) for _ in some]
     headers = columns.headers
     if headers is None:
         return times, None
-    return times, [one for one, some in zip(headers, found, strict=True) for _ in some]
+    return times, [one for one, some in zip(headers, made, strict=True) for _ in some]
 
 
 def mapped(mapper: KeyValueFunction, columns: Columns) -> Iterable[Any]:
-    """A function that looks at the value alone says so by `of_value`, and is called without a detour."""
+    """Call the function of the value alone, where the mapper has one as `of_value`: it saves a call."""
     alone = getattr(mapper, "of_value", None)
     return map(mapper, columns.keys, columns.values) if alone is None else map(alone, columns.values)

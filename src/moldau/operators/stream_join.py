@@ -1,18 +1,17 @@
 """Joins of two streams by key and time: KStreamJoinWindow and KStreamKStreamJoin.
 
-A record is joined with those of the other side whose timestamps lie within the windows, in the order of their time,
-and then kept for those that come later. The result has the later of both timestamps, and the headers of the record at
-hand.
+A record is joined with those of the other side whose timestamps are within the windows, in the order of their time, and
+then kept for those that come later. The result has the later of both timestamps, and the headers of the current record.
 
-In a left or outer join a record without a partner waits in a store that both sides share until no partner can come any
-more: the time of both streams together has passed its window and the grace. If its window is over when it comes, it
-does not wait. The store is looked at when a record brings time forward or stands at it, by these rules (Kafka 4.3):
-- not before the earliest known waiting record could be due by the window of the side at hand;
-- in the order of timestamps, at equal ones the right side first, then by key; up to the first record behind those by
-  which both sides were found to have open windows. The last record looked at counts as the earliest known from then
-  on. So a record of a left join may wait a little longer than it must: Kafka's own imprecision, and kept.
-Kafka looks once a second by the clock (`__emit.interval.ms.kstreams.outer.join.spurious.results.fix`); here each time,
-which is that setting at 0.
+In a left or outer join a record without a match waits in a store that both sides share until no match can come any
+more: when the time of both streams together has passed its window and the grace. If its window is over when it comes,
+it does not wait. The store is checked when a record is at the stream time or later, by these rules (Kafka 4.3):
+- not before the earliest known waiting record could be due by the window of the current side;
+- in the order of timestamps, then the right side first, then by key; it ends with the first record after both sides
+  were seen to have open windows. That record counts as the earliest known from then on. So a record of a left join may
+  wait a little longer than necessary, as in Kafka.
+Kafka checks once a second (`__emit.interval.ms.kstreams.outer.join.spurious.results.fix`); here every record does, as
+with that setting at 0.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Joiner = Callable[[Any, Any, Any], Any]  # key, left value, right value
 
 
 class Span(Protocol):
-    """How far before and after a record of the left side its partners may lie."""
+    """How far before and after a record of the left side its matches may be."""
 
     @property
     def before_ms(self) -> int: ...
@@ -42,7 +41,7 @@ class Span(Protocol):
 
 
 class StreamWindow:
-    """Keeps the records of one side. The join comes first: a record does not find itself in a join with itself."""
+    """Keeps the records of one side. The join comes first, so in a self-join a record does not find itself."""
 
     def __init__(self, store: str) -> None:
         self.store_name = store
@@ -58,21 +57,18 @@ class StreamWindow:
 
 
 class StreamJoin:
-    """One side of a join; `other` is the store of the other side's records, `waiting` the one that both sides share."""
+    """One side of a join. `other` is the store of the other side's records, `waiting` the one that both sides share."""
 
     def __init__(
         self, other: str, windows: Span, joiner: Joiner, *, left: bool, outer: bool, waiting: str | None = None
     ) -> None:
-        self.other_name = other
-        self.joiner = joiner
-        self.left = left
-        self.outer = outer
-        self.waiting_name = waiting
+        self.other_name, self.waiting_name = other, waiting
+        self.joiner, self.left, self.outer = joiner, left, outer
         self.before, self.after = windows.before_ms, windows.after_ms
         if not left:
             self.before, self.after = self.after, self.before
         self.grace = windows.grace_ms
-        # how long a waiting record of each side can still find a partner
+        # how long a waiting record of each side can still find a match
         self.look_ahead = {True: windows.after_ms + windows.grace_ms, False: windows.before_ms + windows.grace_ms}
 
     def init(self, context: Context) -> None:

@@ -1,4 +1,6 @@
-"""A stream joined with a table: each record looks up what the table has now, or had then if it is versioned."""
+"""A stream joined with a table: each record is joined with the current value, or in a versioned table with that of its
+time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ Joiner = Callable[[Any, Any, Any], Any]  # key, the stream's value, the table's
 
 
 class StreamTableJoin:
-    """`key_of` gives the key that is looked up, for global tables; without it, it is the record's own."""
+    """The join of a stream with a table. For global tables `key_of` returns the key to look up."""
 
     def __init__(
         self, table: View, joiner: Joiner, left: bool, key_of: Callable[[Any, Any], Any] | None = None

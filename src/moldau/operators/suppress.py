@@ -1,12 +1,11 @@
 """Changes of a table that are held back: KTableSuppress.
 
-A change waits in the buffer from its time on (its own, or the end of its window), and takes the place of one that its
-key has there. It is let through when the observed time has moved on by the time to wait, oldest first, equal ones by
-key. If the buffer is then over its bounds, the oldest are let through early, or the application ends. Sizes are
-reckoned as Kafka does. A record that is let through comes from where it once came from, with its timestamp and
-headers.
+A change waits in the buffer from its time on (its own, or the end of its window), and replaces an earlier change of its
+key. It is let through when the observed time is later by the time to wait: oldest first, then by key. If the buffer
+then exceeds its bounds, the oldest changes are let through early, or the application ends. Sizes are counted as Kafka
+does. A record that is let through has its original source, timestamp and headers.
 
-With `drop_tombstones` (final results only) a change to None ends here: nothing was forwarded that it would take back.
+With `drop_tombstones` (final results only) a change to None ends here: nothing was forwarded that it could take back.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from .windowed import LAST_TIME
 
 
 class BufferFull(RuntimeError):
-    """A buffer of suppress() is over its bounds, and the application asked to end then."""
+    """A buffer of suppress() exceeds its bounds, and the application is to end then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     max_records: int = LAST_TIME
     max_bytes: int = LAST_TIME
-    emit_early: bool = True  # else the application ends
+    emit_early: bool = True  # otherwise the application ends
 
 
 class Suppress:
@@ -44,11 +43,8 @@ class Suppress:
         by_window_end: bool = False,
         drop_tombstones: bool = False,
     ) -> None:
-        self.store_name = store
-        self.wait_ms = wait_ms
-        self.bounds = bounds
-        self.by_window_end = by_window_end
-        self.drop_tombstones = drop_tombstones
+        self.store_name, self.wait_ms, self.bounds = store, wait_ms, bounds
+        self.by_window_end, self.drop_tombstones = by_window_end, drop_tombstones
 
     def init(self, context: Context) -> None:
         self.context = context
@@ -78,7 +74,7 @@ class Suppress:
             self.let_through(self.store.oldest())
 
     def let_through(self, held: Held) -> None:
-        """Forwards first and forgets then: who looks at the table meanwhile still sees the value before."""
+        """Forward first and remove then: in between, look-ups in the table still find the previous value."""
         key, change = self.store.read(held)
         if change.new is not None or not self.drop_tombstones:
             with self.context.standing_at(held.origin.source()):
@@ -87,13 +83,12 @@ class Suppress:
 
 
 class SuppressedView:
-    """The table as those below see it: what was last let through, for a key that is held back."""
+    """The table as look-ups see it: for a key that is held back, the value that was last let through."""
 
     versioned = False
 
     def __init__(self, store: SuppressStore, above: Lookup) -> None:
-        self.store = store
-        self.above = above
+        self.store, self.above = store, above
 
     def get(self, key: Any) -> Stamped | None:
         is_held, value = self.store.prior(key)
@@ -102,5 +97,5 @@ class SuppressedView:
         return self.above.get(key)
 
     def as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Tables that are held back are not versioned: there is one value."""
+        """Return the only value: a suppressed table is not versioned."""
         return self.get(key)

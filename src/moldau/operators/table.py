@@ -15,6 +15,7 @@ from .forwarding import teller, value_of
 from .record import Change, Record
 from .stores.latest import Entry, Latest
 from .stores.spec import LATEST, NOT_PUT
+from .user import call_if_defined
 
 KeyValueFunction = Callable[[Any, Any], Any]
 
@@ -219,15 +220,11 @@ class TableTransformValues:
 
     def init(self, context: Context) -> None:
         self.stored.init(context)
-        start = getattr(self.transformer, "init", None)
-        if start is not None:
-            start(context)
+        call_if_defined(self.transformer, "init", context)
 
     def process(self, record: Record) -> None:
         new = self.transformer.transform(record.key, record.value.new)
         self.stored.take(record, new, self.stored.old(record, self.transformer.transform))
 
     def close(self) -> None:
-        close = getattr(self.transformer, "close", None)
-        if close is not None:
-            close()
+        call_if_defined(self.transformer, "close")

@@ -1,4 +1,4 @@
-"""Joins of tables by key. Each side looks the other one up; what comes of it meets in one node, the join's table."""
+"""Joins of tables by key. Each side looks up the other one; the results meet in one node, the table of the join."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Side = Literal["inner", "left", "right", "outer"]
 
 
 class TableJoin:
-    """One side of a join. `side` says what this side is in it: in an inner join both are "inner", in a left join the
-    left one is "left" and the other "right", in an outer join both are "outer". The joiner gets this side first.
+    """One side of a join. In an inner join both sides are "inner", in a left join they are "left" and "right", in an
+    outer join both are "outer". The joiner gets this side first.
     """
 
     def __init__(self, side: Side, other: View, joiner: Joiner, send_old: bool, versioned: bool) -> None:
@@ -32,7 +32,7 @@ class TableJoin:
         self.in_columns = self.latest is not None
 
     def process_all(self, columns: Columns) -> Columns:
-        """Nobody has asked for old values, so there are none."""
+        """Join without old values, which are not needed where columns are used."""
         assert self.latest is not None
         found = list(map(self.latest.get, columns.keys))
         pairs = enumerate(zip(columns.values, found, strict=True))
@@ -68,7 +68,7 @@ class TableJoin:
 
 
 class JoinedTable:
-    """Where both sides of a join meet. It keeps the result if it has a store."""
+    """The node where both sides of a join meet. It stores the result if it has a store."""
 
     keeps = True
 
@@ -88,7 +88,7 @@ class JoinedTable:
 
 
 class JoinLookup:
-    """A join without a store, looked up: both sides are, and joined."""
+    """A look-up in a join without a store: both sides are looked up and joined."""
 
     versioned = False
 

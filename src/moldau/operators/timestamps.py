@@ -1,4 +1,4 @@
-"""Timestamp extractors: which time a record has. Each is told the record and the highest time of its partition."""
+"""Timestamp extractors: functions of a record and of the highest time of its partition that return its time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ HINT = "set another timestamp extractor (timestamp=, or default.timestamp.extrac
 
 
 def fail_on_invalid_timestamp(record: Record, partition_time: int) -> int:
-    """The record's own; a negative one ends the application."""
+    """Return the record's own time; a negative one ends the application."""
     if record.timestamp < 0:
         raise StreamsError(f"a record has the negative timestamp {record.timestamp}: {HINT}")
     return record.timestamp
 
 
 def log_and_skip_on_invalid_timestamp(record: Record, partition_time: int) -> int:
-    """The record's own; records with a negative one are dropped."""
+    """Return the record's own time; records with a negative one are dropped."""
     return record.timestamp
 
 
 def use_partition_time_on_invalid_timestamp(record: Record, partition_time: int) -> int:
-    """The record's own, or the highest time of its partition so far."""
+    """Return the record's own time, or the highest time of its partition so far."""
     if record.timestamp >= 0:
         return record.timestamp
     if partition_time < 0:
@@ -33,7 +33,7 @@ def use_partition_time_on_invalid_timestamp(record: Record, partition_time: int)
 
 
 def wallclock_timestamp(record: Record, partition_time: int) -> int:
-    """The time at which it is read. Who reads knows the time: see TopicReader."""
+    """Stand for the time at which the record is read, which TopicReader knows."""
     raise AssertionError("answered by the reader")
 
 

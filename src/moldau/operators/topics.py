@@ -1,4 +1,4 @@
-"""The two ends of a topology: records are read from topics and written to topics."""
+"""The two ends of a topology: reading records from topics, and writing them to topics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TopicReader:
             self.read = self._short(plain_reader(key), plain_reader(value))
 
     def _read(self, raw: Raw, partition_time: int) -> Record | None:
-        """None for a record without a valid time, which is dropped. What serdes raise reaches the caller."""
+        """Read a record; None if it has no valid time and is dropped. Errors of serdes reach the caller."""
         headers = raw.headers
         record = Record(self.read_key(raw.key, headers), self.read_value(raw.value, headers), raw.timestamp, headers)
         if self.extract is wallclock_timestamp:
@@ -47,13 +47,13 @@ class TopicReader:
         return record
 
     def _time_of(self, record: Record, partition_time: int, raw: Raw) -> int:
-        """What the extractor says. One that fails ends the application, as in Kafka: no handler is asked."""
+        """Return the extracted time. An extractor that fails ends the application without a handler, as in Kafka."""
         where = f"{self.node} at {raw.topic}-{raw.partition} offset {raw.offset}"
         try:
             found = self.extract(record, partition_time)
         except Exception as error:
-            told = error if isinstance(error, StreamsError) else f"the timestamp extractor failed: {error!r}"
-            raise StreamsError(f"{where}: {told}") from error
+            why = error if isinstance(error, StreamsError) else f"the timestamp extractor failed: {error!r}"
+            raise StreamsError(f"{where}: {why}") from error
         if not isinstance(found, int):
             raise StreamsError(
                 f"{where}: the timestamp extractor returned {found!r}, which is not a number of milliseconds"
@@ -61,7 +61,7 @@ class TopicReader:
         return found
 
     def _short(self, read_key: Read, read_value: Read) -> Callable[[Raw, int], Record | None]:
-        """The common case, without detours."""
+        """Return the fast reader for the common case: serdes without schemas, records with a time."""
 
         def read(raw: Raw, partition_time: int) -> Record | None:
             timestamp = raw.timestamp
@@ -115,7 +115,7 @@ class Sink:
         return found
 
     def _short(self, topic: str, write_key: Write, write_value: Write) -> Callable[[Record], None]:
-        """The common case, without detours: one topic, serdes without schemas. What fails goes the long way."""
+        """Return the fast writer for the common case: one topic, serdes without schemas. Failures go the long way."""
         collect, long, partition_of, count = self.collect, self._process, self.partitioner, self.partitions(topic)
 
         def process(record: Record) -> None:
@@ -134,7 +134,7 @@ class Sink:
         return process
 
     def written(self, topic: str, record: Record) -> tuple[bytes | None, bytes | None, Headers] | None:
-        """None if the handler goes on without the record."""
+        """Return the record as bytes; None if the handler continues without it."""
         write_key, write_value = self.known.get(topic) or self.writers(topic)
         try:
             key, headers = write_key(record.key, record.headers)

@@ -1,4 +1,4 @@
-"""Processors of users: any object with `process(record)`; `init(context)` and `close()` if it likes."""
+"""Processors of users: any object with `process(record)`, and if needed with `init(context)` and `close()`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from .errors import StreamsError
 from .record import Record
 
 
+def call_if_defined(user_object: Any, method: str, *arguments: Any) -> None:
+    defined = getattr(user_object, method, None)
+    if defined is not None:
+        defined(*arguments)
+
+
 class UserOperator:
+    """A user's processor as an operator."""
+
     def __init__(self, processor: Any, node: str) -> None:
         self.processor = processor
         self.node = node
@@ -17,29 +25,22 @@ class UserOperator:
             raise StreamsError(f"the processor of {node}, a {type(processor).__name__}, has no method process(record)")
 
     def init(self, context: Context) -> None:
-        start = getattr(self.processor, "init", None)
-        if start is not None:
-            start(self.given(context))
-
-    def given(self, context: Context) -> Any:
-        return context
+        call_if_defined(self.processor, "init", context)
 
     def process(self, record: Record) -> None:
         self.processor.process(record)
 
     def close(self) -> None:
-        close = getattr(self.processor, "close", None)
-        if close is not None:
-            close()
+        call_if_defined(self.processor, "close")
 
 
 class FixedKey(UserOperator):
-    """Of process_values: what it forwards must have the key of what it was given, for nothing is repartitioned."""
+    """A processor of process_values. It must keep the key of each record, because nothing is repartitioned."""
 
     key: Any = None
 
-    def given(self, context: Context) -> Any:
-        return FixedKeyContext(context, self)
+    def init(self, context: Context) -> None:
+        call_if_defined(self.processor, "init", FixedKeyContext(context, self))
 
     def process(self, record: Record) -> None:
         before, self.key = self.key, record.key

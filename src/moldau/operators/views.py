@@ -1,4 +1,4 @@
-"""Looking a key up in a table: in its store, or, where it has none, through the table above."""
+"""Looking up a key in a table: in its store or, if it has none, through the table above."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from .context import UNKNOWN_TIME, Context
 from .record import Stamped
 from .stores.latest import Latest
+from .user import call_if_defined
 
 
 class Lookup(Protocol):
@@ -18,13 +19,13 @@ class Lookup(Protocol):
     def get(self, key: Any) -> Stamped | None: ...
 
     def as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Of versioned tables: what held at that time."""
+        """Return what was valid at that time, in a versioned table."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to look keys up in a table, once there is a task: the stores that are needed, and what opens them."""
+    """How to look up keys in a table: the stores that are needed, and a function that opens the look-up in a task."""
 
     stores: tuple[str, ...]
     open: Callable[[Context], Lookup]
@@ -41,7 +42,7 @@ class StoreLookup:
 
 
 def latest_of(lookup: Lookup) -> Latest | None:
-    """Where a table that takes columns is looked up; None for other tables."""
+    """Return where a table that takes columns is looked up; None for other tables."""
     store: Any = lookup.store if isinstance(lookup, StoreLookup) else None
     return store.latest if getattr(store, "in_columns", False) and not store.versioned else None
 
@@ -50,52 +51,38 @@ def store_view(store: str) -> View:
     return View((store,), lambda context: StoreLookup(context.store(store)))
 
 
-class ComputedLookup:
-    """A table without a store: a function of key and value of the one above."""
+class DerivedLookup:
+    """A table without a store: `derive` computes its value from the key and what the table above has."""
 
-    def __init__(self, above: Lookup, compute: Callable[[Any, Any], Any]) -> None:
-        self.above, self.compute, self.versioned = above, compute, above.versioned
-
-    def get(self, key: Any) -> Stamped | None:
-        return self.computed(key, self.above.get(key))
-
-    def as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        return self.computed(key, self.above.as_of(key, timestamp))
-
-    def computed(self, key: Any, found: Stamped | None) -> Stamped | None:
-        if found is None:
-            return None
-        value = self.compute(key, found.value)
-        return None if value is None else Stamped(value, found.timestamp)
-
-
-class TransformedLookup:
-    """Of a table with a transformer: it has one of its own for look-ups, and is asked about None too."""
-
-    def __init__(self, above: Lookup, transformer: Any) -> None:
-        self.above, self.transform, self.versioned = above, transformer.transform, above.versioned
+    def __init__(self, above: Lookup, derive: Callable[[Any, Stamped | None], Stamped | None]) -> None:
+        self.above, self.derive, self.versioned = above, derive, above.versioned
 
     def get(self, key: Any) -> Stamped | None:
-        return self.transformed(key, self.above.get(key))
+        return self.derive(key, self.above.get(key))
 
     def as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        return self.transformed(key, self.above.as_of(key, timestamp))
-
-    def transformed(self, key: Any, found: Stamped | None) -> Stamped | None:
-        value = self.transform(key, None if found is None else found.value)
-        return None if value is None else Stamped(value, UNKNOWN_TIME if found is None else found.timestamp)
-
-
-def transformed_view(above: View, make: Callable[[], Any]) -> View:
-    def opened(context: Context) -> Lookup:
-        transformer = make()
-        start = getattr(transformer, "init", None)
-        if start is not None:
-            start(context)
-        return TransformedLookup(above.open(context), transformer)
-
-    return View(above.stores, opened)
+        return self.derive(key, self.above.as_of(key, timestamp))
 
 
 def computed_view(above: View, compute: Callable[[Any, Any], Any]) -> View:
-    return View(above.stores, lambda context: ComputedLookup(above.open(context), compute))
+    def derive(key: Any, found: Stamped | None) -> Stamped | None:
+        value = None if found is None else compute(key, found.value)
+        return None if found is None or value is None else Stamped(value, found.timestamp)
+
+    return View(above.stores, lambda context: DerivedLookup(above.open(context), derive))
+
+
+def transformed_view(above: View, make: Callable[[], Any]) -> View:
+    """View a table with a transformer, which is called for None too. Look-ups have a transformer of their own."""
+
+    def open_lookup(context: Context) -> Lookup:
+        transformer = make()
+        call_if_defined(transformer, "init", context)
+
+        def derive(key: Any, found: Stamped | None) -> Stamped | None:
+            value = transformer.transform(key, None if found is None else found.value)
+            return None if value is None else Stamped(value, UNKNOWN_TIME if found is None else found.timestamp)
+
+        return DerivedLookup(above.open(context), derive)
+
+    return View(above.stores, open_lookup)

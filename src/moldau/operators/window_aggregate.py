@@ -1,11 +1,11 @@
 """Aggregates by time window, hopping, tumbling or without an end: KStreamWindowAggregate.
 
-A record goes to each window that it falls into, the earliest first, if the window is still open: its end is later than
-the observed time less the grace. The observed time is this operator's own, of records with a key, late ones too. The
-result has the later of the timestamps of the record and of the aggregate. An aggregate that became None is begun anew,
-and what went before is then the initial one: so a change that starts a window carries it as its old value.
+A record is added to each open window that it falls into, the earliest first. A window is open while its end is later
+than the observed time less the grace. The observed time is this operator's own, of records with a key, late ones too.
+The result has the later timestamp of the record and the aggregate. An aggregate that became None starts again from the
+initial one, so a change that starts a window has the initial aggregate as its old value.
 
-With `EmitFinal` nothing is forwarded until windows close; then each window that closed is, once, by start and key.
+With `EmitFinal` nothing is forwarded until windows close; then each closed window is, once, by start and key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Aggregator = Callable[[Any, Any, Any], Any]  # key, value, aggregate
 
 
 class FixedWindows(Protocol):
-    """Windows that stand before any record comes: where they lie depends on time alone."""
+    """Windows that depend on time alone, not on records."""
 
     @property
     def size_ms(self) -> int: ...
@@ -43,7 +43,7 @@ Tell = Callable[[Windowed, Any, Any, int, Headers], None]  # window, new, old, t
 
 
 def teller(context: Context, store: WindowStore, final: bool, send_old: bool) -> Tell:
-    """What an operator calls after each update of a window."""
+    """Return what an operator calls after each update of a window."""
     emit = context.emit
     if final:
         return hold_back
@@ -64,12 +64,12 @@ def teller(context: Context, store: WindowStore, final: bool, send_old: bool) ->
 
 
 def hold_back(key: Windowed, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
-    """The cache will tell, or the close of the window."""
+    """Forward nothing yet: that is left to the cache, or to the end of the window."""
 
 
 class Spans:
-    """The windows of a time, and what is known of each of them by key. They are the same for all times between two at
-    which one begins or ends.
+    """The windows of a time, and the entries of each by key. They are the same for all times between two at which a
+    window begins or ends.
     """
 
     def __init__(self, windows: FixedWindows, parts: dict[Any, dict[Any, Entry]]) -> None:
@@ -78,12 +78,12 @@ class Spans:
         self.known: dict[int, list[tuple[int, int, dict[Any, Entry]]]] = {}
 
     def of(self, timestamp: int) -> list[tuple[int, int, dict[Any, Entry]]]:
-        found = self.known.get(timestamp // self.step)
-        if found is None:
+        windows = self.known.get(timestamp // self.step)
+        if windows is None:
             spans = self.windows_for(timestamp)
-            found = [(start, end, self.parts.setdefault((start, end), {})) for start, end in spans]
-            self.known[timestamp // self.step] = found
-        return found
+            windows = [(start, end, self.parts.setdefault((start, end), {})) for start, end in spans]
+            self.known[timestamp // self.step] = windows
+        return windows
 
 
 class TimeWindowAggregate:
@@ -99,19 +99,16 @@ class TimeWindowAggregate:
         final: bool = False,
         send_old: bool = False,
     ) -> None:
-        self.store_name = store
-        self.windows = windows
-        self.initializer = initializer
-        self.aggregator = aggregator
+        self.store_name, self.windows, self.send_old = store, windows, send_old
+        self.initializer, self.aggregator = initializer, aggregator
         self.final = EmitFinal(windows.size_ms) if final else None
-        self.send_old = send_old
 
     def init(self, context: Context) -> None:
         self.context = context
         self.store: WindowStore = context.store(self.store_name)
         self.observed = Observed(self.store.scalars, f"{context.name} observed")
         if self.final is not None:
-            self.final.init(self.store, context.name)
+            self.final.init(self.store, context)
         self.tell = teller(context, self.store, self.final is not None, self.send_old)
         self.in_columns = self.store.in_columns and self.final is None and not self.send_old
 
@@ -127,10 +124,10 @@ class TimeWindowAggregate:
             else:
                 self.context.dropped("late")
         if self.final is not None:
-            self.emit_final(record, close)
+            self.final.emit_closed(record, close, self.has_moved)
 
     def process_all(self, columns: Columns) -> Columns:
-        """What one record after the other would do."""
+        """Aggregate records in columns, with the same result as one by one."""
         latest, aggregator, initializer = self.store.latest, self.aggregator, self.initializer
         get, number, grace = latest.get, latest.changes, self.windows.grace_ms
         spans, observed, late = Spans(self.windows, latest.parts), self.observed.time, 0
@@ -188,11 +185,6 @@ class TimeWindowAggregate:
         store.put(key, None if new is None else Stamped(new, timestamp), start)
         self.tell(Windowed(key, start, end), new, old, timestamp, record.headers)
 
-    def emit_final(self, record: Record, close: int) -> None:
-        assert self.final is not None
-        for key, found in self.final.closed(close, self.has_moved):
-            self.context.emit(Record(key, Change(found.value, None), found.timestamp, record.headers))
-
     def has_moved(self, first: int, last: int) -> bool:
-        """Whether a window may have closed: not while the same windows hold the first and the last time."""
+        """Return whether a window may have closed: not while both times are in the same windows."""
         return list(self.windows.windows_for(last)) != list(self.windows.windows_for(first - 1))

@@ -1,7 +1,7 @@
 """A key in a window: what windowed aggregates emit.
 
-Kafka has three kinds of windows that differ in whether their end belongs to them: that of a time window does not, those
-of sliding and session windows do, and an unlimited window has no end. Here a window is a start and an end.
+Kafka has three kinds of windows: the end of a time window does not belong to it, that of sliding and session windows
+does, and an unlimited window has no end. Here a window is a start and an end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Window(NamedTuple):
 
 
 class Windowed(NamedTuple):
-    """`str()` of it is Kafka's form: [key@start/end]."""
+    """A key in a window. `str()` returns Kafka's form: [key@start/end]."""
 
     key: Any
     start: int
@@ -32,5 +32,5 @@ class Windowed(NamedTuple):
 
 
 def window_of(start: int, size: int) -> Window:
-    """A window by its start and size, as it is read back from a key that has no end in it."""
+    """Return a window by its start and size, for keys without an end."""
     return Window(start, min(start + size, LAST_TIME))

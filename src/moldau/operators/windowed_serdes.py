@@ -1,6 +1,6 @@
 """Windowed keys as bytes, in Kafka's formats: `key, start` of time windows, `key, end, start` of sessions.
 
-The end of a time window is not written: who reads it back must know the size.
+The end of a time window is not written: the reader must know the size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_AND_START = Struct(">qq")
 
 @dataclass(frozen=True, slots=True)
 class TimeWindowedSerde:
-    """`changelog` for keys as the changelog of a window store has them: with a sequence number behind the start."""
+    """The serde of keys in time windows; for `changelog`, with a sequence number after the start."""
 
     inner: Serde | None
     size_ms: int

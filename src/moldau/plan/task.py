@@ -19,6 +19,7 @@ from moldau.operators.stores.ordered import OrderedBytes
 from moldau.operators.stores.spec import OnChange, OnChanges, Opening, StoreSpec
 from moldau.operators.timestamps import Extractor, fail_on_invalid_timestamp
 from moldau.operators.topics import Collect, Sink, TopicReader
+from moldau.operators.user import call_if_defined
 
 from .nodes import Node, ProcessorNode, SinkNode, SourceNode
 from .plan import Plan
@@ -147,9 +148,7 @@ class Task:
 
     def close(self) -> None:
         for operator in self.operators.values():
-            close = getattr(operator, "close", None)
-            if close is not None:
-                close()
+            call_if_defined(operator, "close")
 
     def _opened(self) -> dict[str, Any]:
         """In the order in which nodes name them: caches are flushed in this order, those above first."""

@@ -1,4 +1,4 @@
-"""Key-value stores, plain and with the time of each value; iteration goes by the bytes of keys."""
+"""Key-value stores, plain and with the time of each value. Entries are in the order of their keys' bytes."""
 
 from __future__ import annotations
 
@@ -31,26 +31,76 @@ def coders(spec: StoreSpec, opening: Opening) -> tuple[Write, Read, Write, Read]
     )
 
 
-class KeyValueStore:
-    """The plain store of processors."""
+def stamped_reader(read: Read) -> Callable[[bytes | None], Stamped | None]:
+    """Return the reader of values that have their time in front."""
+
+    def unstamp(raw: bytes | None) -> Stamped | None:
+        return None if raw is None else Stamped(read(raw[STAMP_SIZE:]), unpack_stamp(raw)[0])
+
+    return unstamp
+
+
+def required_key(write: Write, store: str) -> Callable[[Any], bytes]:
+    """Return a writer of keys that refuses None."""
+
+    def raw_key(key: Any) -> bytes:
+        raw = write(key)
+        if raw is None:
+            raise ValueError(f"the key of an entry of the store {store} must not be None")
+        return raw
+
+    return raw_key
+
+
+class Entries:
+    """What both kinds of key-value stores share: layers, serdes, and walking over their entries."""
 
     versioned = False
 
-    def __init__(self, spec: StoreSpec, opening: Opening) -> None:
+    def __init__(self, spec: StoreSpec, opening: Opening, stamped: bool) -> None:
         self.name = spec.name
-        self.bytes, self._cache = layered(opening, stamped=False)
+        self.bytes, self._cache = layered(opening, stamped=stamped)
         self.cached = self._cache is not None
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
+        self.unpack = stamped_reader(self._read) if stamped else self._read
+
+    def range(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Return the entries between two keys, both inclusive, None is open; in the order of the keys' bytes."""
+        found = self.bytes.range(self.write_key(low), self.write_key(high), reverse)
+        return ((self.read_key(key), self.unpack(raw)) for key, raw in found)
+
+    def all(self, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+        return self.range(None, None, reverse)
+
+    def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
+        """Return the entries whose keys begin with the bytes of the prefix, written by the keys' serde or this one."""
+        write = writer(serde, self.name, "key") if serde else self.write_key
+        return ((self.read_key(key), self.unpack(raw)) for key, raw in prefixed(self.bytes, write(prefix) or b""))
+
+    def approximate_count(self) -> int:
+        return self.bytes.approximate_count()
+
+    def flush(self) -> None:
+        if self._cache is not None:
+            self._cache.flush()
+
+
+class KeyValueStore(Entries):
+    """The plain store of processors."""
+
+    def __init__(self, spec: StoreSpec, opening: Opening) -> None:
+        super().__init__(spec, opening, stamped=False)
+        self.raw_key = required_key(self.write_key, self.name)
 
     def get(self, key: Any) -> Any:
         return self._read(self.bytes.get(self.raw_key(key)))
 
     def put(self, key: Any, value: Any) -> None:
-        """None deletes."""
+        """Put a value; None deletes."""
         self.bytes.put(self.raw_key(key), self._write(value))
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """The value that was there, and stays; None if there was none."""
+        """Put a value if there is none, and return the one that was there."""
         found = self.get(key)
         if found is None:
             self.put(key, value)
@@ -61,56 +111,24 @@ class KeyValueStore:
             self.put(key, value)
 
     def delete(self, key: Any) -> Any:
-        """The value that was there."""
+        """Delete a value, and return it."""
         found = self.get(key)
         self.put(key, None)
         return found
 
-    def range(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        """Both bounds inclusive, None is open; in the order of the keys' bytes."""
-        found = self.bytes.range(self.write_key(low), self.write_key(high), reverse)
-        return ((self.read_key(key), self._read(value)) for key, value in found)
 
-    def all(self, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-        return self.range(None, None, reverse)
-
-    def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Any]]:
-        """Keys whose bytes begin with those of the prefix, which the key's serde writes unless another is given."""
-        write = writer(serde, self.name, "key") if serde else self.write_key
-        start = write(prefix) or b""
-        return ((self.read_key(key), self._read(value)) for key, value in prefixed(self.bytes, start))
-
-    def approximate_count(self) -> int:
-        return self.bytes.approximate_count()
-
-    def flush(self) -> None:
-        if self._cache is not None:
-            self._cache.flush()
-
-    def raw_key(self, key: Any) -> bytes:
-        raw = self.write_key(key)
-        if raw is None:
-            raise ValueError(f"the key of an entry of the store {self.name} must not be None")
-        return raw
-
-
-class TimestampedKeyValueStore:
-    """The store of tables: each value has the time of the record that made it. Layout as in Kafka: eight bytes of
+class TimestampedKeyValueStore(Entries):
+    """The store of tables: each value has the time of the record that made it. The layout is Kafka's: eight bytes of
     time before the value.
     """
 
-    versioned = False
-
     def __init__(self, spec: StoreSpec, opening: Opening) -> None:
-        self.name = spec.name
-        self.bytes, self._cache = layered(opening, stamped=True)
-        self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
+        super().__init__(spec, opening, stamped=True)
         self._get, self._put = self.bytes.get, self.bytes.put
-        self.cached = self._cache is not None
         self.in_columns = can_take_columns(spec, opening)
         self._write_bytes, self._tell_all, self._serdes = opening.bytes.put, opening.on_changes, (spec.key, spec.value)
         self.latest = Latest(self)
-        self._key: str | None = None  # that was last looked for: most often the next to be put
+        self._key: str | None = None  # that was last looked up: most often the next to be put
         self._raw: bytes | None = None
 
     def get(self, key: Any) -> Stamped | None:
@@ -123,7 +141,7 @@ class TimestampedKeyValueStore:
         return new_tuple(Stamped, (self._read(raw[STAMP_SIZE:]), unpack_stamp(raw)[0]))
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
-        """None deletes. The value is always the latest: this store does not look at times."""
+        """Put a value; None deletes. It is always the latest: this store does not compare times."""
         raw_key = self._raw if key is self._key else self.write_key(key)
         raw = self._write(value)
         if raw_key is None:
@@ -132,19 +150,19 @@ class TimestampedKeyValueStore:
         return LATEST
 
     def put_if_absent(self, key: Any, value: Any, timestamp: int) -> Stamped | None:
-        """The value that was there, and stays; None if there was none."""
+        """Put a value if there is none, and return the one that was there."""
         found = self.get(key)
         if found is None:
             self.put(key, value, timestamp)
         return found
 
     def put_all(self, entries: Iterable[tuple[Any, Any, int]]) -> None:
-        """Keys, values and their times."""
+        """Put keys, values and their times."""
         for key, value, timestamp in entries:
             self.put(key, value, timestamp)
 
     def write_all(self, entries: Sequence[Entry]) -> None:
-        """Past cache and changelog."""
+        """Write past cache and changelog."""
         put, write_key, write = self._write_bytes, self.write_key, self._write
         for entry in entries:
             raw = write(entry.value)
@@ -155,43 +173,20 @@ class TimestampedKeyValueStore:
             self._tell_all(columns, *self._serdes)
 
     def delete(self, key: Any) -> Stamped | None:
+        """Delete a value, and return it."""
         found = self.get(key)
         self.put(key, None, 0)
         return found
 
-    def range(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Any, Stamped]]:
-        """Both bounds inclusive, None is open; in the order of the keys' bytes."""
-        found = self.bytes.range(self.write_key(low), self.write_key(high), reverse)
-        return ((self.read_key(key), self.stamped(raw)) for key, raw in found)
-
-    def all(self, reverse: bool = False) -> Iterator[tuple[Any, Stamped]]:
-        return self.range(None, None, reverse)
-
-    def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> Iterator[tuple[Any, Stamped]]:
-        """Keys whose bytes begin with those of the prefix, which the key's serde writes unless another is given."""
-        write = writer(serde, self.name, "key") if serde else self.write_key
-        return ((self.read_key(key), self.stamped(raw)) for key, raw in prefixed(self.bytes, write(prefix) or b""))
-
-    def approximate_count(self) -> int:
-        return self.bytes.approximate_count()
-
     def listen(self, listener: Listener, send_old: bool) -> None:
-        """With a cache: who learns of changes when they are let go."""
+        """Set who learns of changes when the cache lets them go."""
         cache = self._cache
         assert cache is not None
 
         def flushed(key: bytes, new: bytes | None, old: bytes | None, record: Record) -> None:
-            before = None if old is None else self.stamped(old)
-            listener(self.read_key(key), None if new is None else self.stamped(new), before, record)
+            listener(self.read_key(key), self.unpack(new), self.unpack(old), record)
 
         cache.listener, cache.send_old = flushed, send_old
-
-    def flush(self) -> None:
-        if self._cache is not None:
-            self._cache.flush()
-
-    def stamped(self, raw: bytes) -> Stamped:
-        return Stamped(self._read(raw[STAMP_SIZE:]), STAMP.unpack_from(raw)[0])
 
 
 def prefixed(bytes: OrderedBytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

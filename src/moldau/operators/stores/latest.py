@@ -1,8 +1,8 @@
-"""A table's store while records come in columns: its values as they are, not as bytes, until the batch ends.
+"""The entries of a table's store while records come in columns: as objects, not as bytes, until the batch ends.
 
-What was read or changed stands here; at the end of the batch each key that changed is written once. Without a cache
-every change is told at once, to the changelog and to the next node; with one, the last change of each key is told at
-the end, in the order of last changes: a batch is what Kafka Streams does between two commits.
+What was read or changed is kept here; at the end of the batch each changed key is written once. Without a cache every
+change goes at once to the changelog and to the next node. With a cache the last change of each key goes at the end, in
+the order of last changes: a batch is what Kafka Streams does between two commits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNCHANGED = -1
 
 
 class Entry:
-    """A key with its value, None for one that is not there, its time, and the number of its last change."""
+    """A key with its value (None if it is absent), its time, and the number of its last change."""
 
     __slots__ = ("change", "key", "time", "value")
 
@@ -33,7 +33,7 @@ class Entry:
 
 
 class TableStore(Protocol):
-    """What a store must be able to do beside single changes."""
+    """What a store must be able to do besides single changes."""
 
     @property
     def cached(self) -> bool: ...
@@ -41,23 +41,23 @@ class TableStore(Protocol):
     def get(self, key: Any, /) -> Any: ...
 
     def write_all(self, entries: Sequence[Entry], /) -> None:
-        """Without telling anybody."""
+        """Write entries without logging or forwarding them."""
         ...
 
     def tell_all(self, columns: Columns, /) -> None:
-        """To the changelog."""
+        """Write changes to the changelog."""
         ...
 
 
 def can_take_columns(spec: StoreSpec, opening: Opening) -> bool:
-    """Where keys and values are themselves again when they were written and read: text, bytes and whole numbers."""
+    """Return whether keys and values are the same after writing and reading: text, bytes and whole numbers."""
     is_told = opening.on_change is None or opening.on_changes is not None
     return is_told and id(spec.key) in THEMSELVES_AGAIN and id(spec.value) in THEMSELVES_AGAIN
 
 
 class Latest:
-    """`parts` is for an operator that knows a key by its parts, as windows do: by one of them, then by the other.
-    Changes of a batch are numbered by those who make them, from `changes` on.
+    """The entries by key. `parts` has them by the two parts of a key, for operators on windows. Operators number the
+    changes of a batch from `changes` on.
     """
 
     __slots__ = ("_store", "changes", "headers", "now", "parts")
@@ -77,7 +77,7 @@ class Latest:
         return entry
 
     def tell(self, changes: Columns) -> Columns:
-        """Takes changes that stand in `now` already, with their numbers; those that are told now."""
+        """Take note of changes that are in `now` already; return those that are forwarded now."""
         if changes.headers is not None:
             self.headers.update((at, some) for at, some in enumerate(changes.headers, self.changes) if some)
         self.changes += len(changes)
@@ -87,7 +87,7 @@ class Latest:
         return changes
 
     def end(self) -> Columns:
-        """Writes what has changed; what is told now."""
+        """Write what has changed; return what is forwarded now."""
         changed = sorted([entry for entry in self.now.values() if entry.change != UNCHANGED], key=by_change)
         told = self._released(changed) if self._store.cached else NOTHING
         self._store.write_all(changed)
@@ -98,7 +98,7 @@ class Latest:
         return told
 
     def _released(self, changed: list[Entry]) -> Columns:
-        """A key that came and went in between is not mentioned."""
+        """Return the changes to forward, without keys that came and went in between."""
         get = self._store.get
         told = [entry for entry in changed if entry.value is not None or get(entry.key) is not None]
         keys, values, times = ([getattr(entry, name) for entry in told] for name in ("key", "value", "time"))

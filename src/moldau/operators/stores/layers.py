@@ -17,7 +17,7 @@ Flushed = Callable[[bytes, bytes | None, bytes | None, Record], None]  # key, ne
 
 
 class LoggedBytes:
-    """Tells the changelog of each change. Values of stamped stores begin with the time that their record gets."""
+    """Writes each change to the changelog. Values of stamped stores begin with the time of their record."""
 
     __slots__ = ("_inner", "_put", "_shard", "_stamped", "_tell", "approximate_count", "get", "range")
 
@@ -39,8 +39,8 @@ Held = tuple[bytes | None, Record, Raw | None]  # a value that is held back, the
 class CachedBytes:
     """Holds changes back: of several changes of a key the last one goes on, when the cache is flushed or full.
 
-    The listener learns of what goes on, in the order of the last changes, while the shard stands at the record that
-    made it; a key that came and went in between is not mentioned.
+    The listener gets these changes in the order of last changes, with the shard set to the record that caused each. A
+    key that came and went in between is left out.
     """
 
     __slots__ = ("_dirty", "_inner", "_limit", "_shard", "_size", "listener", "send_old")
@@ -57,7 +57,7 @@ class CachedBytes:
         return self._inner.get(key) if held is None else held[0]
 
     def put(self, key: bytes, value: bytes | None, /) -> None:
-        """The key is the last one to go from now on."""
+        """Put a value; its key moves to the end of the order."""
         dirty, shard = self._dirty, self._shard
         before = dirty.pop(key, None)
         dirty[key] = value, shard.record, shard.source
@@ -107,7 +107,7 @@ class CachedBytes:
 
 
 def layered(opening: Opening, *, stamped: bool) -> tuple[OrderedBytes, CachedBytes | None]:
-    """The bytes of a key-value store with its layers, and its cache if it has one."""
+    """Return the bytes of a key-value store with its layers, and its cache if it has one."""
     inner: OrderedBytes = opening.bytes
     if opening.on_change is not None:
         inner = LoggedBytes(inner, opening.on_change, opening.shard, stamped)

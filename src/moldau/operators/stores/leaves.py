@@ -1,8 +1,8 @@
 """Pages as bytes, and the leaves of paged bytes.
 
-A page is a head, the places of its keys and values in it, its keys in their order, and its values. A leaf stays as it
-was read while few of its entries are asked for: keys are found by halving, and values that are put in place of others
-are spliced in. A leaf that is asked much, walked, or gets or loses a key is unpacked into a dict.
+A page is a head, the offsets of its keys and values, its keys in their order, and its values. A leaf stays packed while
+few of its entries are used: keys are found by binary search, and replaced values are spliced in. A leaf that is used
+much, iterated, or gets or loses a key is unpacked into a dict.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAD = Struct("<BQI")  # format; in an index: the next leaf's number; how many e
 PLACE_BYTES = 4
 ENTRY_BYTES = 2 * PLACE_BYTES  # of an entry, besides its key and value
 EMPTY_BYTES = HEAD.size + PLACE_BYTES
-SELDOM = 4  # looking for a fourth of the entries by halving takes as long as unpacking all
+SELDOM = 4  # a binary search for a fourth of the entries takes as long as unpacking all
 
 
 class PageError(ValueError):
@@ -34,7 +34,7 @@ def encode(serial: int, keys: list[bytes], values: list[bytes]) -> bytes:
 
 
 def head(serial: int, count: int, places: array[int]) -> tuple[bytes, bytes]:
-    """What stands before the first key."""
+    """Return what comes before the first key."""
     if byteorder == "big":
         places = array("I", places)
         places.byteswap()
@@ -42,12 +42,12 @@ def head(serial: int, count: int, places: array[int]) -> tuple[bytes, bytes]:
 
 
 def start_of(count: int) -> int:
-    """Where the first key of so many begins."""
+    """Return where the first key of so many begins."""
     return EMPTY_BYTES + ENTRY_BYTES * count
 
 
 def places_of(page: bytes) -> tuple[int, int, array[int]]:
-    """The serial, how many entries, and where each key and each value begins and the last one ends."""
+    """Return the serial, the number of entries, and the offsets of all keys and values and of the end."""
     if len(page) < HEAD.size or page[0] != FORMAT:
         raise PageError(f"a page of state has the format {page[0] if page else None}, and this version reads {FORMAT}")
     _, serial, count = HEAD.unpack_from(page)
@@ -59,14 +59,14 @@ def places_of(page: bytes) -> tuple[int, int, array[int]]:
 
 
 def decode(page: bytes) -> tuple[int, list[bytes], list[bytes]]:
-    """The serial, the keys and the values."""
+    """Return the serial, the keys and the values."""
     serial, count, places = places_of(page)
     parts = [page[start:end] for start, end in pairwise(places)]
     return serial, parts[:count], parts[count:]
 
 
 class Packed:
-    """A page as it was read, and the values that are to stand in it."""
+    """A page as it was read, and the values that replace others in it."""
 
     __slots__ = ("_changed", "_page", "_places", "_seldom", "count")
 
@@ -77,7 +77,7 @@ class Packed:
         self._seldom = self.count // SELDOM
 
     def find(self, key: bytes) -> int | None:
-        """The number of the entry."""
+        """Return the number of the entry."""
         page, places = self._page, self._places
         low, high = 0, self.count
         while low < high:
@@ -99,7 +99,7 @@ class Packed:
         self._changed[at] = value
 
     def is_asked_much(self) -> bool:
-        """To be called whenever it is asked."""
+        """Count a use; return whether there were too many to stay packed."""
         self._seldom -= 1
         return self._seldom < 0
 
@@ -110,7 +110,7 @@ class Packed:
         return dict(zip(keys, values, strict=True))
 
     def bytes(self) -> bytes:
-        """The page with what has changed, which it is from now on."""
+        """Apply the changes to the page, and return it."""
         if self._changed:
             page, places, count = self._page, self._places, self.count
             parts, longer, end = list[bytes](), np.zeros(len(places), np.int64), start_of(count)
@@ -149,7 +149,7 @@ class Leaf:
         return None if at is None else packed.value(at)
 
     def put(self, key: bytes, value: bytes | None) -> int:
-        """None deletes. By how many there are more entries now."""
+        """Put a value, or delete for None; return the change in the number of entries."""
         packed = self._packed
         at = None if packed is None or value is None or packed.is_asked_much() else packed.find(key)
         if packed is not None and value is not None and at is not None:
@@ -171,13 +171,13 @@ class Leaf:
         return came
 
     def clear(self) -> int:
-        """How many entries there were."""
+        """Remove all entries; return how many there were."""
         gone = len(self._entries) if self._packed is None else self._packed.count
         self._packed, self._entries, self._order, self.size = None, {}, None, EMPTY_BYTES
         return gone
 
     def keys(self) -> list[bytes]:
-        """In their order."""
+        """Return the keys in their order."""
         entries = self._unpacked()
         if self._order is None:
             self._order = sorted(entries)
@@ -200,8 +200,8 @@ class Leaf:
         return encode(0, keys, [self._entries[key] for key in keys])
 
     def split(self, most_bytes: int, number: int) -> list[Leaf]:
-        """Leaves, numbered from `number` on, to which the last keys have gone, if it was too large: all of about equal
-        size, with room to grow.
+        """Move keys to new leaves, numbered from `number` on, if this one is too large: all of about equal size, with
+        room to grow.
         """
         if self.size <= most_bytes or len(keys := self.keys()) == 1:
             return []

@@ -1,8 +1,7 @@
-"""A key-value store that keeps a number of entries: the one that was not used for longest goes first.
+"""A key-value store with a limited number of entries: the least recently used one is removed first.
 
-Who was used when is kept in the same bytes as the entries, so that it outlives the process:
-`E key` -> when it was last used, and the value; `U when` -> key; `C` -> how often anything was used, and how many there
-are.
+The order of use is kept in the same bytes as the entries, so that it outlives the process:
+`E key` -> when it was last used, and the value; `U when` -> key; `C` -> the numbers of uses and of entries.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ENTRY, USE, COUNT = b"E", b"U", b"C"
 
 
 class LruBytes:
-    """`forgotten` is told the key of an entry that had to go."""
+    """The bytes of the store. `forgotten` is called with the key of an entry that was removed."""
 
     def __init__(self, inner: OrderedBytes, limit: int, forgotten: Callable[[bytes], None]) -> None:
         self.inner, self.limit, self.forgotten = inner, limit, forgotten
@@ -80,7 +79,7 @@ class LruBytes:
 
 
 def opened(spec: StoreSpec, opening: Opening) -> KeyValueStore:
-    """The changelog learns what was forgotten."""
+    """Open a store whose changelog learns what was removed."""
 
     def forgotten(key: bytes) -> None:
         if opening.on_change is not None:

@@ -11,8 +11,8 @@ FEW = 1000  # keys are copied for a range sooner than the whole list for a chang
 
 
 class OrderedBytes(Protocol):
-    """Both bounds of a range are inclusive, None is open. A range is a snapshot of the keys: what is put or deleted
-    while it is walked does not disturb it, and a key that was deleted meanwhile is left out.
+    """Ordered bytes. Both bounds of a range are inclusive, None is open. A range is a snapshot of the keys: it does not
+    change with later puts, but leaves out keys that were deleted meanwhile.
     """
 
     def get(self, key: bytes, /) -> bytes | None: ...
@@ -30,7 +30,7 @@ class OrderedBytes(Protocol):
 
 @runtime_checkable
 class Removing(Protocol):
-    """Ordered bytes that have a shorter way than one key after the other."""
+    """Ordered bytes that can remove a range faster than key by key."""
 
     def remove_range(self, low: bytes, high: bytes, /) -> None:
         """Both bounds inclusive."""
@@ -38,7 +38,7 @@ class Removing(Protocol):
 
 
 def remove_range(content: OrderedBytes, low: bytes, high: bytes) -> None:
-    """All keys between two, both inclusive."""
+    """Remove all keys between two, both inclusive."""
     if isinstance(content, Removing):
         content.remove_range(low, high)
     else:
@@ -47,7 +47,7 @@ def remove_range(content: OrderedBytes, low: bytes, high: bytes) -> None:
 
 
 class MemoryBytes:
-    """A dict, and the sorted list of its keys from the first range on. A list that is being walked is not changed."""
+    """A dict, and from the first range on the sorted list of its keys. A list in use by a range is not changed."""
 
     __slots__ = ("_fresh", "_keys", "_lent", "_values", "get")
 
@@ -113,7 +113,7 @@ class MemoryBytes:
             del keys[bisect_left(keys, key)]
 
     def _own(self) -> list[bytes]:
-        """The list, to be changed."""
+        """Return a list that can be changed."""
         assert self._keys is not None
         if self._lent:
             self._keys, self._lent = [*self._keys], False

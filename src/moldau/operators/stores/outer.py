@@ -1,7 +1,7 @@
-"""Records of a left or outer join that wait for a partner, of both sides, in the order of their timestamps.
+"""The records of both sides of a left or outer join that wait for a match, in the order of their timestamps.
 
-Keys: `1, timestamp, side (right 0, left 1), key`; the value is the list of values that came with them. Beside them
-stand the time of both streams together, and the timestamp of the earliest record that is known to wait.
+Keys: `1, timestamp, side (right 0, left 1), key`; a value is the list of values with that key. Besides, the store keeps
+the time of both streams together, and the timestamp of the earliest record that is known to wait.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SidesSerde:
-    """The serdes of both sides' values, which are never asked for the values of the store as such."""
+    """The serdes of both sides' values. Neither writes a value of the store as a whole."""
 
     left: Serde | None
     right: Serde | None
@@ -73,7 +73,7 @@ class OuterStore:
         self.scalars.put("stream time", time)
 
     def expect(self, earliest: int | None) -> None:
-        """The earliest record that waits, as far as is known; None if none does."""
+        """Set the time of the earliest record that waits, as far as is known; None if none does."""
         self.earliest = LAST_TIME if earliest is None else earliest
         self.scalars.put("earliest", self.earliest)
 
@@ -87,7 +87,7 @@ class OuterStore:
         self.store(place, (self.content.get(place) or b"") + LENGTH.pack(len(raw)) + raw)
 
     def forget(self, timestamp: int, left: bool, key: Any) -> None:
-        """The records with this time and key have found a partner."""
+        """Remove the records with this time and key: they have found a match."""
         place = self.place(timestamp, left, key)
         if self.content.get(place) is not None:
             self.store(place, None)
@@ -106,12 +106,6 @@ class OuterStore:
             end = at + 4 + LENGTH.unpack_from(entry.values, at)[0]
             yield read(entry.values[at + 4 : end])
             at = end
-
-    def approximate_count(self) -> int:
-        return self.content.approximate_count()
-
-    def flush(self) -> None:
-        """There is nothing that is held back."""
 
     def place(self, timestamp: int, left: bool, key: Any) -> bytes:
         return PLACE.pack(DATA, timestamp, left) + (self.write_key(key) or b"")

@@ -1,12 +1,12 @@
-"""Ordered bytes in pages: how a store is kept where only whole values can be read and written.
+"""Ordered bytes in pages, for a state store that can only read and write whole values.
 
 A store is an index page, a page with its count, and many leaf pages. A leaf holds the entries from its first key up to
-the next leaf's; the index says which leaf begins where. What is read stays here, and `write` puts back the
-leaves that changed, so the work of a batch grows with the keys it touches, not with the keys there are. What is put
-goes to its leaf only when somebody asks for an order, or at `write`: a key that changes often finds its leaf once. A
-leaf that has grown beyond `LEAF_BYTES` is split; one that is empty is taken out.
+that of the next leaf; the index has the first key of each leaf. Pages that were read stay in memory, and `write` puts
+back the leaves that changed, so the work of a batch grows with the keys it touches, not with all keys. What is put goes
+to its leaf only when the order is needed, or at `write`, so a key that changes often finds its leaf once. A leaf that
+has grown beyond `LEAF_BYTES` is split; an empty one is removed.
 
-Which page an entry is in depends on nothing but what was put and when it was written: never on the process.
+The page of an entry depends only on what was put and when it was written, never on the process.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ LEAVES = 2  # and of the first leaf
 
 
 class Pages(Protocol):
-    """Where pages are kept: each by its number."""
+    """The place where pages are kept, each by its number."""
 
     def get(self, number: int, /) -> bytes | None: ...
 
     def put(self, number: int, page: bytes, /) -> None: ...
 
     def remove(self, number: int, /) -> None:
-        """It may never have been put."""
+        """Remove a page, which may not exist."""
         ...
 
 
 class Walk:
-    """A range that is being walked: it does not see keys that came after it began."""
+    """A range that is being iterated. It does not see keys that came after it began."""
 
     __slots__ = ("came", "went")
 
@@ -60,7 +60,7 @@ class PagedBytes:
     )  # fmt: skip
 
     def __init__(self, pages: Pages, is_new: bool = False) -> None:
-        """One that is new has no pages to look for."""
+        """Open pages; a new store has none."""
         self._pages = pages
         self._leaves: dict[int, Leaf] = {}  # those that were read or made
         self._changed: dict[int, Leaf] = {}
@@ -75,12 +75,12 @@ class PagedBytes:
         self._count = 0 if count is None else decode(count)[0]
 
     def move(self, pages: Pages) -> None:
-        """The same pages are reached in another way from now on."""
+        """Use another access to the same pages from now on."""
         self._pages = pages
 
     @property
     def size(self) -> int:
-        """Of the leaves that are decoded, as pages."""
+        """The size of the decoded leaves as pages."""
         self._settle()
         return sum(leaf.size for leaf in self._leaves.values())
 
@@ -92,7 +92,7 @@ class PagedBytes:
         return self._leaf(bisect_right(self._firsts, key) - 1).get(key)
 
     def put(self, key: bytes, value: bytes | None, /) -> None:
-        """None deletes."""
+        """Put a value; None deletes."""
         if self._walks:
             self._put(key, value)
         else:
@@ -121,7 +121,7 @@ class PagedBytes:
     def range(
         self, low: bytes | None = None, high: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Leaf by leaf, as they are needed."""
+        """Yield entries, and read leaves as they are needed."""
         self._settle()
         if not self._firsts:
             return
@@ -142,7 +142,7 @@ class PagedBytes:
             self._walks.remove(walk)
 
     def remove_range(self, low: bytes, high: bytes, /) -> None:
-        """Leaves that lie between the bounds as a whole are not unpacked."""
+        """Remove a range; a leaf that is wholly in it is not unpacked."""
         self._settle()
         firsts = self._firsts
         for place in range(max(0, bisect_right(firsts, low) - 1), bisect_right(firsts, high)):
@@ -160,7 +160,7 @@ class PagedBytes:
         return self._count
 
     def write(self) -> bool:
-        """Puts back what changed; whether anything did. The decoded leaves stay."""
+        """Write what changed, and return whether anything did. The decoded leaves stay."""
         self._settle()
         if not self._changed:
             return False
@@ -205,7 +205,7 @@ class PagedBytes:
         self._pages.put(leaf.number, leaf.bytes())
 
     def _take_out(self, place: int, leaf: Leaf) -> None:
-        """Its neighbour before it takes over its range; the first one always begins at the beginning."""
+        """Remove a leaf. The one before it takes over its range; the first leaf always begins at the empty key."""
         del self._firsts[place], self._numbers[place], self._leaves[leaf.number]
         if place == 0 and self._firsts:
             after = self._leaf(0)

@@ -1,8 +1,8 @@
-"""With a cache: changes of windows and sessions that are told later, of several changes of one the last.
+"""The cache of window and session stores: of several changes of a window, only the last is logged and forwarded.
 
-The store itself has every change at once; what waits for the flush (or for room) is the word to those below and to the
-changelog. A window that came and went in between is not mentioned. What is told comes from the record that changed it
-last, in the order of last changes.
+The store itself has every change at once; what waits until a flush, or until there is no room, is logging and
+forwarding. A window that came and went in between is left out. Changes go in the order of last changes, each as caused
+by the record that made it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Untold:
 
 
 class Pending:
-    """Changes by place, which is whatever the store knows a window by."""
+    """The pending changes by place: the bytes by which the store identifies a window."""
 
     __slots__ = ("_changes", "_limit", "_release", "_shard", "_size")
 

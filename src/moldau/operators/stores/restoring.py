@@ -1,9 +1,8 @@
-"""From a changelog back into a store: the bytes of a record's key, value and time put where the store keeps them.
+"""Restoring a store from its changelog: the key, value and time of each record are put where the store keeps them.
 
-The formats of keys are Kafka's, kind by kind: `key`; `key, start, sequence` of a window; `key, end, start` of a
-session. Those who look things up need no more than `restorer`. A shard that has lost its state needs all of it
-(`rebuilder`): also the buffers that hold records back, and the numbers that stores keep beside their data, which are
-not in changelogs (`scalars.py`).
+The formats of keys are Kafka's: `key`; `key, start, sequence` of a window; `key, end, start` of a session. `restorer`
+is enough for look-ups. A shard that has lost its state needs `rebuilder`, which also restores the buffers that hold
+records back, and the numbers that stores keep beside their data, which are not in changelogs (`scalars.py`).
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ WITHOUT_NUMBERS = frozenset({"key-value", "timestamped-key-value", LRU})
 
 
 def opened(spec: StoreSpec, opening: Opening) -> Any:
-    """The store, for those who fill it from its changelog and look things up; `opening` tells nobody of changes. What a
-    store of a limited number of entries forgot, its changelog says; so here it needs no limit.
+    """Open a store that is filled from its changelog for look-ups; `opening` reports no changes. An LRU store needs no
+    limit here: its changelog says what was removed.
     """
     assert opening.on_change is None and not opening.cache_bytes
     return KeyValueStore(spec, opening) if spec.kind == LRU else spec.open(spec, opening)
 
 
 def restorer(spec: StoreSpec, store: Any) -> OnChange | None:
-    """What takes in a record of the changelog; None for a store of a kind that is not for look-ups."""
-    made = MADE.get(spec.kind)
-    return None if made is None else made(spec, store)
+    """Return what takes in a record of the changelog; None for a kind of store that has no look-ups."""
+    make = RESTORERS.get(spec.kind)
+    return None if make is None else make(spec, store)
 
 
 def plain(spec: StoreSpec, store: Any) -> OnChange:
@@ -69,20 +68,17 @@ def sessions(spec: StoreSpec, store: Any) -> OnChange:
             return
         end, start = BOUNDS.unpack_from(key, len(key) - BOUNDS.size)
         store.observe(end)
-        if value is None or store.is_kept(end):
+        if value is None or store.segments.keeps(end):
             store.layout.put(key[: -BOUNDS.size], start, end, value)
 
     return restore
 
 
 def versions(spec: StoreSpec, store: Any) -> OnChange:
-    def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        store.bytes.put(key, value, timestamp)
-
-    return restore
+    return store.bytes.put
 
 
-MADE = {
+RESTORERS = {
     "key-value": plain,
     LRU: plain,
     "timestamped-key-value": stamped,
@@ -94,7 +90,7 @@ MADE = {
 
 
 def rebuilder(spec: StoreSpec, content: OrderedBytes) -> OnChange:
-    """What takes in all records of the changelog, in their order, for the bytes of a store that is to go on working."""
+    """Return what takes in all records of the changelog, in their order, for a store that will be used again."""
     if spec.kind in BUFFERS:
         return BUFFERS[spec.kind](content)
     made = restorer(spec, spec.open(spec, Opening("", content, None, Shard())))
@@ -104,7 +100,7 @@ def rebuilder(spec: StoreSpec, content: OrderedBytes) -> OnChange:
 
 
 def held_back(content: OrderedBytes) -> OnChange:
-    """Of suppress: the change, and behind it the time since which it is held back."""
+    """Restore the store of suppress: a value is the change, followed by the time since which it is held back."""
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         before = content.get(INDEX + key)
@@ -119,7 +115,7 @@ def held_back(content: OrderedBytes) -> OnChange:
 
 
 def in_order_of_time(content: OrderedBytes) -> OnChange:
-    """Buffers whose changelog has the very places of their entries."""
+    """Restore a buffer whose changelog has the places of its entries as keys."""
     return lambda key, value, timestamp: content.put(DATA + key, value)
 
 
@@ -127,14 +123,14 @@ BUFFERS = {"suppress": held_back, "grace": in_order_of_time, "outer-join": in_or
 
 
 def numbers(spec: StoreSpec, content: OrderedBytes) -> dict[str, int]:
-    """Those that a store keeps beside its data."""
+    """Return the numbers that a store keeps beside its data."""
     if spec.kind in WITHOUT_NUMBERS:
         return {}
     return {key[1:].decode(): INT64.unpack(value)[0] for key, value in content.range(NUMBER, DATA)}
 
 
 def put_numbers(content: OrderedBytes, found: Mapping[str, int]) -> None:
-    """The next duplicate of a window comes behind those that were logged."""
-    behind = {"sequence": found["logged"]} if "logged" in found else {}
-    for name, number in {**found, **behind}.items():
+    """Put the numbers of a store. The next duplicate of a window comes after those that were logged."""
+    sequence = {"sequence": found["logged"]} if "logged" in found else {}
+    for name, number in {**found, **sequence}.items():
         content.put(NUMBER + name.encode(), INT64.pack(number))

@@ -1,7 +1,7 @@
 """Small numbers that a store keeps beside its data: observed times, sequence numbers, sizes.
 
-They are written through, so that whoever opens the same bytes again goes on where the last one stopped. Keys of a store
-that keeps numbers begin with a byte that says what they are: 0 for a number, anything else for its data.
+They are written at once, so that a store that is opened again continues where the last one stopped. In a store with
+numbers, the first byte of a key says what it is: 0 for a number, anything else for data.
 """
 
 from __future__ import annotations

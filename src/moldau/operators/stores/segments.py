@@ -1,10 +1,10 @@
-"""Time segments: how windows and sessions are kept by time, and when they go.
+"""Time segments: how long windows and sessions are kept.
 
-A store observes time by the windows that are put into it. What is older than its retention is no longer seen, and goes
-when its segment goes: a segment is half the retention, a minute at least, and lives while a part of it may still be
-within the retention. Dropped puts are those whose segment lives no more.
+A store observes time by the windows that are put into it. What is older than its retention is no longer visible, and is
+removed with its segment. A segment is half the retention, at least a minute, and lives while a part of it may still be
+within the retention. A put is dropped if its segment is gone.
 
-Rules that can be seen from outside (Kafka 4.3), for a store that has observed time T and keeps R:
+The visible rules (Kafka 4.3), for a store that has observed time T and has the retention R:
 | store                 | a look-up sees        | a put is dropped      |
 |---|---|---|
 | persistent            | times > T - R         | if its segment is gone |
@@ -27,7 +27,7 @@ SHORTEST_SEGMENT_MS = 60_000
 
 
 def divide(time: int, interval: int) -> int:
-    """As Java divides: towards zero."""
+    """Divide towards zero, as Java does."""
     return time // interval if time >= 0 else -(-time // interval)
 
 
@@ -36,14 +36,14 @@ def time_key(time: int) -> bytes:
 
 
 class Segments:
-    """Observed time of a store, and which of its data have expired. `latest` is the latest time of its data: later than
-    the observed time while a cache holds changes back, for then time is observed as they are let go.
+    """The observed time of a store, and which of its data have expired. `latest` is the latest time of its data. It is
+    later than the observed time while a cache holds changes back: time is observed when they are let go.
     """
 
-    __slots__ = ("content", "interval", "latest", "lowest", "observed", "retention", "scalars")
+    __slots__ = ("content", "in_memory", "interval", "latest", "lowest", "observed", "retention", "scalars")
 
-    def __init__(self, content: OrderedBytes, retention: int) -> None:
-        self.content = content
+    def __init__(self, content: OrderedBytes, retention: int, in_memory: bool) -> None:
+        self.content, self.in_memory = content, in_memory
         self.scalars = Scalars(content)
         self.retention = retention
         self.interval = max(retention // 2, SHORTEST_SEGMENT_MS)
@@ -51,7 +51,7 @@ class Segments:
         self.lowest = self.lowest_live()
 
     def observe(self, time: int) -> bool:
-        """Takes note of a time; True if segments have expired by it."""
+        """Observe a time; return whether segments have expired by it."""
         if time <= self.observed:
             return False
         self.observed = time
@@ -66,9 +66,11 @@ class Segments:
     def lowest_live(self) -> int:
         return divide(self.observed - self.retention, self.interval)
 
-    def lives(self, time: int) -> bool:
+    def keeps(self, time: int) -> bool:
+        if self.in_memory:
+            return time > self.observed - self.retention
         return self.of(time) >= self.lowest
 
     def between(self, start: int, end: int) -> range:
-        """Segments that may hold these times."""
+        """Return the segments that may hold these times."""
         return range(max(self.of(start), self.lowest), self.of(min(end, self.latest)) + 1)

@@ -9,7 +9,7 @@ from moldau.serdes.context import Serde
 
 from ..record import Record, Stamped
 from ..windowed import LAST_TIME, Windowed
-from .key_value import coders
+from .key_value import coders, required_key
 from .pending import Pending
 from .segments import Segments
 from .session_bytes import BOUNDS, Entry, SessionsByKey, SessionsByTime
@@ -22,29 +22,26 @@ class SessionStore:
     def __init__(self, spec: StoreSpec, opening: Opening) -> None:
         assert spec.retention_ms is not None
         self.name = spec.name
-        self.segments = Segments(opening.bytes, spec.retention_ms)
-        self.scalars = self.segments.scalars
-        self.order: str = spec.part("order")
-        self.layout = (
-            SessionsByKey(opening.bytes, self.segments)
-            if self.order == "key"
-            else SessionsByTime(opening.bytes, self.segments, self.order == "memory")
-        )
+        order: str = spec.part("order")
+        self.segments = segments = Segments(opening.bytes, spec.retention_ms, order == "memory")
+        self.scalars = segments.scalars
+        self.layout = (SessionsByKey if order == "key" else SessionsByTime)(opening.bytes, segments)
         self._tell, self._shard = opening.on_change, opening.shard
         self._listener: Callable[[Windowed, Any, Any, Record], None] | None = None
         cached = opening.cache_bytes > 0
         self.pending = Pending(opening.cache_bytes, opening.shard, self.release) if cached else None
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
+        self.raw_key = required_key(self.write_key, self.name)
 
     def put(self, session: Windowed, value: Any) -> None:
-        """None removes."""
+        """Put a session; None removes it."""
         key, raw = self.raw_key(session.key), self._write(value)
         if self.pending is None:
             self.observe(session.end)
         else:
             self.segments.latest = max(self.segments.latest, session.end)
         self.tell(key, session, raw)
-        if self.is_kept(session.end):
+        if self.segments.keeps(session.end):
             self.layout.put(key, session.start, session.end, raw)
 
     def observe(self, end: int) -> None:
@@ -62,14 +59,14 @@ class SessionStore:
         return self._read(self.layout.get(self.raw_key(key), start, end))
 
     def get(self, session: Windowed) -> Stamped | None:
-        """The value of a session, as those who look it up in the table have it: its time is its end."""
+        """Return the value of a session for look-ups in the table; its time is its end."""
         found = self.fetch_session(session.key, session.start, session.end)
         return None if found is None else Stamped(found, session.end)
 
     def find_sessions(
         self, key: Any, earliest_end: int, latest_start: int, reverse: bool = False
     ) -> Iterator[tuple[Windowed, Any]]:
-        """Sessions of a key that end no earlier and start no later than given, by their ends."""
+        """Return the sessions of a key that end and start within these bounds, in the order of their ends."""
         found = self.layout.of_key(self.raw_key(key), self.visible_from(earliest_end), latest_start, reverse)
         return self.decoded(found)
 
@@ -82,11 +79,11 @@ class SessionStore:
         )
 
     def find_ended(self, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
-        """Sessions of all keys that ended from one time to another."""
+        """Return the sessions of all keys that ended between two times."""
         return self.decoded(self.layout.ended(first, last))
 
     def fetch(self, key: Any, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
-        """All sessions of a key."""
+        """Return all sessions of a key."""
         return self.find_sessions(key, 0, LAST_TIME, reverse)
 
     def fetch_keys(self, low: Any = None, high: Any = None, reverse: bool = False) -> Iterator[tuple[Windowed, Any]]:
@@ -103,17 +100,12 @@ class SessionStore:
         return self.pending is not None
 
     def listen(self, listener: Callable[[Windowed, Any, Any, Record], None]) -> None:
-        """With a cache: who learns of sessions' new and old values when they are let go."""
+        """Set who learns of new and old values of sessions when the cache lets them go."""
         self._listener = listener
 
     def flush(self) -> None:
         if self.pending is not None:
             self.pending.flush()
-
-    def is_kept(self, end: int) -> bool:
-        if self.order == "memory":
-            return end > self.segments.observed - self.segments.retention
-        return self.segments.lives(end)
 
     def visible_from(self, time: int) -> int:
         return max(0, time, self.segments.observed - self.segments.retention + 1)
@@ -130,22 +122,16 @@ class SessionStore:
             self._tell(key + BOUNDS.pack(session.end, session.start), raw, self._shard.record.timestamp)
 
     def release(self, place: bytes, new: bytes | None, old: bytes | None, cause: Record) -> None:
-        """A change that was held back is told; only now the store observes its time."""
+        """Pass on a change that was held back. Only now the store observes its time."""
         end, start = BOUNDS.unpack_from(place, len(place) - 16)
         self.observe(end)
-        if not self.is_kept(end):
+        if not self.segments.keeps(end):
             self.layout.put(place[:-16], start, end, None)
         if self._tell is not None:
             self._tell(place, new, cause.timestamp)
         if self._listener is not None:
             session = Windowed(self.read_key(place[:-16]), start, end)
             self._listener(session, self._read(new), self._read(old), cause)
-
-    def raw_key(self, key: Any) -> bytes:
-        raw = self.write_key(key)
-        if raw is None:
-            raise ValueError(f"the key of an entry of the store {self.name} must not be None")
-        return raw
 
 
 def session(
@@ -158,7 +144,7 @@ def session(
     persistent: bool = True,
     **options: Any,
 ) -> StoreSpec:
-    """`final` for one that emits sessions as they close."""
+    """Specify a session store: `final` if it emits sessions when they close."""
     order = ("time" if final else "key") if persistent else "memory"
     options |= {"persistent": persistent, "retention_ms": retention_ms, "parts": (("order", order),)}
     return StoreSpec(name, "session", SessionStore, key, value, **options)

@@ -1,4 +1,4 @@
-"""Sessions as bytes, by key or by time, as `window_bytes` has windows. The time of a session is its end.
+"""Sessions as bytes, by key or by time, like windows in `window_bytes`. The time of a session is its end.
 
 - by key: `segment, key, end, start`.
 - by time: `end, start, key`, with an index `key, end, start`; in memory `end, key, start`, starts downwards.
@@ -27,8 +27,7 @@ class SessionsByKey:
     __slots__ = ("content", "segments")
 
     def __init__(self, content: OrderedBytes, segments: Segments) -> None:
-        self.content = content
-        self.segments = segments
+        self.content, self.segments = content, segments
 
     def place(self, key: bytes, start: int, end: int) -> bytes:
         return DATA + time_key(self.segments.of(end)) + key + BOUNDS.pack(end, start)
@@ -79,10 +78,8 @@ class SessionsByTime:
 
     __slots__ = ("content", "in_memory", "segments")
 
-    def __init__(self, content: OrderedBytes, segments: Segments, in_memory: bool) -> None:
-        self.content = content
-        self.segments = segments
-        self.in_memory = in_memory
+    def __init__(self, content: OrderedBytes, segments: Segments) -> None:
+        self.content, self.segments, self.in_memory = content, segments, segments.in_memory
 
     def place(self, key: bytes, start: int, end: int) -> bytes:
         if self.in_memory:
@@ -100,7 +97,7 @@ class SessionsByTime:
         self.content.put(self.index(key, start, end), None if value is None else b"")
 
     def index(self, key: bytes, start: int, end: int) -> bytes:
-        """Of sessions with one end, those in memory that start last come first."""
+        """Return the key in the index. In memory, of sessions with one end the one that starts last comes first."""
         return INDEX + key + BOUNDS.pack(end, LAST_TIME - start if self.in_memory else start)
 
     def get(self, key: bytes, start: int, end: int) -> bytes | None:
@@ -119,7 +116,7 @@ class SessionsByTime:
     def of_keys(
         self, lowest: bytes | None, highest: bytes | None, earliest_end: int, latest_start: int, reverse: bool
     ) -> Iterator[Entry]:
-        """Those of a store on disk come by segment and key, as its index has them."""
+        """Yield sessions; those of a store on disk by segment and key, as Kafka's index has them."""
         found = self.between(earliest_end, LAST_TIME, reverse)
         if not self.in_memory:
             segments = groupby(found, key=lambda entry: self.segments.of(entry[2]))
@@ -129,7 +126,7 @@ class SessionsByTime:
                 yield key, start, end, value
 
     def ended(self, first: int, last: int) -> Iterator[Entry]:
-        """Sessions that ended in a span of time. Those of a store on disk are found as long as their segment is."""
+        """Return the sessions that ended in a span of time; those on disk are found while their segment lives."""
         if self.in_memory:
             first = max(first, self.segments.observed - self.segments.retention + 1)
         return self.between(max(first, self.segments.lowest * self.segments.interval), last, False)

@@ -1,4 +1,4 @@
-"""What a topology knows of a store before it is opened, and what it is opened with."""
+"""The specification of a store, and what it is opened with."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ DEFAULT_CACHE_BYTES = 10 * 1024 * 1024
 class Opening:
     """What a store is opened with, for one shard."""
 
-    topic: str  # of its changelog, whether it has one or not: the name that serdes are told
+    topic: str  # of its changelog, even if it has none: the name that serdes get
     bytes: OrderedBytes
     on_change: OnChange | None  # None: no changelog
     shard: Shard
-    cache_bytes: int = 0  # 0: every change is forwarded; else the last one of each key before a flush
+    cache_bytes: int = 0  # 0: every change is forwarded; otherwise the last one of each key before a flush
     on_changes: OnChanges | None = None  # the changelog, of a store that takes records in columns
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """A store by name: its kind and serdes, and the function that opens it for a shard.
+    """A store: its name, kind and serdes, and the function that opens it for a shard.
 
-    `open` is given the spec itself, so that serdes that are known only when the topology is built count.
+    `open` gets the spec itself, with the serdes that are known only when the topology is built.
     """
 
     name: str
@@ -54,7 +54,7 @@ class StoreSpec:
 
     @property
     def has_changelog(self) -> bool:
-        """One of its own."""
+        """Whether it has a changelog of its own."""
         return self.logged and self.changelog is None
 
     def with_serdes(self, key: Serde | None, value: Serde | None) -> StoreSpec:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from moldau.serdes.context import Serde
 
 from ..record import Stamped
-from .key_value import coders
+from .key_value import coders, required_key
 from .spec import Opening, StoreSpec
 from .versioned_bytes import Version, VersionedBytes
 
 
 class VersionedRecord(NamedTuple):
-    """A value, the time from which it is valid, and the time until which, None if it still is."""
+    """A value with the times from which and until which it is valid; None if it still is."""
 
     value: Any
     timestamp: int
@@ -22,7 +22,7 @@ class VersionedRecord(NamedTuple):
 
 
 class VersionedStore:
-    """Of tables and processors. `put` returns LATEST, NOT_PUT, or the time until which the value is valid."""
+    """The versioned store of tables and processors. `put` returns LATEST, NOT_PUT, or the end of validity."""
 
     versioned = True
     cached = False
@@ -32,10 +32,11 @@ class VersionedStore:
         self.name = spec.name
         self.bytes = VersionedBytes(opening.bytes, spec.retention_ms, spec.part("segment_interval_ms"))
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
+        self.raw_key = required_key(self.write_key, self.name)
         self._tell = opening.on_change
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
-        """None is a tombstone: there is no value from then on."""
+        """Put a value; None is a tombstone: there is no value from then on."""
         raw_key, raw = self.raw_key(key), self._write(value)
         valid_to = self.bytes.put(raw_key, raw, timestamp)
         if self._tell is not None:
@@ -43,7 +44,7 @@ class VersionedStore:
         return valid_to
 
     def delete(self, key: Any, timestamp: int) -> VersionedRecord | None:
-        """Puts a tombstone; the value that was valid then."""
+        """Put a tombstone, and return the value that was valid then."""
         found = self.as_of(key, timestamp)
         self.put(key, None, timestamp)
         return found
@@ -53,16 +54,16 @@ class VersionedStore:
         return None if found is None else Stamped(self._read(found.value), found.timestamp)
 
     def as_of(self, key: Any, timestamp: int) -> VersionedRecord | None:
-        """What was valid at a time, if that is within the history retention or nothing has changed since."""
+        """Return what was valid at a time, if that is within the history retention or nothing has changed since."""
         found = self.bytes.as_of(self.raw_key(key), timestamp)
         return None if found is None else self.record(found)
 
     def get_range(self, key: Any, first: int, last: int, reverse: bool = False) -> Iterator[VersionedRecord]:
-        """All that was valid at some time of a span, the earliest first."""
+        """Return all that was valid at some time of a span, the earliest first."""
         return (self.record(found) for found in self.bytes.between(self.raw_key(key), first, last, reverse))
 
     def latest(self) -> Iterator[tuple[Any, Stamped]]:
-        """What is valid now, of all keys."""
+        """Yield what is valid now, of all keys."""
         for key, found in self.bytes.latest():
             yield self.read_key(key), Stamped(self._read(found.value), found.timestamp)
 
@@ -70,16 +71,10 @@ class VersionedStore:
         return self.bytes.content.approximate_count()
 
     def flush(self) -> None:
-        """There is nothing that is held back."""
+        """Do nothing: this store has no cache."""
 
     def record(self, found: Version) -> VersionedRecord:
         return VersionedRecord(self._read(found.value), found.timestamp, found.valid_to)
-
-    def raw_key(self, key: Any) -> bytes:
-        raw = self.write_key(key)
-        if raw is None:
-            raise ValueError(f"the key of an entry of the store {self.name} must not be None")
-        return raw
 
 
 def versioned(

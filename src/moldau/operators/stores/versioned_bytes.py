@@ -1,11 +1,11 @@
 """Versions of values by key, as bytes: what was valid at a time, within a history retention.
 
-A version is valid from its timestamp until that of the next one. The latest stands apart and never goes; older ones go
-when they have ceased to be valid for longer than the history retention. A put that is older than the retention (by the
-times that were put) is refused. A tombstone is remembered as the end of the version before it, or, where there is none,
-as a version of no length. One that takes the place of the latest version at the very same time leaves no trace: an
-older put may then become the latest. Kafka keeps the same in segments; what can be seen is equal, that included: a
-look-up at a time before the retention finds only a latest version that is older still.
+A version is valid from its timestamp until that of the next one. The latest is kept apart and never expires; older ones
+expire when they have been invalid for longer than the history retention. A put that is older than the retention (by the
+times that were put) is refused. A tombstone is kept as the end of the version before it or, if there is none, as a
+version of no length. One that replaces the latest version at the same time leaves no trace: an older put may then
+become the latest. Kafka keeps versions in segments, with the same visible result: also that a look-up at a time before
+the retention only finds a latest version that is older still.
 
 Keys: `1, key` the latest version; `2, length of key, key, timestamp` an older one with the time until which it was
 valid; `3, segment, key` says that a version of the key ceased to be valid in that segment of time.
@@ -42,7 +42,7 @@ class Version(NamedTuple):
 
 
 def shortest_segment(retention: int) -> int:
-    """Segments are shorter, compared with the retention, the longer it is."""
+    """Return the length of segments: the longer the retention, the smaller the part of it."""
     for limit, parts, shortest in ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, 60_000)):
         if retention <= limit:
             return max(retention // parts, shortest)
@@ -61,7 +61,7 @@ class VersionedBytes:
         self.swept = divide(self.observed - retention, self.interval)
 
     def put(self, key: bytes, value: bytes | None, timestamp: int) -> int:
-        """Until when the version is valid: UNDEFINED if it is the latest, NOT_PUT if it is too old."""
+        """Put a version; return until when it is valid: UNDEFINED if it is the latest, NOT_PUT if it is too old."""
         if timestamp < self.observed - self.retention:
             return NOT_PUT
         if timestamp > self.observed:
@@ -75,17 +75,17 @@ class VersionedBytes:
         return self.insert(key, value, timestamp, latest)
 
     def insert(self, key: bytes, value: bytes | None, timestamp: int, latest: Version | None) -> int:
-        """A version that is older than the latest, or the first one."""
+        """Put a version that is older than the latest, or the first one."""
         before = next(self.history(key, 0, timestamp, reverse=True), None)
         if before is not None and before.until > timestamp:
             if before.timestamp < timestamp:
                 self.keep(key, before._replace(valid_to=timestamp))
             self.keep(key, Version(value, timestamp, before.until))
             return before.until
-        behind = next(self.history(key, timestamp + 1, LAST_TIME), latest)
-        if behind is not None:
-            self.keep(key, Version(value, timestamp, behind.timestamp))
-            return behind.timestamp
+        after = next(self.history(key, timestamp + 1, LAST_TIME), latest)
+        if after is not None:
+            self.keep(key, Version(value, timestamp, after.timestamp))
+            return after.timestamp
         if value is not None:
             self.content.put(DATA + key, pack(Version(value, timestamp, None)))
         elif before is None or before.until != timestamp:
@@ -97,7 +97,7 @@ class VersionedBytes:
         return None if found is None else unpack(found)
 
     def latest(self) -> Iterator[tuple[bytes, Version]]:
-        """The latest version of every key."""
+        """Yield the latest version of every key."""
         for place, found in self.content.range(DATA, INDEX):
             if place != INDEX:
                 yield place[1:], unpack(found)
@@ -112,7 +112,7 @@ class VersionedBytes:
         return None if found is None or found.value is None or found.until <= time else found
 
     def between(self, key: bytes, first: int, last: int, reverse: bool = False) -> Iterator[Version]:
-        """Versions with values that were valid at some time of a span."""
+        """Yield the versions with values that were valid at some time of a span."""
         latest = self.get(key)
         newest = [latest] if latest is not None and latest.timestamp <= last else []
         kept = last >= self.observed - self.retention
@@ -121,7 +121,7 @@ class VersionedBytes:
         yield from (*newest, *seen) if reverse else (*seen, *newest)
 
     def history(self, key: bytes, first: int, last: int, reverse: bool = False) -> Iterator[Version]:
-        """Older versions whose timestamp lies in a span."""
+        """Yield the older versions whose timestamp is in a span."""
         prefix = history_of(key)
         for _, value in self.content.range(prefix + time_key(first), prefix + time_key(last), reverse):
             yield unpack(value)
@@ -141,7 +141,7 @@ class VersionedBytes:
                 self.content.put(place, None)
 
     def sweep(self, key: bytes) -> None:
-        """Takes away what ceased to be valid before the retention."""
+        """Remove what ceased to be valid before the retention."""
         oldest = self.observed - self.retention
         for version in self.history(key, 0, oldest):
             if version.until < oldest:

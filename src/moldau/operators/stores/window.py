@@ -1,7 +1,7 @@
 """Window stores, plain and with the time of each value, and with duplicates for joins.
 
-A window is known by its key and start; all windows of a store have one size. What can be seen goes by the time that the
-store has observed (`segments.py`), and the order by where its windows stand (`window_bytes.py`).
+A window is identified by its key and start; all windows of a store have one size. Which windows are visible depends on
+the time that the store has observed (`segments.py`), and their order on its layout (`window_bytes.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Literal
 from moldau.serdes.context import Serde
 
 from ..columns import Columns
-from ..record import Record, Stamped
+from ..record import Record
 from ..windowed import LAST_TIME, Windowed
 from ..windowed_serdes import TimeWindowedSerde
-from .key_value import coders
+from .key_value import coders, stamped_reader
 from .latest import Entry, Latest, can_take_columns
 from .layers import STAMP, STAMP_SIZE
 from .pending import Pending
@@ -40,7 +40,7 @@ class WindowBytes:
         self.window_size: int = spec.part("window_size_ms")
         self.duplicates: bool = spec.part("duplicates")
         self.order: Order = spec.part("order")
-        self.segments = Segments(opening.bytes, spec.retention_ms)
+        self.segments = Segments(opening.bytes, spec.retention_ms, self.order == "memory")
         indexed = self.order == "memory" or spec.part("indexed")
         by_key = self.order == "key"
         self.layout = ByKey(opening.bytes, self.segments) if by_key else ByTime(opening.bytes, self.segments, indexed)
@@ -64,28 +64,29 @@ class WindowBytes:
         self.observe(start)
         if self._tell is not None:
             self.log(key + SUFFIX.pack(start, 0), value)
-        if self.is_kept(start):
+        if self.segments.keeps(start):
             self.layout.put(key, start, 0, value)
 
     def write_all(self, keys: Iterable[bytes], values: Iterable[bytes], starts: Sequence[int]) -> None:
-        """Past cache and changelog, into a store that goes by key."""
+        """Write past cache and changelog, into a store ordered by key."""
         layout, distinct = self.layout, set(starts)
         assert isinstance(layout, ByKey)
         self.observe(max(distinct))
-        put, around = layout.content.put, {start: layout.around(start) for start in distinct if self.is_kept(start)}
+        keeps, put = self.segments.keeps, layout.content.put
+        around = {start: layout.around(start) for start in distinct if keeps(start)}
         for key, value, start in zip(keys, values, starts, strict=True):
             found = around.get(start)
             if found is not None:
                 put(found[0] + key + found[1], value)
 
     def put_duplicate(self, key: bytes, value: bytes | None, start: int) -> None:
-        """One more value of a window; None adds nothing, but is logged."""
+        """Add a value to a window; None adds nothing, but is logged."""
         if value is not None:
             self.sequence = (self.sequence + 1) & 0x7FFFFFFF
             self.segments.scalars.put("sequence", self.sequence)
         if value is not None or self.order == "memory":  # which has observed the time before it looks at the value
             self.observe(start)
-        if value is not None and self.is_kept(start):
+        if value is not None and self.segments.keeps(start):
             self.layout.put(key, start, self.sequence, value)
         if self._tell is not None:
             self.logged = (self.logged + 1) & 0x7FFFFFFF
@@ -97,10 +98,10 @@ class WindowBytes:
             self.layout.expire()
 
     def release(self, place: bytes, new: bytes | None, old: bytes | None, cause: Record) -> None:
-        """A change that was held back is told; only now the store observes its time."""
+        """Pass on a change that was held back. Only now the store observes its time."""
         key, start = place[:-12], SUFFIX.unpack_from(place, len(place) - 12)[0]
         self.observe(start)
-        if not self.is_kept(start):
+        if not self.segments.keeps(start):
             self.layout.put(key, start, 0, None)
         if self._tell is not None:
             self.log(place, new)
@@ -114,11 +115,6 @@ class WindowBytes:
         else:
             self._tell(place, value[STAMP_SIZE:], STAMP.unpack_from(value)[0])
 
-    def is_kept(self, start: int) -> bool:
-        if self.order == "memory":
-            return start > self.segments.observed - self.segments.retention
-        return self.segments.lives(start)
-
     def visible_from(self, time: int) -> int:
         return max(0, time, self.segments.observed - self.segments.retention + self.slack)
 
@@ -126,7 +122,7 @@ class WindowBytes:
         if start < self.segments.observed - self.segments.retention + self.slack:
             return None
         if self.duplicates and self.order == "memory":
-            return None  # of many values of a window none is the one
+            return None  # a window has many values
         return self.layout.content.get(self.layout.place(key, start, self.sequence))
 
     def of_key(self, key: bytes, first: int, last: int, reverse: bool) -> Iterator[tuple[int, bytes]]:
@@ -141,8 +137,8 @@ class WindowBytes:
 
 
 class WindowStore:
-    """Values by key and start of window. A stamped one, as windowed tables have it, takes and gives `Stamped` values:
-    with the time of the latest record in them, eight bytes before the value.
+    """Values by key and start of window. A stamped store, as windowed tables have it, takes and returns `Stamped`
+    values, with the time of the latest record in them: eight bytes before the value.
     """
 
     versioned = False
@@ -156,12 +152,12 @@ class WindowStore:
         self._tell_all, self._serdes = opening.on_changes, (TimeWindowedSerde(spec.key, 0, changelog=True), spec.value)
         self.latest = Latest(self)
         self.write_key, self.read_key, self._write, self._read = coders(spec, opening)
-        self.unpack = self.unstamp if self.stamped else self._read
+        self.unpack = stamped_reader(self._read) if self.stamped else self._read
         self._key: str | None = None  # that was last written: windows of one record have one key
         self._raw = b""
 
     def put(self, key: Any, value: Any, start: int) -> None:
-        """None deletes; in a store with duplicates it does nothing."""
+        """Put a value; None deletes, or does nothing in a store with duplicates."""
         if self.stamped and value is not None:
             raw = self._write(value.value)
             self.bytes.put(self.raw_key(key), None if raw is None else STAMP.pack(value.timestamp) + raw, start)
@@ -169,7 +165,7 @@ class WindowStore:
             self.bytes.put(self.raw_key(key), self._write(value), start)
 
     def write_all(self, entries: Sequence[Entry]) -> None:
-        """Past cache and changelog."""
+        """Write past cache and changelog."""
         if entries:
             keys = [self.raw_key(entry.key.key) for entry in entries]
             values = [STAMP.pack(entry.time) + (self._write(entry.value) or b"") for entry in entries]
@@ -180,26 +176,26 @@ class WindowStore:
             self._tell_all(columns, *self._serdes)
 
     def fetch(self, key: Any, start: int) -> Any:
-        """The value of the window that starts then. Many are asked for as they begin, and none is there that late."""
-        if start > self.bytes.segments.latest:
+        """Return the value of the window that starts then."""
+        if start > self.bytes.segments.latest:  # many windows are looked up when they begin
             return None
         return self.unpack(self.bytes.get(self.raw_key(key), start))
 
     def get(self, key: Windowed) -> Any:
-        """The value of a windowed key, as those who look it up in the table have it."""
+        """Return the value of a windowed key, for look-ups in the table."""
         return self.fetch(key.key, key.start)
 
     def fetch_range(
         self, key: Any, first: int, last: int = LAST_TIME, reverse: bool = False
     ) -> Iterator[tuple[int, Any]]:
-        """Windows of a key that start from one time to another, both inclusive, with their starts."""
+        """Yield the windows of a key that start between two times, both inclusive, with their starts."""
         for start, value in self.bytes.of_key(self.raw_key(key), first, last, reverse):
             yield start, self.unpack(value)
 
     def fetch_keys(
         self, low: Any, high: Any, first: int, last: int = LAST_TIME, reverse: bool = False
     ) -> Iterator[tuple[Windowed, Any]]:
-        """Windows of the keys between two, both inclusive, None is open."""
+        """Yield the windows of the keys between two, both inclusive, None is open."""
         size = self.bytes.window_size
         for key, start, value in self.bytes.of_keys(self.write_key(low), self.write_key(high), first, last, reverse):
             yield Windowed(self.read_key(key), start, min(start + size, LAST_TIME)), self.unpack(value)
@@ -218,7 +214,7 @@ class WindowStore:
         return self.bytes.pending is not None
 
     def listen(self, listener: Callable[[Windowed, Any, Any, Record], None]) -> None:
-        """With a cache: who learns of windows' new and old values when they are let go."""
+        """Set who learns of new and old values of windows when the cache lets them go."""
         size = self.bytes.window_size
 
         def released(key: bytes, start: int, new: bytes | None, old: bytes | None, cause: Record) -> None:
@@ -230,9 +226,6 @@ class WindowStore:
     def flush(self) -> None:
         if self.bytes.pending is not None:
             self.bytes.pending.flush()
-
-    def unstamp(self, raw: bytes | None) -> Stamped | None:
-        return None if raw is None else Stamped(self._read(raw[STAMP_SIZE:]), STAMP.unpack_from(raw)[0])
 
     def raw_key(self, key: Any) -> bytes:
         if key is self._key and key is not None:
@@ -259,7 +252,7 @@ def window(
     persistent: bool = True,
     **options: Any,
 ) -> StoreSpec:
-    """`final` for one that emits windows as they close, `indexed` if its windows are looked for by key as well."""
+    """Specify a window store: `final` if it emits closed windows, `indexed` if they are looked up by key too."""
     order: Order = ("time" if final else "key") if persistent else "memory"
     parts = {"window_size_ms": window_size_ms, "duplicates": duplicates, "order": order, "indexed": indexed}
     parts["stamped"] = stamped

@@ -1,10 +1,10 @@
-"""Windows as bytes: where a window's value stands, in which order windows are read, and how long they are there.
+"""Windows as bytes: the keys under which their values are kept, the order in which they are read, and how they expire.
 
-Two orders, each Kafka's for the stores that have it:
-- by key: `segment, key, start, sequence`. The order of a persistent store: all windows of a key together, within a time
-  segment. This is what one sees when windows of many keys are read: segment after segment, key after key.
-- by time: `start, key, sequence`, with an index `key, start, sequence` where windows of one key are looked for. The
-  order of stores in memory, and of those from which windows are emitted as they close.
+There are two orders, as in Kafka:
+- by key: `segment, key, start, sequence`. The order of a persistent store: within a time segment all windows of a key
+  are together. Windows of many keys are read segment by segment, key by key.
+- by time: `start, key, sequence`, with an index `key, start, sequence` if windows of one key are looked up. The order
+  of stores in memory, and of those that emit windows when they close.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ class ByKey:
     __slots__ = ("_first", "_key", "_last", "_place", "_prefix", "_start", "content", "segments")
 
     def __init__(self, content: OrderedBytes, segments: Segments) -> None:
-        self.content = content
-        self.segments = segments
+        self.content, self.segments = content, segments
         self._first, self._last, self._prefix = 0, -1, b""  # the segment that was last used, most often the next too
         self._key, self._start, self._place = b"", -1, b""  # the window that was last looked for, without duplicates
 
     def around(self, start: int) -> tuple[bytes, bytes]:
-        """What stands before and behind the keys of windows that start then."""
+        """Return the bytes before and after the key, for windows that start then."""
         return DATA + time_key(self.segments.of(start)), SUFFIX.pack(start, 0)
 
     def place(self, key: bytes, start: int, sequence: int) -> bytes:
@@ -53,7 +52,7 @@ class ByKey:
         self.content.put(self.place(key, start, sequence), value)
 
     def of_key(self, key: bytes, first: int, last: int, reverse: bool) -> Iterator[tuple[int, bytes]]:
-        """Windows of one key. Keys that begin with this one may stand among them: theirs are longer or shorter."""
+        """Yield the windows of one key. Other keys among them have places of another length."""
         low, high = key + SUFFIX.pack(first, 0), key + SUFFIX.pack(last, LAST_SEQUENCE)
         length = len(key) + 21
         spans = self.segments.between(first, last)
@@ -85,9 +84,7 @@ class ByTime:
     __slots__ = ("content", "indexed", "segments")
 
     def __init__(self, content: OrderedBytes, segments: Segments, indexed: bool) -> None:
-        self.content = content
-        self.segments = segments
-        self.indexed = indexed
+        self.content, self.segments, self.indexed = content, segments, indexed
 
     def place(self, key: bytes, start: int, sequence: int) -> bytes:
         return DATA + time_key(start) + key + SEQUENCE.pack(sequence)
@@ -127,7 +124,7 @@ class ByTime:
 
 
 def above(highest: bytes, suffix: bytes) -> bytes:
-    """Where the last key that is not above this one may stand: a shorter key's suffix stands beside its last bytes."""
+    """Return the last place that a key up to this one may have, as a shorter key is followed by its suffix earlier."""
     return max(highest[:length] + suffix for length in range(len(highest) + 1))
 
 
