@@ -62,7 +62,7 @@ def test_a_store_that_is_added_begins_empty_and_one_that_is_gone_is_left_behind(
     found = survival(shape_of(counted), shape_of(longest))
     assert found == Survival(empty=("longest",), left=("counts",))
     found = survival(shape_of(counted, longest), shape_of(longest))
-    assert found.told() == (
+    assert found.report() == (
         "state that survives: longest; "
         "stores that are gone, and whose state is not used: counts (one that was renamed is a new one)"
     )

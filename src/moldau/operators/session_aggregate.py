@@ -9,33 +9,26 @@ grace and gap. The timestamp of a change is the end of its session; it has no he
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from .context import Context
-from .observed import Observed
 from .record import Change, Record
+from .stores.scalars import Observed
 from .stores.session import SessionStore
 from .window_aggregate import Aggregator, Initializer
 from .windowed import Windowed
+from .windows import SessionWindows
 
 NEVER = -1
 
 Merger = Callable[[Any, Any, Any], Any]  # key, one aggregate, the other
 
 
-class Sessions(Protocol):
-    @property
-    def gap_ms(self) -> int: ...
-
-    @property
-    def grace_ms(self) -> int: ...
-
-
 class SessionAggregate:
     def __init__(
         self,
         store: str,
-        windows: Sessions,
+        windows: SessionWindows,
         initializer: Initializer,
         aggregator: Aggregator,
         merger: Merger,

@@ -14,30 +14,23 @@ other way round.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from .context import Context
 from .emit_final import EmitFinal
-from .observed import Observed
 from .record import Record, Stamped
+from .stores.scalars import Observed
 from .stores.window import WindowStore
 from .window_aggregate import Aggregator, Initializer, teller
 from .windowed import Windowed
-
-
-class Sliding(Protocol):
-    @property
-    def difference_ms(self) -> int: ...
-
-    @property
-    def grace_ms(self) -> int: ...
+from .windows import SlidingWindows
 
 
 class SlidingAggregate:
     def __init__(
         self,
         store: str,
-        windows: Sliding,
+        windows: SlidingWindows,
         initializer: Initializer,
         aggregator: Aggregator,
         *,

@@ -17,27 +17,15 @@ with that setting at 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from .context import Context
 from .record import Record
 from .stores.outer import OuterStore
 from .stores.window import WindowStore
+from .windows import JoinWindows
 
 Joiner = Callable[[Any, Any, Any], Any]  # key, left value, right value
-
-
-class Span(Protocol):
-    """How far before and after a record of the left side its matches may be."""
-
-    @property
-    def before_ms(self) -> int: ...
-
-    @property
-    def after_ms(self) -> int: ...
-
-    @property
-    def grace_ms(self) -> int: ...
 
 
 class StreamWindow:
@@ -60,7 +48,7 @@ class StreamJoin:
     """One side of a join. `other` is the store of the other side's records, `waiting` the one that both sides share."""
 
     def __init__(
-        self, other: str, windows: Span, joiner: Joiner, *, left: bool, outer: bool, waiting: str | None = None
+        self, other: str, windows: JoinWindows, joiner: Joiner, *, left: bool, outer: bool, waiting: str | None = None
     ) -> None:
         self.other_name, self.waiting_name = other, waiting
         self.joiner, self.left, self.outer = joiner, left, outer

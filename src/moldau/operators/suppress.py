@@ -10,27 +10,19 @@ With `drop_tombstones` (final results only) a change to None ends here: nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from .context import Context
-from .observed import Observed
 from .record import Record, Stamped
 from .stores.buffers import Held, Origin
+from .stores.scalars import Observed
 from .stores.suppressed import SuppressStore
 from .views import Lookup
-from .windowed import LAST_TIME
+from .windows import Bounds
 
 
 class BufferFull(RuntimeError):
     """A buffer of suppress() exceeds its bounds, and the application is to end then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    max_records: int = LAST_TIME
-    max_bytes: int = LAST_TIME
-    emit_early: bool = True  # otherwise the application ends
 
 
 class Suppress:

@@ -10,35 +10,25 @@ With `EmitFinal` nothing is forwarded until windows close; then each closed wind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import gcd
-from typing import Any, Protocol
+from typing import Any
 
 from .columns import NO_AGGREGATE, Columns, InRows
 from .context import Context
 from .emit_final import EmitFinal
-from .observed import Observed
 from .record import Change, Headers, Record, Stamped, new_tuple
 from .stores.latest import NOTHING, Entry
+from .stores.scalars import Observed
 from .stores.window import WindowStore
 from .windowed import Windowed
+from .windows import TimeWindows, UnlimitedWindows
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]  # key, value, aggregate
 
 
-class FixedWindows(Protocol):
-    """Windows that depend on time alone, not on records."""
-
-    @property
-    def size_ms(self) -> int: ...
-
-    @property
-    def grace_ms(self) -> int: ...
-
-    def windows_for(self, timestamp: int) -> Iterable[tuple[int, int]]: ...
-
-
+FixedWindows = TimeWindows | UnlimitedWindows
 Tell = Callable[[Windowed, Any, Any, int, Headers], None]  # window, new, old, timestamp, headers
 
 

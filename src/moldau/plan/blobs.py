@@ -1,9 +1,9 @@
 # pyright: basic
-"""Blobs: records of one topic packed together, so that Spark moves few rows and no record crosses Java by itself.
+"""Blobs: records of one topic packed together, so that Spark moves few rows and no single record goes through Java.
 
-A blob is an Arrow stream of columns. It knows where it comes from: the number of the shard that made it (or OUTSIDE,
-for what was read from a topic), its place there (or its first offset), and which part of that it is. Shuffles deliver
-in any order; sorted by that, blobs are always fed in the same one.
+A blob is an Arrow stream of columns. Its origin is the number of the shard that made it (OUTSIDE if it was read from a
+topic), its sequence number there (or its first offset), and the number of its part. A shuffle delivers blobs in any
+order; sorted by origin, they are always processed in the same one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from moldau.operators.record import Headers, Produced, Raw, new_tuple
 
 R = TypeVar("R", Raw, Produced)
 OUTSIDE = -1
-RESTORED = -2  # in place of a shard's number: from a changelog, to be put back into the stores of the shard
-KEY_DECIDES = -1  # the partition of a blob whose records say themselves where they go, or leave it to their keys
+RESTORED = -2  # in place of a shard's number: read from a changelog, to restore the stores of a shard
+KEY_DECIDES = -1  # the partition of a blob whose records have partitions of their own, or leave it to their keys
 MAX_RECORDS = 30_000
 MAX_BYTES = 1 << 20
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -66,7 +66,7 @@ def unpacked(data: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def raw_records(blob: Blob, first: int | None = None) -> Iterator[Raw]:
-    """The records of a blob that was read from a topic. From `first` on their offsets are counted, if it is given."""
+    """Yield the records of a blob. With `first`, their offsets are counted from there."""
     counted = None if first is None else count(first)
     for batch in unpacked(blob.data):
         yield from raws(batch, blob.topic, blob.partition, counted)
@@ -137,7 +137,7 @@ def of_produced(records: Sequence[Produced]) -> pa.RecordBatch:
 
 
 def of_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
-    """One after the other, cut where they become too many or too large."""
+    """Join batches, and cut them where there are too many records or bytes."""
     whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     for at in range(0, whole.num_rows, MAX_RECORDS):
         some = whole.slice(at, MAX_RECORDS)
@@ -147,7 +147,7 @@ def of_batches(batches: Sequence[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def cut(records: Sequence[R]) -> Iterator[Sequence[R]]:
-    """Where they become too many or too large."""
+    """Cut records where they are too many or too large."""
     for at in range(0, len(records), MAX_RECORDS):
         some = records[at : at + MAX_RECORDS]
         for first, end in parts([len(one.key or b"") + len(one.value or b"") for one in some]):
@@ -155,7 +155,7 @@ def cut(records: Sequence[R]) -> Iterator[Sequence[R]]:
 
 
 def parts(sizes: list[int]) -> Iterator[tuple[int, int]]:
-    """From where to where, so that each has at most so many bytes, or one record."""
+    """Yield the bounds of parts that have at most MAX_BYTES, or one record."""
     first = size = 0
     if sum(sizes) > MAX_BYTES:
         for number, more in enumerate(sizes):

@@ -1,9 +1,9 @@
 # pyright: basic
-"""Records from Arrow into columns of a task, and from there into Arrow again: what `operators/columns.py` is for.
+"""Records from Arrow to the columns of a task, and back to Arrow: see `operators/columns.py`.
 
-A lane is the way of a topic's records through a task that never forks, from the topic to its end. A task whose topics
-all have one takes a batch in columns. What goes wrong there is no error yet: the batch is done again record by record,
-from what is written, and what goes wrong then is one.
+A lane is the path of a topic's records through a task, if it never forks. A task whose topics all have a lane processes
+a batch in columns. If that fails, the batch is processed again record by record from the written state; only what fails
+then is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOTHING = type(None)
 NONE: Mapping[str, int] = {}
 MANY_TURNS = 100
 NEGATIVE_TIME = "a record has no timestamp"
-SHORT_TURN = 8  # records: with less a turn, columns do not pay
+SHORT_TURN = 8  # records: with fewer in a turn, columns are slower
 SUFFIX = np.dtype([("start", ">i8")])  # of time windows' keys, as `operators/windowed_serdes.py` writes them
 CHANGELOG_SUFFIX = np.dtype([("start", ">i8"), ("sequence", ">i4")])
 
@@ -49,7 +49,7 @@ class Lane:
 
 
 def lanes_of(task: Task) -> dict[str, Lane] | None:
-    """By topic; None if a topic has none."""
+    """Return the lanes by topic; None if a topic has none."""
     if task.execution.guarded or task.shard.by_stream_time.count:
         return None
     found = {topic: lane_of(task, reader) for topic, reader in task.readers.items()}
@@ -79,7 +79,7 @@ def lane_of(task: Task, reader: TopicReader) -> Lane | None:
 
 @dataclass(slots=True)
 class Writer:
-    """Columns into arrays of bytes. What was written or read once is not written again while it is the same list."""
+    """Writes columns into arrays of bytes. What was written or read once is reused while it is the same list."""
 
     known: list[tuple[list[Any], Serde, pa.Array]] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ class Writer:
     def batch(
         self, columns: Columns, topic: str, key: Serde, value: Serde, partitions: Partitions = None
     ) -> pa.RecordBatch:
-        """As a topic has them. Serdes that know a schema may add headers."""
+        """Return the records as a topic has them. Serdes with a schema may add headers."""
         headers, count = columns.headers, len(columns)
         if count and min(columns.timestamps) < 0:
             raise InRows(NEGATIVE_TIME)
@@ -126,8 +126,8 @@ class Writer:
 
 
 def partitions_of(sink: Sink, topic: str, columns: Columns) -> list[int | None] | None:
-    """What a partitioner says. One that looks at a part of the key alone, which it tells by `parts`, is asked once for
-    each of those.
+    """Return the partitions that a partitioner chooses. One with `parts` needs only a part of the key, and is called
+    once for each part.
     """
     partitioner, count = sink.partitioner, sink.partitions(topic)
     if partitioner is None:
@@ -170,7 +170,7 @@ def of_one_length(items: np.ndarray) -> pa.Array:
 
 
 def read(lane: Lane, batch: pa.RecordBatch, writer: Writer) -> Columns:
-    """The records of a topic; those that cannot be read are for those who take them one by one."""
+    """Read the records of a topic; one that cannot be read is left to the way record by record."""
     reader = lane.reader
     key, value, times, headers, _ = batch.columns
     carried = None
@@ -203,7 +203,7 @@ def objects(array: pa.Array) -> list[Any]:
 
 
 class Taken(NamedTuple):
-    """What a batch leaves, by topic: times of partitions, what is held back, and the next offsets of internal ones."""
+    """The result of a batch by topic: times of partitions, what is held back, and next offsets of internal topics."""
 
     times: dict[str, int]
     left: dict[str, list[Raw]]
@@ -211,7 +211,7 @@ class Taken(NamedTuple):
 
 
 def numbered(batches: Iterable[pa.RecordBatch], first: int) -> tuple[list[pa.RecordBatch], int]:
-    """With offsets from the first one on, and the one that comes next."""
+    """Number the records from `first` on; return them and the next offset."""
     made: list[pa.RecordBatch] = []
     for batch in batches:
         offsets = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
@@ -221,7 +221,7 @@ def numbered(batches: Iterable[pa.RecordBatch], first: int) -> tuple[list[pa.Rec
 
 
 def turns(found: Iterable[Run]) -> list[Run] | None:
-    """None if they are many and short."""
+    """Return the turns as a list; None if they are many and short."""
     order: list[Run] = []
     taken = 0
     for run in found:
@@ -237,7 +237,7 @@ def raws_of(table: pa.Table, topic: str, partition: int) -> list[Raw]:
 
 
 class InColumns:
-    """A task for a batch in columns. `tell` gets what is written."""
+    """A task for a batch in columns. `tell` gets the output."""
 
     def __init__(self, task: Task, lanes: dict[str, Lane], partition: int, tell: Callable[[Several], None]) -> None:
         self.task, self.lanes, self.partition, self.tell, self.writer = task, lanes, partition, tell, Writer()
@@ -255,8 +255,8 @@ class InColumns:
         first: Mapping[str, int] = NONE,
         times: Mapping[str, int] = NONE,
     ) -> Taken | None:
-        """A batch, in the order of `input_order.py`; None if there are so many turns that columns would not pay. `held`
-        was held back before, `first` are the offsets of what arrives by internal topics.
+        """Process a batch in the order of `input_order.py`; None if there are so many turns that columns are slower.
+        `held` was held back before, `first` are the next offsets of internal topics.
         """
         found: dict[str, list[pa.RecordBatch]] = {topic: [] for topic in self.lanes}
         for topic, data in held:
@@ -303,7 +303,7 @@ class InColumns:
         self.go_on(lane, 0, columns)
 
     def commit(self) -> None:
-        """What stores have held back goes on, in the order in which caches are flushed."""
+        """Forward what stores have held back, in the order in which caches are flushed."""
         for store in self.task.stores.values():
             lane, place = self.owners[id(store)]
             self.go_on(lane, place, store.latest.end())
@@ -320,6 +320,6 @@ class InColumns:
             self.tell(Several(sink.topic, self.writer.batch(columns, sink.topic, sink.key, sink.value, partitions)))
 
     def log(self, topic: str, columns: Columns, key: Serde, value: Serde) -> None:
-        """Changes of a store, to the partition of its shard. What is logged has no headers."""
+        """Log the changes of a store to the partition of its shard, without headers."""
         bare = Columns(columns.keys, columns.values, columns.timestamps)
         self.tell(Several(topic, self.writer.batch(bare, topic, key, value, self.partition)))

@@ -1,4 +1,4 @@
-"""A plan as text, in the words of Kafka's TopologyDescription: the text of the same topology in Java is equal."""
+"""A plan as text, exactly as Kafka's TopologyDescription prints the same topology."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plan import Plan
 
 
 class Entry:
-    """A node among others of its sub-topology. Those with more below them come first."""
+    """A node of a sub-topology. Those with more nodes below them come first."""
 
     __slots__ = ("above", "below", "node", "size")
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Pause:
-    """After failed tries of a shard: how many there were in a row, and how many batches go by until the next one."""
+    """The pause of a shard: how many tries have failed in a row, and how many batches remain until the next one."""
 
     failures: int
     left: int
@@ -69,7 +69,7 @@ class Fallbacks:
         return self._counts.pop(start, {})
 
     def _log(self, start: str, group: int, reason: str) -> None:
-        """Once for each reason of a sub-topology."""
+        """Log a reason once for each sub-topology."""
         if (start, group, reason) in self._logged:
             return
         self._logged[start, group, reason] = None
@@ -78,7 +78,7 @@ class Fallbacks:
 
 
 def reason_of(error: Exception) -> str:
-    """A reason has few texts: it is what counts and log lines go by, so it keeps neither a record nor a trace."""
+    """Return the reason as a text without details of the record, as counts and log lines are grouped by it."""
     return str(error) if isinstance(error, InRows) else f"{type(error).__name__} in columns alone"
 
 

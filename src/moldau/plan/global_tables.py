@@ -1,4 +1,4 @@
-"""Global tables: whole in each process, filled by a task of their own, read by all shards."""
+"""Global tables: complete in each process, filled by a task of their own, read by all shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TASK = "-1_-1"  # as Kafka names it
 
 
 class GlobalTables:
-    """`collect` is given what is written while they are filled: dead letters."""
+    """The global tables of a plan. `collect` gets what is written while they are filled: dead letters."""
 
     def __init__(self, plan: Plan, execution: Execution, collect: Collect = lambda letter: None) -> None:
         world = World(lambda spec: MemoryBytes(), collect, lambda spec: None)

@@ -1,4 +1,4 @@
-"""Spark's hash of integers, by which it puts groups into partitions."""
+"""Spark's hash of integers, by which it assigns groups to partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def rotated(number: int, by: int) -> int:
 
 
 def spark_hash(number: int) -> int:
-    """Spark's hash of one integer, by which rows are shared out to shuffle partitions; signed."""
+    """Return Spark's signed hash of an integer, by which rows are assigned to shuffle partitions."""
     k = rotated((number & MASK) * 0xCC9E2D51 & MASK, 15) * 0x1B873593 & MASK
     hashed = (rotated(SPARK_SEED ^ k, 13) * 5 + 0xE6546B64) & MASK
     hashed ^= 4
@@ -22,7 +22,7 @@ def spark_hash(number: int) -> int:
 
 
 def spread(count: int, partitions: int) -> list[int]:
-    """So many different numbers, of which Spark puts the first into its partition 0, the second into 1, and so on."""
+    """Return so many numbers, of which Spark puts the first into partition 0, the second into 1, and so on."""
     found: list[list[int]] = [[] for _ in range(partitions)]
     per_partition = -(-count // partitions)
     number = 0

@@ -1,21 +1,21 @@
-"""Where an application keeps what outlives it: a folder of its own in `state.dir`."""
+"""The folder in `state.dir` where an application keeps its state."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
 
 CHECKPOINT = "checkpoint"  # in the folder: Spark's
-STATE_DIR = "moldau-state"  # if nothing else is said
+STATE_DIR = "moldau-state"  # by default
 FROZEN = "moldau-streams.json"  # in the folder, beside the checkpoint: what must not change between two starts
 BEGIN = "moldau-begin.json"  # beside it: where the first batch begins
 
 
 def home(state_dir: str, application: str) -> str:
-    """The folder, which may be a URL of any storage that Spark knows."""
+    """Return the folder, which may be a URL of any storage that Spark knows."""
     return f"{state_dir.rstrip('/')}/{application}"
 
 
 def local(home: str) -> Path:
-    """The folder, if it is on this machine. ValueError if not."""
+    """Return the folder as a path; ValueError if it is not on this machine."""
     place = urlsplit(home)
     if place.scheme not in ("", "file"):
         raise ValueError(f"remove {home} by the tools of its storage: it is not a folder of this machine")

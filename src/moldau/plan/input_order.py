@@ -1,8 +1,8 @@
-"""In which order a shard takes the records of its input partitions: as Kafka Streams feeds a task.
+"""The order in which a shard processes the records of its input partitions: that of Kafka Streams.
 
-Offset order within a partition; across partitions the one whose first record has the smallest time. While a partition
-is known to have more that was not read yet, nothing newer than its last record is taken from the others: it is held
-back.
+Records of a partition go in the order of offsets; of several partitions the one whose first record has the smallest
+time comes first. While a partition has more that was not read yet, nothing newer than its last record is taken from the
+others: it is held back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.operators.record import Raw, Record
 
 
 class Inbox:
-    """The records of a partition that wait; the first one is read already, for its time decides whose turn it is."""
+    """The waiting records of a partition. The first one is already deserialized: its time decides which is next."""
 
     __slots__ = ("head", "head_time", "partition_time", "raw", "read", "waiting")
 
@@ -31,7 +31,7 @@ class Inbox:
         self.partition_time = partition_time
 
     def add(self, raw: Raw) -> bool:
-        """Whether it was empty and is no more."""
+        """Add a record; return whether the inbox was empty before."""
         self.waiting.append(raw)
         return self.head is None and self.advance()
 
@@ -52,13 +52,13 @@ class Inbox:
         return taken
 
     def left(self) -> list[Raw]:
-        """What was not taken."""
+        """Return the records that were not taken."""
         first = [self.raw] if self.head is not None and self.raw is not None else []
         return [*first, *self.waiting]
 
 
 class Run(NamedTuple):
-    """Records of one inbox that are taken one after the other."""
+    """Consecutive records of one inbox."""
 
     inbox: int
     first: int
@@ -66,8 +66,8 @@ class Run(NamedTuple):
 
 
 def runs(times: Sequence[np.ndarray], latest: list[int], unread: Sequence[bool]) -> Iterator[Run]:
-    """As `in_order`, for columns: which inbox is next, and how far. Of each inbox there are the times of its records,
-    the time of its partition, which is kept up here, and whether there is more to come.
+    """Do as `in_order`, for columns: yield which inbox is next, and how far. For each inbox there are the times of its
+    records, the time of its partition, which is updated here, and whether there is more to come.
     """
     places = range(len(times))
     at = [0] * len(times)
@@ -87,7 +87,7 @@ def runs(times: Sequence[np.ndarray], latest: list[int], unread: Sequence[bool])
 
 
 def until(times: np.ndarray, first: int, limit: int) -> int:
-    """The place of the first time after the limit. Most often it is near."""
+    """Return the place of the first time after the limit. It is usually near."""
     size = 16
     while first < len(times):
         later = np.flatnonzero(times[first : first + size] > limit)
@@ -99,10 +99,10 @@ def until(times: np.ndarray, first: int, limit: int) -> int:
 
 
 def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tuple[Raw, Record]]:
-    """The records that may be taken; the rest stays in the inboxes. `unread` are those that have more to come.
+    """Yield the records that may be taken; the rest stays in the inboxes. `unread` are those that have more to come.
 
-    Among equal times the inbox that stands first goes first. Kafka goes by the layout of a heap there, which depends on
-    when records came; here the order must be the same however they were cut into batches.
+    Among equal times the first inbox comes first. In Kafka the layout of a heap decides, which depends on when records
+    came; here the order must be the same however they were cut into batches.
     """
     ordered = list(inboxes.values())
     waiting = [inbox for inbox in ordered if inbox.advance()]
@@ -124,7 +124,7 @@ def in_order(inboxes: dict[str, Inbox], unread: frozenset[str]) -> Iterator[tupl
 
 
 def all_of(inbox: Inbox) -> Iterator[tuple[Raw, Record]]:
-    """The common case, without detours: no other inbox has a say."""
+    """Yield all records of the only inbox, which is faster."""
     yield inbox.take()
     inbox.head = None
     read, partition_time = inbox.read, inbox.partition_time

@@ -1,4 +1,4 @@
-"""Java's TreeSet: texts that Kafka prints depend on the order in which it gives its items."""
+"""Java's TreeSet, because texts that Kafka prints depend on its order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Branch(Generic[T]):
-    """A node of a TreeSet; `sides` are what is less and what is more."""
+    """A node of a TreeSet; `sides` are the lesser and the greater branch."""
 
     __slots__ = ("above", "item", "red", "sides")
 
@@ -24,8 +24,8 @@ class Branch(Generic[T]):
 
 
 class TreeSet(Generic[T]):
-    """A red-black tree. Where items change their rank after they were added, as Kafka's nodes do, the order is that of
-    the tree as it grew: a sorted list would not do.
+    """A red-black tree. Kafka's nodes change their rank after they were added, so the order depends on how the tree
+    grew: a sorted list would not do.
     """
 
     def __init__(self, less: Callable[[T, T], bool]) -> None:
@@ -34,9 +34,6 @@ class TreeSet(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         yield from self._walk(self.root)
-
-    def __bool__(self) -> bool:
-        return self.root is not None
 
     def _walk(self, branch: Branch[T] | None) -> Iterator[T]:
         if branch is not None:
@@ -81,7 +78,7 @@ class TreeSet(Generic[T]):
         self.root.red = False
 
     def _rotate(self, branch: Branch[T], side: int) -> None:
-        """Brings the branch down to that side, and its child of the other side up."""
+        """Move the branch down to that side, and its child of the other side up."""
         up, above = branch.sides[1 - side], branch.above
         assert up is not None
         inner = up.sides[side]

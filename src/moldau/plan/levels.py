@@ -1,8 +1,8 @@
-"""The schedule of a plan: which sub-topologies run one after another, and how many shards each has.
+"""The schedule of a plan: the order in which sub-topologies run, and how many shards each has.
 
-A change of key ends a sub-topology: what it writes to an internal topic is read by another. On Spark these topics are
-rows of one query, so a sub-topology runs a level after all that write what it reads. A shard is what Kafka Streams
-calls a task: one sub-topology for one partition of its topics.
+A change of key ends a sub-topology: it writes to an internal topic, which another one reads. On Spark internal topics
+are rows of one query, so a sub-topology runs a level after all those that write what it reads. A shard is what Kafka
+Streams calls a task: one sub-topology for one partition of its topics.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class ShardId:
     partition: int
 
     def __str__(self) -> str:
-        """As Kafka names tasks."""
+        """Return Kafka's name of the task."""
         return f"{self.group}_{self.partition}"
 
 
 class Schedule:
-    """What of a plan runs where, given the partition counts of all topics that it reads, by their full names.
+    """What runs where, given the partition counts of all topics that a plan reads, by their full names.
 
-    `groups` are the sub-topologies that run once a partition, `reads` their topics, `reader` the other way round;
-    `levels` are groups that run at the same time; the place of a shard in `shards` is its number; the topics of
-    `internal` are rows here, and those of `shown` are written besides. `mirrors` has for each internal topic by which a
-    store is mirrored (unrolling.py) the store and the sub-topology that has the mirror.
+    `groups` are the sub-topologies that run once a partition, `reads` their topics, `reader` the inverse of it;
+    `levels` are groups that run at the same time; the index of a shard in `shards` is its number; the topics of
+    `internal` are rows, and those of `shown` are also written. `mirrors` has, for each internal topic that mirrors a
+    store (unrolling.py), the store and the sub-topology with the mirror.
     """
 
     __slots__ = (
@@ -63,11 +63,11 @@ class Schedule:
         self.shown = frozenset(plan.topic(topic.name) for topic in plan.internal_topics if topic.shown)
 
     def writes(self, group: int) -> tuple[str, ...]:
-        """The internal topics that a sub-topology writes."""
+        """Return the internal topics that a sub-topology writes."""
         return tuple(self.plan.topic(name) for name in internal_written(self.plan, group))
 
     def changelogs(self) -> list[tuple[str, int]]:
-        """The topics from which stores can be restored, and the sub-topology whose stores they are."""
+        """Return the topics from which stores can be restored, each with its sub-topology."""
         plan = self.plan
         stores = [(spec, group) for group in self.groups for spec in stores_of(plan, group)]
         return [(plan.changelog(spec), group) for spec, group in stores if spec.logged or spec.changelog]
@@ -77,14 +77,13 @@ class Schedule:
 
 
 def stores_of(plan: Plan, group: int) -> tuple[StoreSpec, ...]:
-    """Those of a sub-topology that are its own, not mirrors of others'."""
-    names = set(plan.groups[group])
-    wanted = {store for node in plan.nodes if node.name in names for store in node.stores} - plan.global_stores
+    """Return the stores of a sub-topology that are its own, not mirrors of others."""
+    wanted = {store for node in plan.members(group) for store in node.stores} - plan.global_stores
     return tuple(spec for spec in plan.stores if spec.name in wanted and home_of(plan, spec.name) == group)
 
 
 def home_of(plan: Plan, store: str) -> int:
-    """The sub-topology that writes a store: the first of those that have it (see unrolling.py)."""
+    """Return the sub-topology that writes a store: the first of those that use it (see unrolling.py)."""
     users = {node.name for node in plan.nodes if store in node.stores}
     return next(number for number, names in enumerate(plan.groups) if users & set(names))
 
@@ -93,22 +92,23 @@ def local_groups(plan: Plan) -> tuple[int, ...]:
     return tuple(number for number, names in enumerate(plan.groups) if not plan.is_global(names))
 
 
+def sources_of(plan: Plan, group: int) -> list[SourceNode]:
+    return [node for node in plan.members(group) if isinstance(node, SourceNode)]
+
+
 def topics_read(plan: Plan, group: int) -> tuple[str, ...]:
-    names = set(plan.groups[group])
-    sources = [node for node in plan.nodes if isinstance(node, SourceNode) and node.name in names]
-    return tuple(plan.topic(topic) for source in sources for topic in source.topics)
+    return tuple(plan.topic(topic) for source in sources_of(plan, group) for topic in source.topics)
 
 
 def internal_written(plan: Plan, group: int) -> tuple[str, ...]:
-    """By the names of the plan."""
+    """Return the internal topics that a sub-topology writes, by their names in the plan."""
     internal = {topic.name for topic in plan.internal_topics}
-    names = set(plan.groups[group])
-    sinks = [node for node in plan.nodes if isinstance(node, SinkNode) and node.name in names]
-    return tuple(sink.topic for sink in sinks if isinstance(sink.topic, str) and sink.topic in internal)
+    topics = (node.topic for node in plan.members(group) if isinstance(node, SinkNode))
+    return tuple(topic for topic in topics if isinstance(topic, str) and topic in internal)
 
 
 def depths(plan: Plan, groups: tuple[int, ...]) -> dict[int, int]:
-    """How many changes of key lie before each sub-topology, on the longest way."""
+    """Return how many changes of key come before each sub-topology, on the longest path."""
     writers: dict[str, list[int]] = {}
     for group in groups:
         for name in internal_written(plan, group):
@@ -125,8 +125,8 @@ def depths(plan: Plan, groups: tuple[int, ...]) -> dict[int, int]:
 
 
 def partition_counts(plan: Plan, outside: Mapping[str, int]) -> dict[str, int]:
-    """The partition counts of all topics that are read, those of the application's own as Kafka chooses them: what was
-    said, else the count of what they are joined with, else the largest count of what is read above.
+    """Return the partition counts of all topics that are read. That of an internal topic is chosen as in Kafka: the
+    given one, otherwise that of the topics it is joined with, otherwise the largest one above.
     """
     counts = dict(outside)
     explicit = {plan.topic(topic.name): topic.partitions for topic in plan.internal_topics}
@@ -144,18 +144,17 @@ def partition_counts(plan: Plan, outside: Mapping[str, int]) -> dict[str, int]:
 
 
 def check_copartitions(plan: Plan, group: int, counts: dict[str, int], explicit: Mapping[str, int | None]) -> None:
-    """Topics that are joined must have as many partitions; internal ones whose count is free get that count."""
-    names = set(plan.groups[group])
+    """Check that joined topics have equally many partitions; internal ones without a count get the count of others."""
     for sources in plan.copartitioned:
-        if not sources & names:
+        if not sources & set(plan.groups[group]):
             continue
         nodes = [node for node in plan.nodes if isinstance(node, SourceNode) and node.name in sources]
         topics = [plan.topic(topic) for node in nodes for topic in node.topics]
         fixed = {topic: counts[topic] for topic in topics if explicit.get(topic, 1) is not None}
         if len(set(fixed.values())) > 1:
-            told = ", ".join(f"{topic} has {count}" for topic, count in sorted(fixed.items()))
+            counted = ", ".join(f"{topic} has {count}" for topic, count in sorted(fixed.items()))
             raise TopologyError(
-                f"topics that are joined must have the same number of partitions, but {told}: "
+                f"topics that are joined must have the same number of partitions, but {counted}: "
                 "use repartition() on one of them"
             )
         wanted = next(iter(fixed.values()), max((counts.get(topic, 0) for topic in topics), default=0))

@@ -1,4 +1,4 @@
-"""The nodes of a plan: what is read, what is done, what is written. Frozen; operators are made from their factories."""
+"""The nodes of a plan: sources, processors and sinks. They are frozen; factories make their operators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SourceNode:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode:
-    """`operator` makes one operator for each shard. `kind` says what it is, for those who look at plans."""
+    """A processor. `operator` makes an operator for each shard; `kind` says what it does."""
 
     name: str
     parents: tuple[str, ...]
@@ -65,5 +65,5 @@ class InternalTopic:
     """A repartition topic: written and read by the topology itself. Its name gets the application's id as prefix."""
 
     name: str
-    partitions: int | None = None  # None: as many as what is read above or joined with has
-    shown: bool = False  # whether others may read it: then it is there as a topic, although nothing here reads it back
+    partitions: int | None = None  # None: as many as the topics above it, or those it is joined with, have
+    shown: bool = False  # whether others may read it: then it exists as a topic, although it is not read here

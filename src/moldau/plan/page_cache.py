@@ -1,8 +1,8 @@
-"""Hot pages: the stores of shards as a worker's last batch left them, decoded, so that the next one need not read them.
+"""The cache of hot pages: stores of shards as a worker's last batch left them, decoded.
 
-They are used only where the state that Spark gives has the version that they had. A version is a digest of all that was
-ever written to the stores of a shard: a batch that failed, was replayed, or ran in another process in between cannot
-have the same one, unless it has written the same.
+They are used only if Spark's state has the same version. A version is a digest of all that was ever written to the
+stores of a shard: after a batch that failed, was replayed, or ran in another process, it is another one, unless the
+batch has written the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLACE = Struct("<qq")  # number of a page, its size; of one that is removed: -1
 
 
 class Version:
-    """The version of a shard's state, to which pages are written in a batch."""
+    """The version of a shard's state, updated by the pages that a batch writes."""
 
     __slots__ = ("_before", "_digest")
 
@@ -40,7 +40,7 @@ class Version:
 
 
 class VersionedPages:
-    """The pages of a store, of whose changes the version learns."""
+    """The pages of a store, whose changes update the version."""
 
     __slots__ = ("_pages", "_store", "_version", "get")
 
@@ -65,7 +65,7 @@ class Kept:
 
 
 class HotPages:
-    """Those of a process; the shards that were away for longest go first."""
+    """The hot pages of a process; the least recently used shards are dropped first."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._size = most_bytes, 0
@@ -75,7 +75,7 @@ class HotPages:
         return shard in self._kept
 
     def take(self, shard: Hashable, version: str) -> dict[str, PagedBytes]:
-        """They are gone from here until a batch has come to its end."""
+        """Remove and return the stores of a shard, until its batch has ended."""
         kept = self._kept.pop(shard, None)
         if kept is None:
             return {}

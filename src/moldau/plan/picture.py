@@ -9,7 +9,7 @@ from .plan import Plan
 
 
 def picture(plan: Plan) -> str:
-    """Sub-topologies are boxes, topics stand between them, stores beside the nodes that use them."""
+    """Draw sub-topologies as boxes, with topics between them and stores beside the nodes that use them."""
     numbers = {node.name: f"n{number}" for number, node in enumerate(plan.nodes)}
     lines = ["flowchart TD"]
     for number, group in enumerate(plan.groups):

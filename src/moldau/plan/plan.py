@@ -1,4 +1,4 @@
-"""The plan: all nodes of a topology in the order in which they were added, its stores, its sub-topologies."""
+"""The plan: the nodes of a topology in the order in which they were added, its stores and its sub-topologies."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .nodes import InternalTopic, Node
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`groups` are the sub-topologies: names of nodes that must run in one task, for they are connected or share a
-    store. They are numbered as Kafka numbers them.
+    """A plan. `groups` are the sub-topologies: names of nodes that must run in one task, because they are connected or
+    share a store. They are numbered as in Kafka.
     """
 
     application_id: str | None
@@ -30,8 +30,13 @@ class Plan:
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
 
+    def members(self, group: int) -> tuple[Node, ...]:
+        """Return the nodes of a sub-topology."""
+        names = set(self.groups[group])
+        return tuple(node for node in self.nodes if node.name in names)
+
     def is_global(self, group: Iterable[str]) -> bool:
-        """A sub-topology that fills a global store runs once a process, not once a partition."""
+        """Return whether a sub-topology fills a global store: it runs once a process, not once a partition."""
         names = set(group)
         return any(self.global_stores & set(node.stores) for node in self.nodes if node.name in names and node.parents)
 
@@ -46,7 +51,7 @@ class Plan:
         return tuple(node for node in self.nodes if node.name not in apart)
 
     def topic(self, name: str) -> str:
-        """The name of a topic in the cluster: those that are the application's own have its id in front."""
+        """Return the name of a topic in the cluster: internal topics begin with the application's id."""
         internal = any(topic.name == name for topic in self.internal_topics)
         return f"{self.application_id}-{name}" if internal else name
 
@@ -55,7 +60,7 @@ class Plan:
 
 
 def grouped(nodes: tuple[Node, ...]) -> tuple[tuple[str, ...], ...]:
-    """Nodes that are connected or share a store, numbered in the order in which they were added."""
+    """Group nodes that are connected or share a store, in the order in which they were added."""
     root = {node.name: node.name for node in nodes}
 
     def find(name: str) -> str:

@@ -1,9 +1,9 @@
-"""A shard from its changelogs: what is done where Spark's checkpoint is lost and all that was written is there.
+"""Restoring a shard from its changelogs, if Spark's checkpoint is lost.
 
-Stores have changelogs of their own. What else a shard knows, its book, the numbers of its stores and the records that
-it holds back, stands in one more compacted topic of the application, the log of its shards: under the shard's name what
-it knows, under the name and a number each blob that it holds back. All of it is written in the transactions of a batch,
-so committed records are what the last batch left.
+Stores have changelogs of their own. The rest of a shard's state (its book, the numbers of its stores and the records
+that it holds back) is in another compacted topic of the application, the log of its shards: the state under the
+shard's name, and each blob that it holds back under the name and a number. All of it is written in the transactions of
+a batch, so the committed records are the state after the last batch.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def logged(
     contents: Mapping[str, OrderedBytes],
     held: Iterable[tuple[int, bytes | None]],
 ) -> Iterator[Produced]:
-    """What the log learns of a shard after a batch. `held` has the pages of blobs that are held back, None for those
-    that are gone.
+    """Yield the log's records of a shard after a batch. `held` has the pages of blobs that are held back, None for
+    those that are gone.
     """
     topic, name = log_of(plan), str(shard)
     specs = [spec for spec in stores_of(plan, shard.group) if spec.name in contents]
@@ -53,15 +53,15 @@ def logged(
 
 
 def shard_named(key: bytes | None) -> str:
-    """The shard that a record of the log tells of."""
+    """Return the name of the shard that a record of the log is about."""
     return (key or b"").decode().partition(" ")[0]
 
 
 def restore(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Produced]:
-    """Puts the pages of a shard, from blobs of its changelogs and of the log of shards. What comes back is for those
-    who mirror its stores.
+    """Write the pages of a shard from blobs of its changelogs and of the log of shards. Return the changes for mirrors
+    of its stores.
     """
-    plan, told = schedule.plan, list[Produced]()
+    plan, changes = schedule.plan, list[Produced]()
     records: dict[str, list[Raw]] = {}
     for blob in sorted(found, key=lambda blob: blob.origin):
         records.setdefault(blob.topic, []).extend(blobs.raw_records(blob))
@@ -76,7 +76,7 @@ def restore(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[
         for raw in records.get(topic, ()):
             if raw.key is not None and (own or raw.offset < first_held.get(topic, raw.offset + 1)):
                 take(raw.key, raw.value, raw.timestamp)
-                told += [
+                changes += [
                     Produced(mirror, shard.partition, raw.key, raw.value, raw.timestamp)
                     for mirror, (store, _) in schedule.mirrors.items()
                     if store == spec.name
@@ -88,11 +88,11 @@ def restore(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[
     for number, (_, data) in enumerate(held, GOING_ON + 1):
         pages(BOOK).put(number, data)
     pages(BOOK).put(GOING_ON, book.to_bytes())
-    return told
+    return changes
 
 
 def remembered(log: Iterable[Raw], shard: ShardId) -> tuple[Book, dict[str, dict[str, int]], list[tuple[str, bytes]]]:
-    """The book of a shard, the numbers of its stores, and what it held back: topic and blob."""
+    """Return the book of a shard, the numbers of its stores, and what it held back: topic and blob."""
     latest = {raw.key: raw.value for raw in log}
     found = latest.get(str(shard).encode())
     if found is None:

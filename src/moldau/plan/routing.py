@@ -1,7 +1,7 @@
 # pyright: basic
-"""What a shard has written, as blobs: by topic, and for topics that other shards read by the partition of each record.
+"""The output of a shard as blobs: by topic, and by partition for topics that other shards read.
 
-Which partition a key belongs to is decided by compiled code, for many keys at once.
+The partitions of keys are computed by compiled code, for many keys at once.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ BY_KEY = -1  # in place of a partition that a record names
 def routed(
     schedule: Schedule, shard: ShardId, written: Iterable[Produced | Several], incomplete: bool
 ) -> Iterator[Blob]:
-    """What was written, by topic; what goes to another shard by its partition, and to the topic itself where that is
-    shown. Who reads from a shard that has more to come is told so.
+    """Yield the output by topic; for other shards by partition, and also for the topic itself if it is shown. The blobs
+    of a shard that has more to come say so.
     """
     groups: dict[tuple[str, int], list[pa.RecordBatch]] = {}
     if incomplete:
@@ -54,7 +54,7 @@ def routed(
 
 
 def by_topic(written: Iterable[Produced | Several]) -> dict[str, list[pa.RecordBatch]]:
-    """Of each topic in the order in which it was written."""
+    """Return the batches of each topic in the order in which they were written."""
     rows: dict[str, list[Produced]] = {}
     found: dict[str, list[pa.RecordBatch]] = {}
     for record in written:
@@ -78,8 +78,8 @@ def settle(found: dict[str, list[pa.RecordBatch]], topic: str, records: list[Pro
 
 
 def targets(count: int, shard: ShardId, topic: str, batch: pa.RecordBatch) -> np.ndarray:
-    """The partition of an internal topic for each record: the one that it names, else that of its key. Records without
-    a key stay where they are.
+    """Return the partition of an internal topic for each record: its own, otherwise that of its key. Records without a
+    key stay where they are.
     """
     found = np.empty(batch.num_rows, np.int32)
     keys = Slices.of(batch.column(0))

@@ -1,4 +1,4 @@
-"""The book of a shard: what it remembers from batch to batch besides its stores."""
+"""The book of a shard: what it keeps from batch to batch besides its stores."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from moldau.operators.context import UNKNOWN_TIME, TopologyError
 from moldau.operators.stores.pages import Pages
 
-BOOK = ""  # the name under which a shard's own pages are kept: no store has it
+BOOK = ""  # the name of a shard's own pages: no store has it
 FORMAT = 1
-GOING_ON = 0  # the page of the book; those behind it are blobs that are held back
+GOING_ON = 0  # the page of the book; those after it are blobs that are held back
 
 PagesOf = Callable[[str], Pages]
 
 
 @dataclass(slots=True)
 class Book:
-    """What a shard remembers besides its stores."""
+    """The state of a shard besides its stores."""
 
     stream_time: int = UNKNOWN_TIME
     system_time: int = 0

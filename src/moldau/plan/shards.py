@@ -1,9 +1,9 @@
-"""One micro-batch of one shard: its blobs in, its operators at work on its stores, blobs out.
+"""One micro-batch of one shard: blobs come in, its operators process them on its stores, blobs go out.
 
-Nothing of a shard outlives a batch but its pages: those of its stores, and one book of its own, in which stand its
-times, the offsets of the internal topics that it reads, its punctuators and what it holds back. So a batch that is
-replayed, in whatever process, does the same to the same pages. Pages that are still there decoded (`page_cache.py`) are
-not read again; operators are made anew for each batch, so what one of them kept to itself never makes a difference.
+Only the pages of a shard outlive a batch: those of its stores, and its book, which has its times, the offsets of the
+internal topics that it reads, its punctuators and what it holds back. So a batch that is replayed, in any process, does
+the same to the same pages. Pages that are still decoded (`page_cache.py`) are not read again. Operators are made anew
+for each batch, so their own fields never make a difference.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .restoring import logged, restore
 from .routing import routed
 from .task import Execution, Task, World
 
-BEFORE_ALL = -1  # in place of the number of a blob
+BEFORE_ALL = -1  # as sequence of a blob: before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class Conveyed:
     execution: Execution
     sinks: Mapping[str, int] = field(default_factory=dict[str, int])  # partition counts of topics that are written
     client: Mapping[str, str] = field(default_factory=dict[str, str])  # settings of clients
-    logged: bool = False  # whether what shards know is logged, so that they can be restored (`restoring.py`)
-    start: str = ""  # which start of the application this is: what workers keep is of one start
+    logged: bool = False  # whether the state of shards is logged, so that they can be restored (`restoring.py`)
+    start: str = ""  # the id of this start of the application: workers cache nothing beyond it
 
     def partitions(self, topic: str) -> int:
         return self.schedule.counts.get(topic) or self.sinks.get(topic, 1)
 
 
 class Worked(NamedTuple):
-    """What a batch leaves: records that wait, and whether there is more to come."""
+    """The result of a batch: records that wait, and whether there is more to come."""
 
     inboxes: dict[str, Inbox]
     unread: bool
@@ -79,19 +79,16 @@ class ShardBatch:
         self.written: list[Produced | Several] = []
         self.columns: InColumns | None = None
         plan = self.schedule.plan
-        names = set(plan.groups[shard_id.group])
         state = Shard(plan.application_id or "", str(shard_id), self.book.system_time, self.book.stream_time)
         world = World(self._bytes, self.written.append, self._log, conveyed.partitions, self._log_all)
-        nodes = [node for node in plan.nodes if node.name in names]
-        self.task = Task(plan, nodes, state, world, conveyed.execution, shared)
+        self.task = Task(plan, plan.members(shard_id.group), state, world, conveyed.execution, shared)
         self.scheduled = [
             scheduled_again(queue, at) for queue, at in zip(self._queues(), self._remembered(), strict=True)
         ]
 
     def work(self, arrived: Iterable[Blob], now: int = 0, in_columns: bool = False) -> Worked:
-        """Everything that may be taken is; no page is written yet. `now` is the time of the tick."""
-        arrived = sorted(arrived, key=lambda blob: blob.origin)
-        arrived = self._mirrored(arrived)
+        """Process all that may be processed, without writing pages. `now` is the time of the tick."""
+        arrived = self._mirrored(sorted(arrived, key=lambda blob: blob.origin))
         unread = frozenset(blob.topic for blob in arrived if blob.more)
         task = self.task
         if now > task.shard.system_time:
@@ -105,7 +102,7 @@ class ShardBatch:
         return Worked(inboxes, bool(unread))
 
     def end(self, worked: Worked) -> list[Blob]:
-        """Writes the pages; what is to be written to topics comes back."""
+        """Write the pages, and return what is to be written to topics."""
         held = {topic: left for topic, inbox in worked.inboxes.items() if (left := inbox.left())}
         self._remember(worked.inboxes, held)
         out = list(self._out(incomplete=bool(held or worked.unread)))
@@ -113,7 +110,7 @@ class ShardBatch:
         return out
 
     def _in_columns(self, arrived: list[Blob]) -> dict[str, Inbox] | None:
-        """Takes what may be taken in columns; None if that cannot be, or would be slower."""
+        """Process in columns what may be processed; None if that is impossible or would be slower."""
         task, book, internal = self.task, self.book, self.schedule.internal
         lanes = lanes_of(task)
         if lanes is None:
@@ -131,7 +128,7 @@ class ShardBatch:
         return inboxes
 
     def _held(self) -> list[tuple[str, bytes]]:
-        """What was held back: topics and blobs."""
+        """Return what was held back: topics and blobs."""
         own, found = self.pages(BOOK), list[tuple[str, bytes]]()
         for topic, number in self.book.held:
             data = own.get(number)
@@ -140,7 +137,7 @@ class ShardBatch:
         return found
 
     def _mirrored(self, arrived: list[Blob]) -> list[Blob]:
-        """Takes changes into the stores that are mirrored here; what is left."""
+        """Put changes into the stores that are mirrored here, and return the other blobs."""
         mirrors = self.schedule.mirrors
         for blob in arrived:
             if blob.topic in mirrors:
@@ -162,7 +159,7 @@ class ShardBatch:
         return inboxes
 
     def _numbered(self, blob: Blob) -> Iterable[Raw]:
-        """Records of an internal topic get their offsets where they arrive."""
+        """Return the records of a blob; those of an internal topic get their offsets here."""
         if blob.topic not in self.schedule.internal:
             return blobs.raw_records(blob)
         first = self.book.offsets.get(blob.topic, 0)
@@ -213,7 +210,7 @@ class ShardBatch:
         return self.conveyed.start, self.id
 
     def _told(self, spec: StoreSpec) -> list[str]:
-        """A store tells its changelog, and the topics by which it is mirrored; a mirror tells nobody."""
+        """Return the topics for a store's changes: its changelog, and those that mirror it. A mirror has none."""
         mirrors = self.schedule.mirrors
         if any(store == spec.name and group == self.id.group for store, group in mirrors.values()):
             return []
@@ -273,7 +270,7 @@ def run(
 
 
 def attempt(batch: ShardBatch, arrived: Sequence[Blob], now: int) -> Worked | Exception:
-    """Work in columns. No error is raised here: record by record it comes again, and says which record it was."""
+    """Work in columns, and return an error instead of raising it: record by record it comes again, with its record."""
     try:
         return batch.work(arrived, now, in_columns=True)
     except Exception as error:
@@ -281,14 +278,14 @@ def attempt(batch: ShardBatch, arrived: Sequence[Blob], now: int) -> Worked | Ex
 
 
 def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable[Blob]) -> list[Blob]:
-    """Puts back the pages of a shard (`restoring.py`); what its stores' mirrors are to be told, before all else."""
-    told = routed(schedule, shard, restore(schedule, shard, pages, found), incomplete=False)
-    return [replace(blob, sequence=BEFORE_ALL) for blob in told]
+    """Restore the pages of a shard (`restoring.py`); return the blobs for mirrors of its stores, which come first."""
+    changes = routed(schedule, shard, restore(schedule, shard, pages, found), incomplete=False)
+    return [replace(blob, sequence=BEFORE_ALL) for blob in changes]
 
 
 def scheduled_again(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:
-    """Punctuators go on where they were; they are known by the order in which operators schedule them. Where a changed
-    topology has another number of them, all begin anew.
+    """Let punctuators continue where they were. They are identified by the order in which operators schedule them; if a
+    changed topology has another number of them, all begin anew.
     """
     made = sorted(punctuators.queue.items, key=lambda one: one.serial)
     if len(remembered) == len(made):

@@ -1,7 +1,7 @@
-"""Sub-topologies that remember nothing: their blobs go through where they are read, without state and shuffle.
+"""Sub-topologies without state: their blobs are processed where they are read, without a shuffle.
 
-That is so where there is one input topic, no store and no punctuator: then what comes out of a record depends on this
-record alone, and blobs can be worked on in any order and place. Each says where it comes from by its first offset.
+These have one input topic, no store and no punctuator. The output of a record then depends on this record alone, so
+blobs can be processed in any order and place. The origin of an output blob is the first offset of its input.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from moldau.plan.columns import InColumns, Lane, lanes_of
 from moldau.plan.fallbacks import FALLBACKS, Fallbacks
 from moldau.plan.global_tables import GlobalTables
 from moldau.plan.input_order import Inbox
-from moldau.plan.levels import Schedule, ShardId
+from moldau.plan.levels import ShardId
 from moldau.plan.routing import routed
 from moldau.plan.shards import Conveyed
 from moldau.plan.task import Task, World
 
 
 def passing_groups(conveyed: Conveyed) -> frozenset[int]:
-    """Those of the first level that remember nothing."""
+    """Return the sub-topologies of the first level that have no state."""
     schedule = conveyed.schedule
     first = schedule.levels[0] if schedule.levels else ()
-    return frozenset(group for group in first if len(schedule.reads[group]) == 1 and remembers_nothing(conveyed, group))
+    return frozenset(group for group in first if len(schedule.reads[group]) == 1 and is_stateless(conveyed, group))
 
 
-def remembers_nothing(conveyed: Conveyed, group: int) -> bool:
+def is_stateless(conveyed: Conveyed, group: int) -> bool:
     shared = GlobalTables(conveyed.schedule.plan, conveyed.execution).stores
     task = task_of(conveyed, ShardId(group, 0), [], shared)
     shard = task.shard
@@ -40,7 +40,7 @@ def remembers_nothing(conveyed: Conveyed, group: int) -> bool:
 
 
 def wall_clock_interval(conveyed: Conveyed) -> int | None:
-    """How often some operator wants to know the wall-clock time, in milliseconds; None if none does."""
+    """Return the shortest interval of wall-clock punctuators in milliseconds; None if there are none."""
     shared = GlobalTables(conveyed.schedule.plan, conveyed.execution).stores
     tasks = [task_of(conveyed, ShardId(group, 0), [], shared) for group in conveyed.schedule.groups]
     queues = [task.shard.by_wall_clock for task in tasks]
@@ -48,13 +48,11 @@ def wall_clock_interval(conveyed: Conveyed) -> int | None:
 
 
 def task_of(conveyed: Conveyed, shard: ShardId, written: list[Produced | Several], shared: Mapping[str, Any]) -> Task:
-    """A task in memory."""
+    """Make a task in memory."""
     plan = conveyed.schedule.plan
-    names = set(plan.groups[shard.group])
     world = World(lambda spec: MemoryBytes(), written.append, lambda spec: None, conveyed.partitions)
-    nodes = [node for node in plan.nodes if node.name in names]
     state = Shard(plan.application_id or "", str(shard))
-    return Task(plan, nodes, state, world, conveyed.execution, shared)
+    return Task(plan, plan.members(shard.group), state, world, conveyed.execution, shared)
 
 
 class Passing:
@@ -63,21 +61,18 @@ class Passing:
     def __init__(
         self, conveyed: Conveyed, shared: Mapping[str, Any], fallbacks: Fallbacks = FALLBACKS, in_rows: bool = False
     ) -> None:
-        """`in_rows`: nothing is processed in columns."""
+        """With `in_rows`, nothing is processed in columns."""
         self.conveyed, self.shared, self.fallbacks, self.in_rows = conveyed, shared, fallbacks, in_rows
         self.tasks: dict[ShardId, Alive] = {}
 
-    @property
-    def schedule(self) -> Schedule:
-        return self.conveyed.schedule
-
     def through(self, blob: Blob) -> Iterator[Blob]:
-        shard = self.schedule.shard_of(blob.topic, blob.partition)
-        for out in routed(self.schedule, shard, self._written(shard, blob), blob.more):
+        schedule = self.conveyed.schedule
+        shard = schedule.shard_of(blob.topic, blob.partition)
+        for out in routed(schedule, shard, self._written(shard, blob), blob.more):
             yield replace(out, sequence=blob.sequence)
 
     def _written(self, shard: ShardId, blob: Blob) -> list[Produced | Several]:
-        """What comes out of a blob: in columns, or record by record where that cannot be or has failed."""
+        """Return the output of a blob: in columns, or record by record if that is impossible or has failed."""
         start, error, alive = self.conveyed.start, None, self._alive(shard)
         if alive.lanes and not self.fallbacks.is_paused(start, shard):
             error = attempt(alive, alive.lanes, blob)
@@ -118,7 +113,7 @@ class Alive:
 
 
 def attempt(alive: Alive, lanes: dict[str, Lane], blob: Blob) -> Exception | None:
-    """Process a blob in columns. No error is raised here: record by record it comes again, and says which it was."""
+    """Process a blob in columns, and return an error instead of raising it: record by record it comes again."""
     try:
         InColumns(alive.task, lanes, blob.partition, alive.written.append).take([blob])
     except Exception as error:

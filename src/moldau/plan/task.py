@@ -1,8 +1,8 @@
-"""A plan alive for one shard: its operators are made, connected and given their stores; records are fed to it.
+"""A task: the operators of a plan for one shard, connected and with their stores.
 
 The path of a record is compiled once (`wiring.py`): each node's `emit` is the entry of its only child, or a loop over
-its children. Whoever runs a task (the test driver, a level on Spark) says what is read, what the time is, when to
-commit, where the bytes of stores are kept and what is done with what is written.
+its children. The runner of a task (the test driver, a level on Spark) decides what is read, what the time is, when to
+commit, where the bytes of stores are kept and where output goes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Execution:
     deserialization: Handler = field(default=answer("fail"))
     processing: Handler = field(default=answer("fail"))
     production: Handler = field(default=answer("fail"))
-    guarded: bool = False  # whether `processing` may go on: then each node is watched, not the task as a whole
+    guarded: bool = False  # whether `processing` may continue: then errors are caught at each node
     extractor: Extractor = fail_on_invalid_timestamp
     cache_bytes: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -55,6 +55,8 @@ class World:
 
 
 class Task:
+    """A task of Kafka Streams."""
+
     def __init__(
         self,
         plan: Plan,
@@ -64,7 +66,7 @@ class Task:
         execution: Execution,
         shared: Mapping[str, Any] | None = None,
     ) -> None:
-        """`shared` are stores of others that every node may read: global ones."""
+        """Open stores and make operators. `shared` are the global stores, which every node may read."""
         self.plan, self.shard, self.world, self.execution = plan, shard, world, execution
         self.nodes = tuple(nodes)
         self._shared = frozenset(shared or ())
@@ -85,14 +87,14 @@ class Task:
             operator.init(self._contexts[name])
 
     def read_topic(self, node: SourceNode, topic: str) -> None:
-        """Makes the topic known; those of a pattern are found while the task runs."""
+        """Add a topic; those of a pattern are found while the task runs."""
         assert node.key is not None and node.value is not None, f"{node.name} has no serdes"
         extract = node.timestamp or self.execution.extractor
         self.readers[topic] = TopicReader(node.name, topic, node.key, node.value, extract, self.shard)
         self._entries[topic] = self._contexts[node.name].emit
 
     def read(self, raw: Raw, partition_time: int) -> Record | None:
-        """A record of a topic, read; None if it is dropped."""
+        """Read a record of a topic; None if it is dropped."""
         reader = self.readers[raw.topic]
         try:
             record = reader.read(raw, partition_time)
@@ -105,7 +107,7 @@ class Task:
         return record
 
     def feed(self, raw: Raw, record: Record) -> None:
-        """A record that was read goes all its way."""
+        """Process a record that was read."""
         shard = self.shard
         if record.timestamp > shard.stream_time:
             shard.stream_time = record.timestamp
@@ -118,7 +120,7 @@ class Task:
             return self._refused(error, record, self.readers[raw.topic].node)
 
     def feed_all(self, records: Iterable[tuple[Raw, Record]]) -> None:
-        """Records that were read, one after the other."""
+        """Process records that were read, one after another."""
         shard = self.shard
         for raw, record in records:
             self.feed(raw, record)
@@ -126,17 +128,17 @@ class Task:
                 self.punctuate()
 
     def punctuate(self) -> bool:
-        """What is due by stream time. Whether anything was."""
+        """Call the punctuators that are due by stream time; return whether any was."""
         shard = self.shard
         return shard.stream_time >= 0 and shard.by_stream_time.run(shard.stream_time, self._call)
 
     def tick(self, system_time: int) -> bool:
-        """What is due by wall-clock time, which is `system_time` from now on. Whether anything was."""
+        """Set the wall-clock time and call the punctuators that are due by it; return whether any was."""
         self.shard.system_time = system_time
         return self.shard.by_wall_clock.run(system_time, self._call)
 
     def commit(self) -> None:
-        """Caches are flushed: what they held back is forwarded."""
+        """Flush the caches: what they held back is forwarded."""
         for flush in self._flushes:
             try:
                 flush()
@@ -151,7 +153,7 @@ class Task:
             call_if_defined(operator, "close")
 
     def _opened(self) -> dict[str, Any]:
-        """In the order in which nodes name them: caches are flushed in this order, those above first."""
+        """Open the stores in the order in which nodes name them, which is the order in which caches are flushed."""
         specs = {spec.name: spec for spec in self.plan.stores}
         wanted = dict.fromkeys(store for node in self.nodes for store in node.stores if store not in self._shared)
         return {name: self._open(specs[name]) for name in wanted}

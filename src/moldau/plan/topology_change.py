@@ -1,9 +1,9 @@
-"""What state outlives a change of a topology: decided, and told, before anything runs.
+"""Which state survives a change of a topology: decided, and logged, before anything runs.
 
-State is found by the step of the query that keeps it, by its shard and by the name of its store. So what stands in a
-store is still there under another topology as long as its sub-topology reads the same topics, is run by the same step
-and has the same shards, and as long as the store writes keys and values as before. The `shape` of a topology says all
-that; it is written down beside the checkpoint at each start, and compared at the next one.
+State is found by the step of the query that keeps it, by its shard and by the name of its store. So the content of a
+store survives as long as its sub-topology reads the same topics, is run by the same step and has the same shards, and
+as long as the store writes keys and values as before. The `shape` of a topology has all of that; it is saved beside the
+checkpoint at each start, and compared at the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Place = tuple[str, str]  # the topics that a sub-topology reads, the name of a s
 
 
 def shape(schedule: Schedule, passed: Collection[int], keys: Sequence[int]) -> Shape:
-    """`passed` are the sub-topologies that remember nothing; `keys` has the key of each shard, by its number."""
+    """Return the shape. `passed` are the sub-topologies without state; `keys` has the key of each shard."""
     steps = [groups for groups in schedule.levels if not set(groups) <= set(passed)]
     step_of = {group: number for number, groups in enumerate(steps) for group in groups if group not in passed}
     groups = [
@@ -38,7 +38,7 @@ def shape(schedule: Schedule, passed: Collection[int], keys: Sequence[int]) -> S
 
 
 def form(spec: StoreSpec) -> Form:
-    """How entries of a store are laid out."""
+    """Return the layout of a store's entries."""
     made = {"kind": spec.kind, "key": serde_name(spec.key), "value": serde_name(spec.value)}
     return {**made, **({} if spec.retention_ms is None else {"retention": spec.retention_ms}), **dict(spec.parts)}
 
@@ -49,8 +49,8 @@ def serde_name(serde: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """Names of stores: whose state survives, which begin empty, which have what they held when they were last there,
-    and which are left behind. `obstacle` is why none of it can be used, if that is so.
+    """The names of stores whose state survives, which begin empty, which have the state of their last use, and which
+    are left behind. `obstacle` is the reason why no state can be used, if there is one.
     """
 
     survive: tuple[str, ...] = ()
@@ -63,8 +63,8 @@ class Survival:
     def changed(self) -> bool:
         return bool(self.empty or self.again or self.left)
 
-    def told(self) -> str:
-        """What an application is told that may start."""
+    def report(self) -> str:
+        """Return the log line for an application that may start."""
         rows = (
             (self.survive, "state that survives: {}"),
             (self.empty, "stores that are new, and empty: {}"),
@@ -75,7 +75,7 @@ class Survival:
 
 
 def survival(before: Shape, now: Shape) -> Survival:
-    """What of the state that was made by one topology another one finds."""
+    """Return which state of one topology another one finds."""
     obstacle = moved(before, now)
     if obstacle is not None:
         return Survival(obstacle=obstacle)
@@ -93,13 +93,13 @@ def survival(before: Shape, now: Shape) -> Survival:
 
 
 def remembered(before: Shape, now: Shape) -> Shape:
-    """The shape to be written down: with the stores that were left behind, for their state is still there."""
+    """Return the shape to save: with the stores that were left behind, because their state still exists."""
     left = {**stores_left(before), **stores(before)}
     return {**now, "left": [[*place, kept] for place, kept in left.items() if place not in stores(now)]}
 
 
 def moved(before: Shape, now: Shape) -> str | None:
-    """Why state would not be found where it is, if it has moved."""
+    """Return why state would not be found, if it has moved."""
     if before["steps"] != now["steps"]:
         return f"it had {before['steps']} steps with state, and now has {now['steps']}"
     old, new = ({tuple(group["reads"]): group for group in shape["groups"]} for shape in (before, now))
@@ -127,6 +127,6 @@ def names(places: Iterable[Place]) -> tuple[str, ...]:
 
 
 def difference(before: Form, now: Form) -> str:
-    """The first thing that is another one."""
+    """Return the first difference in words."""
     name = next(name for name in {**before, **now} if before.get(name) != now.get(name))
     return f"was made with {name.replace('_', ' ')} {before.get(name)}, and now has {now.get(name)}"

@@ -1,4 +1,4 @@
-"""How nodes are connected: the functions that hand a record to the next ones, made once for a task."""
+"""How nodes are connected: the functions that pass a record to the next nodes, made once for a task."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Refuse = Callable[[Failure, Exception], None]  # raises if the application is to
 
 
 def entry_of(operator: Operator, context: Context, shard: Shard, stateful: bool, refuse: Refuse | None) -> Entry:
-    """How a record enters a node. One with stores is what their changelog and cache name as their cause; one whose
-    errors may be passed over is watched.
+    """Return how a record enters a node. In a node with stores it becomes the cause of their changes; if errors may be
+    ignored, they are caught here.
     """
     enter = operator.process
     if stateful:
-        enter = remembered(enter, shard)
+        enter = setting_cause(enter, shard)
     if refuse is not None:
-        enter = watched(enter, context, shard, refuse)
+        enter = catching(enter, context, shard, refuse)
     return enter
 
 
-def remembered(process: Entry, shard: Shard) -> Entry:
+def setting_cause(process: Entry, shard: Shard) -> Entry:
     def enter(record: Record) -> None:
         before = shard.record
         shard.record = record
@@ -35,7 +35,7 @@ def remembered(process: Entry, shard: Shard) -> Entry:
     return enter
 
 
-def watched(process: Entry, context: Context, shard: Shard, refuse: Refuse) -> Entry:
+def catching(process: Entry, context: Context, shard: Shard, refuse: Refuse) -> Entry:
     def enter(record: Record) -> None:
         before = shard.record
         try:
@@ -50,7 +50,7 @@ def watched(process: Entry, context: Context, shard: Shard, refuse: Refuse) -> E
 
 
 def connect(context: Context, children: Sequence[tuple[str, Entry]]) -> None:
-    """Gives a node's context its ways out, in the order in which the children were added."""
+    """Connect a node's context with its children, in the order in which they were added."""
     if not children:
         return
     entries = tuple(entry for _, entry in children)
@@ -95,7 +95,7 @@ def forward(context: Context, children: dict[str, Entry]) -> Callable[..., None]
 
 
 def failing_node(error: BaseException, owners: dict[int, str]) -> str | None:
-    """The node whose operator was at work when the error was raised: the innermost one of the traceback."""
+    """Return the node whose operator raised the error: the innermost one of the traceback."""
     found = None
     step: TracebackType | None = error.__traceback__
     while step is not None:

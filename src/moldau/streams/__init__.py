@@ -6,12 +6,21 @@ from moldau.operators.record import Change, Record, Stamped
 from moldau.operators.stores.versioned import VersionedRecord
 from moldau.operators.windowed import Window, Windowed
 from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.operators.windows import (
+    BufferConfig,
+    EmitStrategy,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    Suppressed,
+    TimeWindows,
+    UnlimitedWindows,
+)
 
 from .branched import BranchedKStream
 from .builder import StreamsBuilder
 from .cogrouped import CogroupedKStream
 from .driver import TopologyTestDriver
-from .global_table import GlobalKTable
 from .grouped import KGroupedStream
 from .grouped_table import KGroupedTable
 from .kafka_streams import KafkaStreams
@@ -32,20 +41,10 @@ from .serdes import (
     Void,
 )
 from .stream import KStream
-from .table import KTable
+from .table import GlobalKTable, KTable
 from .topology import Topology
 from .windowed import SessionWindowedKStream, TimeWindowedKStream
 from .windowed_cogroup import SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
-from .windows import (
-    BufferConfig,
-    EmitStrategy,
-    JoinWindows,
-    SessionWindows,
-    SlidingWindows,
-    Suppressed,
-    TimeWindows,
-    UnlimitedWindows,
-)
 
 __all__ = [
     "UUID", "Avro", "Boolean", "BranchedKStream", "BufferConfig", "Bytes", "Change", "CogroupedKStream", "Context",

@@ -14,14 +14,13 @@ from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.table import TableSource
 from moldau.operators.timestamps import Extractor
 
-from .global_table import GlobalKTable
 from .graph import Graph
 from .materialized import StoreOptions, materialized
 from .names import checked_name, listed
 from .recipes import Source
 from .serdes import SerdeLike
 from .stream import KStream
-from .table import KTable
+from .table import GlobalKTable, KTable
 from .topology import Topology
 from .tuning import check, reuses_source_topics
 

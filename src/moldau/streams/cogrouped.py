@@ -19,8 +19,9 @@ from .serdes import SerdeLike
 from .table import KTable
 
 if TYPE_CHECKING:
+    from moldau.operators.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+
     from .windowed_cogroup import SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
-    from .windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 K = TypeVar("K")
 A = TypeVar("A")

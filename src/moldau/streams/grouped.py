@@ -18,9 +18,10 @@ from .serdes import SerdeLike
 from .table import KTable
 
 if TYPE_CHECKING:
+    from moldau.operators.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+
     from .cogrouped import CogroupedKStream
     from .windowed import SessionWindowedKStream, TimeWindowedKStream
-    from .windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 K = TypeVar("K")
 V = TypeVar("V")

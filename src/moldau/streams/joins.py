@@ -23,9 +23,8 @@ from .repartitioning import repartitioned
 from .serdes import SerdeLike
 
 if TYPE_CHECKING:
-    from .global_table import GlobalKTable
     from .stream import KStream
-    from .table import KTable
+    from .table import GlobalKTable, KTable
 
 JOIN, LEFT_JOIN = "KSTREAM-JOIN-", "KSTREAM-LEFTJOIN-"
 MERGE, THIS, OTHER = "KTABLE-MERGE-", "KTABLE-JOINTHIS-", "KTABLE-JOINOTHER-"

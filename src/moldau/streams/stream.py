@@ -12,7 +12,6 @@ from moldau.operators.context import Operator, TopologyError
 
 from . import functions
 from .branched import BranchedKStream
-from .global_table import GlobalKTable
 from .graph import Graph
 from .grouped import KGroupedStream
 from .joins import check_same_builder, join_global, join_table
@@ -24,7 +23,7 @@ from .recipes import Source
 from .repartitioning import repartitioned
 from .serdes import SerdeLike
 from .stream_joins import Kind, StreamJoined, join_streams, joined_by, of_table
-from .table import KTable
+from .table import GlobalKTable, KTable
 from .windowed_partitions import partitioner_of
 
 K = TypeVar("K")

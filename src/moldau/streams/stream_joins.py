@@ -14,6 +14,7 @@ from moldau.operators.stores.outer import outer
 from moldau.operators.stores.spec import StoreSpec
 from moldau.operators.stores.window import window
 from moldau.operators.stream_join import StreamJoin, StreamWindow
+from moldau.operators.windows import JoinWindows
 
 from . import functions
 from .joins import keyed_stream
@@ -21,7 +22,6 @@ from .materialized import logging, persistent
 from .names import checked_name
 from .serdes import SerdeLike
 from .tuning import store_type
-from .windows import JoinWindows
 
 if TYPE_CHECKING:
     from .stream import KStream

@@ -10,10 +10,10 @@ from moldau.operators.context import Context, TopologyError
 from moldau.operators.stores.suppressed import suppressed as suppress_store
 from moldau.operators.suppress import Suppress, SuppressedView
 from moldau.operators.views import Lookup, View
+from moldau.operators.windows import Suppressed
 
 from .names import checked_name
 from .recipes import Factory, Recipe, Uses
-from .windows import Suppressed
 
 if TYPE_CHECKING:
     from .table import KTable

@@ -10,6 +10,7 @@ from moldau.operators.context import TopologyError
 from moldau.operators.table import TableMapValues, TableTransformValues, ToStream, mapped
 from moldau.operators.table_join import Side
 from moldau.operators.views import computed_view, transformed_view
+from moldau.operators.windows import Suppressed
 
 from . import functions
 from .foreign_joins import ForeignOptions, Partitioners, join_on_foreign_key
@@ -20,7 +21,6 @@ from .names import listed
 from .recipes import Derived, Filtered, Recipe, Regrouped
 from .serdes import SerdeLike
 from .suppressing import suppress as held_back
-from .windows import Suppressed
 
 if TYPE_CHECKING:
     from .grouped_table import KGroupedTable
@@ -202,6 +202,19 @@ class KTable(Generic[K, V]):
         if partitioners != (None, None):
             raise TopologyError(f"partitioners= of the join of {self.name} is for joins with foreign_key=")
         return join_tables(self, other, joiner, kind, name, options)
+
+
+class GlobalKTable(Generic[K, V]):
+    """A table that is complete in each process. It is looked up by any key that a function makes of a stream's record.
+    `given` says whether the user named its store.
+    """
+
+    def __init__(self, graph: Graph, store: str, given: bool, key: SerdeLike, value: SerdeLike) -> None:
+        self.graph, self.store, self.given, self.key, self.value = graph, store, given, key, value
+
+    @property
+    def queryable_store_name(self) -> str | None:
+        return self.store if self.given else None
 
 
 def both(partitioners: Any) -> Partitioners:

@@ -17,6 +17,7 @@ from moldau.operators.stores.window import window
 from moldau.operators.window_aggregate import Aggregator, Initializer, TimeWindowAggregate
 from moldau.operators.windowed import Windowed
 from moldau.operators.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.operators.windows import EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from moldau.serdes.primitive import LONG
 
 from . import functions
@@ -25,7 +26,6 @@ from .materialized import Materialized, StoreOptions, materialized, persistent
 from .recipes import Aggregation
 from .serdes import SerdeLike
 from .table import KTable
-from .windows import EmitStrategy, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, Unpack
 
 from moldau.operators.windowed import Windowed
+from moldau.operators.windows import EmitStrategy, SessionWindows
 
 from . import functions
 from .cogrouped import AGGREGATE, CogroupedKStream, cogrouped
 from .materialized import StoreOptions, materialized
 from .table import KTable
 from .windowed import FixedWindows, Windows, aggregation, window_store, windowed_key
-from .windows import EmitStrategy, SessionWindows
 
 K = TypeVar("K")
 A = TypeVar("A")

@@ -30,3 +30,20 @@ class Scalars:
 
     def place(self, name: str) -> bytes:
         return self._places.setdefault(name, NUMBER + name.encode())
+
+
+class Observed:
+    """The time that an operator has observed: that of the newest record so far, kept in its store."""
+
+    __slots__ = ("name", "scalars", "time")
+
+    def __init__(self, scalars: Scalars, name: str) -> None:
+        self.scalars, self.name = scalars, name
+        self.time = scalars.get(name, -1)
+
+    def see(self, timestamp: int) -> int:
+        """Observe the time of a record; return the observed time."""
+        if timestamp > self.time:
+            self.time = timestamp
+            self.scalars.put(self.name, timestamp)
+        return self.time

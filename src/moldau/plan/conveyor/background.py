@@ -1,5 +1,4 @@
-# pyright: basic
-"""An application that runs while its process does something else: a thread looks after its query."""
+"""An application in the background of a process: a thread supervises its query."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ Listener = Callable[[State], None]
 
 
 class Background:
-    """The query of one application: started, started again after a failure that may pass, and stopped between two
-    batches. `listen` is told of each new state, `failed` why the query has ended for good.
+    """The query of one application: started, restarted after a temporary failure, and stopped between two batches.
+    `listen` is called with each new state; `failure` is why the query has ended for good.
     """
 
     def __init__(self, application: Application, spark: SparkSession, listen: Listener) -> None:
@@ -36,7 +35,7 @@ class Background:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
-        """Whether it has ended in time."""
+        """Stop the query; return whether it has ended in time."""
         self._told_to_stop.set()
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -49,7 +48,10 @@ class Background:
                     self._supervisor.stop(time.monotonic())
                 self._supervisor.step(time.monotonic())
                 seen = self._tell(seen)
-                self._told_to_stop.wait(POLL_S) if not self._told_to_stop.is_set() else time.sleep(POLL_S)
+                if self._told_to_stop.is_set():
+                    time.sleep(POLL_S)
+                else:
+                    self._told_to_stop.wait(POLL_S)
         except QueryFailed as error:
             self.failure = error
         finally:

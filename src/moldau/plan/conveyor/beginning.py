@@ -1,9 +1,8 @@
-# pyright: basic
-"""Where an application begins: decided before its first batch, and written down beside the checkpoint.
+"""Where an application begins: decided before its first batch, and saved beside the checkpoint.
 
-Spark asks a source again where it began when it replays the first batch, so that must not be decided twice. One that
-has never run begins as its settings say. One whose checkpoint is gone, but whose sink remembers what was written, goes
-on there: its stores are restored from their changelogs, by rows of the first batch.
+Spark asks a source again where it began when it replays the first batch, so this must not be decided twice. An
+application that has never run begins as its settings say. One whose checkpoint is lost, but whose sink knows what was
+written, continues there: its stores are restored from their changelogs, by rows of the first batch.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 def has_lost_its_checkpoint(
     folder: Folder, application: Application, conveyed: Conveyed, client: Client, there: Collection[str]
 ) -> bool:
-    """Whether it has run and its checkpoint is gone. `there` are the topics that are there, before any is made.
-    TopologyError where its stores cannot be restored: it would go on with stores that have lost what they had.
+    """Return whether the application has run and its checkpoint is gone. `there` are the topics that existed before.
+    TopologyError if its stores cannot be restored: it would continue with stores that have lost their state.
     """
     if folder.has_batches() or last_decision(client, application) is None:
         return False
@@ -56,7 +55,7 @@ def has_lost_its_checkpoint(
 def beginning(
     folder: Folder, conveyed: Conveyed, client: Client, lost: bool, options: dict[str, str]
 ) -> dict[str, Any] | None:
-    """The first position; None for a checkpoint that was made before this was written down. `lost`: its checkpoint."""
+    """Return the first position; None for a checkpoint that is older than this file. `lost`: the checkpoint is gone."""
     if folder.has_batches():
         return folder.read(BEGIN)
     found = source_of(options).initialOffset()  # takes the application over, if it ran
@@ -75,20 +74,20 @@ def last_decision(client: Client, application: Application) -> Decision | None:
 
 
 def stateful(conveyed: Conveyed) -> list[int]:
-    """The sub-topologies that remember something."""
+    """Return the sub-topologies with state."""
     passed = passing_groups(conveyed)
     return [group for group in conveyed.schedule.groups if group not in passed]
 
 
 def restored_up_to(schedule: Schedule, client: Client, position: Position) -> dict[str, Any]:
-    """The ends of changelogs: what the last batch has committed. Of a topic of others, where the application was."""
+    """Return the ends of changelogs as the last batch has committed them; in input topics, the last position."""
     places = [(topic, number) for topic, count in counts(schedule).items() for number in range(count)]
     latest = list_offsets(client, {one: LATEST for one in places if one not in position.offsets}, committed=True)
     return Position({one: position.offsets.get(one, latest.get(one, 0)) for one in places}).to_json()
 
 
 def counts(schedule: Schedule) -> dict[str, int]:
-    """Partition counts of changelogs."""
+    """Return the partition counts of changelogs."""
     found = {log_of(schedule.plan): 1}
     for topic, group in schedule.changelogs():
         found[topic] = max((schedule.counts[one] for one in schedule.reads[group]), default=0)

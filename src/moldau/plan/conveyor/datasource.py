@@ -1,5 +1,4 @@
-# pyright: basic
-"""The data source that conveyors begin and end with. It is not for users: its rows are blobs."""
+"""The data source at both ends of a conveyor. It is not for users: its rows are blobs."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class ConveyorDataSource(DataSource):
 
 
 def source_of(given: Mapping[str, str]) -> PackedSource:
-    """From the options of the data source."""
+    """Make a source from the options of the data source."""
     from moldau.spark.source.options import SourceOptions
     from moldau.spark.source.readers import columns_of
 

@@ -1,7 +1,6 @@
-# pyright: basic
 """The folder of an application, wherever Spark keeps its checkpoint: on this machine, in HDFS, in an object store.
 
-It is seen through Spark's own Hadoop file systems, so that a path means here what it means to the checkpoint.
+It is accessed through Spark's own Hadoop file systems, so that a path means the same as for the checkpoint.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ class Folder:
         self._files, self._path_of = file_system(spark, path)
 
     def has_batches(self) -> bool:
-        """Whether a batch was ever planned: then Spark goes on by its checkpoint."""
+        """Return whether a batch was ever planned: then Spark continues from its checkpoint."""
         offsets = self._at(OFFSETS)
         return self._files.exists(offsets) and any(
             status.getPath().getName().isdigit() for status in self._files.listStatus(offsets)
         )
 
     def last_position(self) -> dict[str, Any] | None:
-        """Where the last batch that was completed has ended; None where there was none."""
+        """Return where the last completed batch has ended; None if there was none."""
         done = self._at(COMMITS)
         names = [one.getPath().getName() for one in self._files.listStatus(done)] if self._files.exists(done) else []
         batches = [int(name) for name in names if name.isdigit()]
@@ -51,7 +50,7 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """Whole or not at all."""
+        """Write a file as a whole or not at all."""
         path, fresh = self._at(name), self._at(f"{name}.new")
         stream = self._files.create(fresh, True)
         try:

@@ -1,5 +1,5 @@
 # pyright: basic
-"""A level on Spark: all its shards, each with its pages in one state variable. And the pass before the first level."""
+"""A level on Spark: all its shards, each with its pages in one state variable; and the pass before the first level."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOT = HotPages()  # of this process
 
 
 class StatePages:
-    """The pages of one store of the shard at hand, which is a new one unless it is `known`."""
+    """The pages of one store of the current shard, which is new unless it is `known`."""
 
     __slots__ = ("_known", "_state", "_store")
 
@@ -42,7 +42,7 @@ class StatePages:
     def get(self, number: int) -> bytes | None:
         key = (self._store, number)
         if self._store == BOOK and not self._known and not self._state.containsKey(key):
-            return None  # Spark would warn of a page that is asked for and is not there
+            return None  # Spark would warn of a page that does not exist
         found = self._state.getValue(key)
         return None if found is None else bytes(found[0])
 
@@ -54,7 +54,7 @@ class StatePages:
 
 
 class Level(StatefulProcessor):
-    """Spark calls it for every shard that has rows. Rows of later levels and of the sink pass by."""
+    """A stateful operator, which Spark calls for every shard with rows. Rows for later levels and the sink pass by."""
 
     def __init__(self, conveyed: Conveyed, places: Places, level: int, tally: Tally | None) -> None:
         self.conveyed, self.places, self.level, self.tally = conveyed, places, level, tally
@@ -65,17 +65,14 @@ class Level(StatefulProcessor):
         self.shards = {key: number for number, key in enumerate(self.places.keys)}
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        mine, now = [], 0
+        mine: list[dict[Any, Any]] = []
         for frame in rows:
             records = frame.to_dict("records")
             others = [row for row in records if row["level"] != self.level]
             if others:
                 yield pd.DataFrame(others, columns=ARROW.names)
-            for row in records:
-                if row["level"] == self.level:
-                    mine.append(row)
-        ticks = [int(row["tick"]) for row in mine if row["blob"] is None]
-        now = max(ticks, default=0)
+            mine += [row for row in records if row["level"] == self.level]
+        now = max((int(row["tick"]) for row in mine if row["blob"] is None), default=0)
         arrived = [blob_of(row) for row in mine if row["blob"] is not None]
         if mine:
             views = mine[0]["views"]
@@ -95,11 +92,11 @@ class Level(StatefulProcessor):
         return out
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def count(conveyed: Conveyed, tally: Tally | None) -> None:
-    """Hand the fallbacks of this process over to the driver; without a tally they are only logged."""
+    """Send the fallbacks of this process to the driver; without a tally they are only logged."""
     counts = FALLBACKS.drain(conveyed.start)
     if counts and tally is not None:
         tally.add(counts)
@@ -107,8 +104,8 @@ def count(conveyed: Conveyed, tally: Tally | None) -> None:
 
 def passing(
     conveyed: Conveyed, places: Places, groups: frozenset[int], tally: Tally | None
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that takes the blobs of sub-topologies that remember nothing through them."""
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the function that processes the blobs of sub-topologies without state."""
 
     def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Blobs as rows of Spark: the columns that all steps of a conveyor share."""
+"""Blobs as rows of Spark, with the columns that all steps of a conveyor share."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ ARROW = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where blobs go: `keys` has the number that stands for a shard, by the shard's number; `topics` has the level and
-    the number of the first shard of each topic that is read; `changelogs` the number of the first shard of each
-    changelog, and of the log of shards, whose blobs have the number of their shard in place of a partition.
+    """Where blobs go. `keys` has Spark's key of each shard, by its number; `topics` the level and the first shard's
+    number of each topic that is read; `changelogs` the first shard's number of each changelog, and of the log of
+    shards, whose blobs have the number of their shard in place of a partition.
     """
 
     keys: tuple[int, ...]
@@ -47,7 +47,7 @@ class Places:
     names: tuple[str, ...]  # of each shard
     topics: dict[str, tuple[int, int]]
     changelogs: dict[str, int]
-    sink: int  # the level behind the last
+    sink: int  # the level after the last
 
     @classmethod
     def of(cls, schedule: Schedule, shuffle_partitions: int) -> Places:
@@ -101,7 +101,7 @@ class Places:
         return pa.RecordBatch.from_pylist([self.row(blob, views) for blob in found], schema=ARROW)
 
     def ticks(self, now: int, views: str | None = None) -> pa.RecordBatch:
-        """A row for every shard."""
+        """Return a row for every shard."""
         shards = zip(self.keys, self.levels, strict=True)
         rows = [{"shard": key, "level": level, "tick": now, "views": views} for key, level in shards]
         return pa.RecordBatch.from_pylist(rows, schema=ARROW)

@@ -1,5 +1,5 @@
 # pyright: basic
-"""The sink of a conveyor: blobs become rows of topics, in one transaction for each task and batch."""
+"""The sink of a conveyor: it unpacks blobs into rows of topics, in one transaction for each task and batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = pa.schema(
 
 
 class PackedSink(StreamSink):
-    """As the sink of topics, but that rows are blobs."""
+    """The sink of topics, with blobs as rows."""
 
     def __init__(self, options: Mapping[str, str], schema: Any, overwrite: bool = False) -> None:
         super().__init__(options, from_arrow_schema(ROWS), overwrite)
@@ -37,7 +37,7 @@ class PackedSink(StreamSink):
 
 
 def topic_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In the order in which shards wrote, whatever the order in which blobs came."""
+    """Yield rows in the order in which shards wrote, whatever the order of blobs."""
     found = sorted((blob for batch in batches for blob in blobs_of(batch)), key=lambda blob: blob.origin)
     for blob in found:
         for batch in unpacked(blob.data):

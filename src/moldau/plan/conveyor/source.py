@@ -1,9 +1,9 @@
 # pyright: basic
 """The source of a conveyor: topics as blobs, each for the shard that reads its partition.
 
-The position that Spark keeps says besides the offsets which partitions had more to read when the batch was planned,
-because shards wait for them, the wall-clock time, if somebody asked for it, and the ends of topics that global tables
-are filled from: so a replay sees the same.
+Besides the offsets, the position that Spark keeps has the partitions that had more to read when the batch was planned,
+because shards wait for them; the wall-clock time, if an operator needs it; and the ends of the topics of global tables.
+So a replay sees the same.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ COMMITS = "conveyor.commits"  # false: offsets of the group are committed by the
 MICROS = 1000
 LONGEST_WATCH_S = 0.1  # Spark can stop a query no sooner
 REST_S = 0.01  # between the end of a watch and the next trigger
-SOON_S, SELDOM_S = 0.005, 0.05  # between two looks
+SOON_S, SELDOM_S = 0.005, 0.05  # between two checks
 
 
 class Packing(InputPartition):
-    """What one task reads; `more` are the partitions that have more, `awaited` those that had more before it,
-    `views` the ends of global topics. A time without ranges: the tick for all shards. `restores`: the ranges are of
+    """The input of one task. `more` are the partitions that have more, `awaited` those that had more before it, `views`
+    the ends of global topics. A time without ranges is the tick for all shards. `restores`: the ranges are those of
     changelogs.
     """
 
@@ -73,7 +73,7 @@ class Packing(InputPartition):
 
 
 class PackedSource(StreamSource):
-    """As the source of topics, but that rows are blobs."""
+    """The source of topics, with blobs as rows."""
 
     shared_out = staticmethod(evenly)
 
@@ -95,15 +95,15 @@ class PackedSource(StreamSource):
         self.__init__(state["options"], state["reading"].columns, state["given"])
 
     def initialOffset(self) -> dict[str, Any]:
-        """What was decided when the application first started: Spark asks again when it replays the first batch."""
+        """Return what was decided at the first start: Spark asks again when it replays the first batch."""
         if BEGIN in self.given:
             return json.loads(self.given[BEGIN])
         now = {} if self.tick_ms is None else {NOW: milliseconds()}
         return {**super().initialOffset(), **now}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where there is nothing new it is looked again until shortly before the next trigger, so that a record does
-        not wait for that; the more seldom, the longer nothing came.
+        """Return the end of the next batch. If there is nothing new, look again until shortly before the next trigger,
+        so that a record does not wait for it; the longer nothing came, the less often.
         """
         began = time.monotonic()
         while (end := self._end(start, limit)) is start and self._target is None:
@@ -133,7 +133,7 @@ class PackedSource(StreamSource):
         return Position(ends, ids).to_json()
 
     def _more(self, reached: Numbers) -> list[list[Any]]:
-        """The partitions that have more than a batch reads, as far as is known now."""
+        """Return the partitions that have more than a batch reads, as far as is known now."""
         latest = {} if self._latest is None else self._latest.offsets
         return [list(one) for one, offset in sorted(latest.items()) if offset > reached.get(one, 0)]
 
@@ -160,7 +160,7 @@ class PackedSource(StreamSource):
         if partition.now is not None:
             yield self.places.ticks(partition.now, partition.views)
             return
-        told: set[tuple[str, int]] = set()
+        seen: set[tuple[str, int]] = set()
         options = self.options
         for wanted, chunk in read(
             self.reading.client,
@@ -173,11 +173,11 @@ class PackedSource(StreamSource):
                 yield self.places.batch(self._restored(wanted, chunk), partition.views)
                 continue
             place = (wanted.topic, wanted.partition)
-            told.add(place)
+            seen.add(place)
             yield self.places.batch(blobs_of_chunk(wanted, chunk, place in partition.more), partition.views)
         if partition.restores:
             return
-        silent = (partition.more | partition.awaited) - told  # of markers alone: who waits for them must know
+        silent = (partition.more | partition.awaited) - seen  # only markers: shards that wait for them must know
         empty = [
             Blob(one.topic, one.partition, OUTSIDE, one.start, EMPTY, place in partition.more)
             for one in partition.ranges
@@ -187,7 +187,7 @@ class PackedSource(StreamSource):
             yield self.places.batch(empty, partition.views)
 
     def _restored(self, wanted: Range, chunk: Decoded) -> Iterator[Blob]:
-        """Records of a changelog for the shard of its partition, those of the log of shards for the shard they name."""
+        """Yield records of a changelog for the shard of its partition, those of the log of shards by their names."""
         for blob in blobs_of_chunk(wanted, chunk, more=False):
             blob.source = RESTORED
             if not wanted.topic.endswith(LOG):
@@ -204,12 +204,12 @@ class PackedSource(StreamSource):
 
 
 def offsets_alone(position: Mapping[str, Any]) -> dict[str, Any]:
-    """As the source of topics knows it."""
+    """Return a position as the source of topics has it."""
     return {name: value for name, value in position.items() if name not in OF_CONVEYORS}
 
 
 def blobs_of_chunk(wanted: Range, chunk: Decoded, more: bool) -> Iterator[Blob]:
-    """Columns stay columns: no record becomes an object here."""
+    """Yield a chunk as blobs. Columns stay columns: no record becomes an object here."""
     offsets = chunk.offsets
     times = pa.array(offsets_of(chunk.timestamps) // MICROS)
     headers = chunk.headers if chunk.has_headers else pa.nulls(chunk.rows, SCHEMA.field("headers").type)

@@ -1,5 +1,4 @@
-# pyright: basic
-"""From a plan to a query that can be started: topics looked up and made, levels laid out, one step behind another."""
+"""From a plan to a query that can be started: topics are looked up and created, levels become steps of the query."""
 
 from __future__ import annotations
 
@@ -47,12 +46,12 @@ CARRYING = (
 )
 SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "the compiler costs more than it saves")
 TRIGGERS = tuple(f"{STREAMING}.{package}ProcessingTimeExecutor" for package in ("", "runtime."))  # Spark 4.0, 4.1
-REGISTERING = threading.Lock()  # of two threads that register a data source at once, Spark refuses one
+REGISTERING = threading.Lock()  # Spark refuses one of two threads that register a data source at once
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is to run: a plan, how it is executed, and where."""
+    """A plan to run, how it is executed, and where."""
 
     plan: Plan
     execution: Execution
@@ -80,7 +79,7 @@ class Application:
 
 
 class Reported:
-    """An application as a query that reports what it does: for a runner, which calls it, and then `observe`."""
+    """An application as a query that reports its progress, for a runner that calls it and then `observe`."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -97,8 +96,8 @@ class Reported:
 
 
 def run(applications: Iterable[Application], spark: SparkSession, **options: Any) -> None:
-    """Run applications until SIGTERM or SIGINT; each is started again after a failure that may pass. `options` are
-    those of `moldau.spark.run`.
+    """Run applications until SIGTERM or SIGINT; each is restarted after a temporary failure. `options` are those of
+    `moldau.spark.run`.
     """
     from moldau.spark.runner import run as run_queries
 
@@ -107,7 +106,7 @@ def run(applications: Iterable[Application], spark: SparkSession, **options: Any
 
 
 def session_for(application: Application, settings: Mapping[str, Any]) -> SparkSession:
-    """On a cluster the driver's Java is what its administrators make of it."""
+    """Return a session. On a cluster the options of the driver's Java are left to its administrators."""
     rows = (*CARRYING, SIMPLY) if is_local(settings.get("spark.master", "local")) else CARRYING
     made = session(application.id, **{**{row.name: row.value for row in rows}, **settings})
     for trigger in TRIGGERS:  # a batch that takes longer than the interval of commits is none of the user's concern
@@ -118,7 +117,7 @@ def session_for(application: Application, settings: Mapping[str, Any]) -> SparkS
 def definition(
     application: Application, spark: SparkSession, reporter: Reporter | None = None, tally: Tally | None = None
 ) -> DataStreamWriter:
-    """The query, not started. With a reporter it is the reporter, and not the source, who commits offsets."""
+    """Return the query, not started. With a reporter it is the reporter, not the source, that commits offsets."""
     client = client_for(client_settings(prefixed(application)))
     there = partition_counts_of(client)
     conveyed = scheduled(application, there)
@@ -147,7 +146,7 @@ def definition(
 
 
 def scheduled(application: Application, there: Mapping[str, int]) -> Conveyed:
-    """The plan with the topics of the cluster."""
+    """Return the plan with the topics of the cluster."""
     plan = unrolled(topics.with_matches(application.plan, there))
     schedule = Schedule(plan, partition_counts(plan, topics.outside(plan, there)), mirrored(plan))
     settings = client_settings(prefixed(application))
@@ -156,7 +155,7 @@ def scheduled(application: Application, there: Mapping[str, int]) -> Conveyed:
 
 
 def make_topics(rules: topics.Own, conveyed: Conveyed, client: Client, there: Mapping[str, int]) -> None:
-    """Those of the application's own that are missing."""
+    """Create the application's own topics that are missing."""
     schedule = conveyed.schedule
     log = topics.shard_log(schedule) if conveyed.logged and stateful(conveyed) else {}
     own = {**topics.changelogs(schedule, rules), **topics.repartitions(schedule, rules), **log}

@@ -1,5 +1,4 @@
-# pyright: basic
-"""What the state of an application goes by, written down beside its checkpoint and held against what is there now."""
+"""What the state of an application depends on: saved beside its checkpoint, and compared at each start."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ FORMAT, TOPICS, SHUFFLE, TOPOLOGY = "format", "partitions", "shuffle partitions"
 
 
 def freeze(folder: Folder, application: Application, conveyed: Conveyed, places: Places, partitions: int) -> None:
-    """TopologyError where state cannot be used; where the topology has changed, a warning that says what survives."""
+    """Save what the state depends on. TopologyError if it cannot be used; a warning if the topology has changed."""
     schedule = conveyed.schedule
     now = {
         FORMAT: FORMAT_VERSION,
@@ -40,7 +39,7 @@ def freeze(folder: Folder, application: Application, conveyed: Conveyed, places:
 
 
 def after_a_change(application: Application, before: Mapping[str, Any], now: Mapping[str, Any]) -> Shape:
-    """The shape of the topology that is to be written down."""
+    """Return the shape of the topology to save."""
     why = other_topics(before[TOPICS], now[TOPICS])
     for name in (FORMAT, SHUFFLE):
         if before.get(name) != now[name]:
@@ -53,16 +52,16 @@ def after_a_change(application: Application, before: Mapping[str, Any], now: Map
     if found.obstacle is not None:
         raise unusable(application, found.obstacle)
     if found.changed:
-        log.warning("the topology of %s has changed: %s", application.id, found.told())
+        log.warning("the topology of %s has changed: %s", application.id, found.report())
     return remembered(before[TOPOLOGY], now[TOPOLOGY])
 
 
 def other_topics(before: Mapping[str, int], now: Mapping[str, int]) -> str | None:
-    """How the topics that are read are others than before, those of repartitions too."""
+    """Return how the topics that are read, repartition topics included, differ from those before."""
     gone, new = sorted(before.keys() - now.keys()), sorted(now.keys() - before.keys())
     if gone or new:
-        told = [f"{', '.join(gone)} is read no more"] if gone else []
-        return " and ".join([*told, *([f"{', '.join(new)} was not read before"] if new else [])])
+        changes = [f"{', '.join(gone)} is read no more"] if gone else []
+        return " and ".join([*changes, *([f"{', '.join(new)} was not read before"] if new else [])])
     other = [topic for topic in now if before[topic] != now[topic]]
     return f"{other[0]} had {before[other[0]]} partitions, and now has {now[other[0]]}" if other else None
 

@@ -1,5 +1,4 @@
-# pyright: basic
-"""Fallbacks (`fallbacks.py`) of all workers, added up by Spark in the driver as tasks end."""
+"""The fallbacks (`fallbacks.py`) of all workers, added up by Spark in the driver when tasks end."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 Tally = Accumulator[Any]
 
 
-class Adding(AccumulatorParam):
+class Adding(AccumulatorParam[Any]):
     def zero(self, value: Counts) -> Counts:
         return {}
 

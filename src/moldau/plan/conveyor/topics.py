@@ -1,4 +1,4 @@
-"""The topics of an application: those that it reads, and those that are made for it."""
+"""The topics of an application: those that it reads, and those that are created for it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SHARD_LOG = {
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What the settings say of the topics that are made: the factor of replication, -1 for the broker's; settings of
-    topics; how long the changelogs of windows are kept besides.
+    """The settings of created topics: the replication factor, -1 for the broker's; topic settings; and the additional
+    retention of windows' changelogs.
     """
 
     replication: int = REPLICATION
@@ -40,15 +40,10 @@ class Own:
 
 
 def outside(plan: Plan, there: Mapping[str, int]) -> dict[str, int]:
-    """The topics of others that a plan reads, with their partition counts; TopologyError where one is missing."""
+    """Return the input topics of a plan with their partition counts; TopologyError if one is missing."""
     internal = {topic.name for topic in plan.internal_topics}
-    wanted = [
-        (node, topic)
-        for node in plan.nodes
-        if isinstance(node, SourceNode)
-        for topic in node.topics
-        if topic not in internal
-    ]
+    sources = [node for node in plan.nodes if isinstance(node, SourceNode)]
+    wanted = [(node, topic) for node in sources for topic in node.topics if topic not in internal]
     for node, topic in wanted:
         if topic not in there:
             raise TopologyError(f"{node.name} reads the topic {topic}, which does not exist: create it first")
@@ -56,7 +51,7 @@ def outside(plan: Plan, there: Mapping[str, int]) -> dict[str, int]:
 
 
 def missing(plan: Plan, there: Collection[str]) -> list[str]:
-    """The topics of others that a plan reads or writes by name, and that do not exist."""
+    """Return the input and output topics of a plan that do not exist."""
     internal = {topic.name for topic in plan.internal_topics}
     read = [topic for node in plan.nodes if isinstance(node, SourceNode) for topic in node.topics]
     written = [node.topic for node in plan.nodes if isinstance(node, SinkNode) and isinstance(node.topic, str)]
@@ -64,12 +59,12 @@ def missing(plan: Plan, there: Collection[str]) -> list[str]:
 
 
 def global_topics(plan: Plan) -> tuple[str, ...]:
-    """Those that global tables are filled from."""
+    """Return the topics of global tables."""
     return tuple(topic for node in plan.global_nodes if isinstance(node, SourceNode) for topic in node.topics)
 
 
 def with_matches(plan: Plan, there: Iterable[str]) -> Plan:
-    """Patterns stand for the topics that match them when the application starts."""
+    """Replace patterns by the topics that match them now, at the start of the application."""
     names = sorted(name for name in there if not name.startswith("__"))
     nodes = tuple(
         replace(node, topics=matching(node, names), pattern=None)
@@ -88,7 +83,7 @@ def matching(node: SourceNode, names: list[str]) -> tuple[str, ...]:
 
 
 def changelogs(schedule: Schedule, own: Own) -> dict[str, tuple[int, dict[str, str]]]:
-    """The topics that hold what is in stores: how many partitions each has, and its settings."""
+    """Return the changelogs of stores, with their partition counts and settings."""
     plan = schedule.plan
     found: dict[str, tuple[int, dict[str, str]]] = {}
     for group in schedule.groups:
@@ -100,20 +95,20 @@ def changelogs(schedule: Schedule, own: Own) -> dict[str, tuple[int, dict[str, s
 
 
 def shard_log(schedule: Schedule) -> dict[str, tuple[int, dict[str, str]]]:
-    """The log of shards: a short text each, and what they hold back."""
+    """Return the log of shards, which has the state of each and what it holds back."""
     return {log_of(schedule.plan): (1, SHARD_LOG)}
 
 
 def repartitions(schedule: Schedule, own: Own) -> dict[str, tuple[int, dict[str, str]]]:
-    """The repartition topics that others may read. They are kept as long as the cluster keeps any topic: Kafka Streams
-    deletes what it has read back, and nothing is read back here.
+    """Return the repartition topics that others may read. They have the cluster's retention: Kafka Streams deletes what
+    it has read, but here nothing is read back.
     """
     settings = {"cleanup.policy": "delete", **own.settings}
     return {topic: (schedule.counts[topic], settings) for topic in sorted(schedule.shown)}
 
 
 def changelog_settings(spec: StoreSpec, own: Own) -> dict[str, str]:
-    """As Kafka Streams has them: what is windowed goes when its time is over, and a day for clocks that differ."""
+    """Return the settings of Kafka Streams: windows expire after their retention, and a day for clocks that differ."""
     made = {"cleanup.policy": COMPACT}
     if spec.retention_ms is not None and not spec.versioned:
         made = {"cleanup.policy": COMPACT_DELETE, "retention.ms": str(spec.retention_ms + own.more_retention_ms)}
@@ -121,7 +116,7 @@ def changelog_settings(spec: StoreSpec, own: Own) -> dict[str, str]:
 
 
 def check_counts(wanted: Mapping[str, tuple[int, Mapping[str, str]]], there: Mapping[str, int]) -> None:
-    """One that is there with another number of partitions is refused."""
+    """Refuse existing topics with another number of partitions."""
     for topic, (count, _) in wanted.items():
         if topic in there and there[topic] != count:
             raise TopologyError(
@@ -131,24 +126,24 @@ def check_counts(wanted: Mapping[str, tuple[int, Mapping[str, str]]], there: Map
 
 
 def starting(schedule: Schedule, reset: str) -> str:
-    """Where an application begins that has never run: one word, or JSON with a number for each partition where a source
-    says something else (`reset=`).
+    """Return where an application begins that has never run: one word, or JSON with a number for each partition if a
+    source has its own `reset=`.
     """
-    said = resets(schedule.plan)
-    if not said:
+    chosen = resets(schedule.plan)
+    if not chosen:
         return reset
     words = {"earliest": EARLIEST, "latest": LATEST, "none": EARLIEST}
     read = [topic for topic in sorted(schedule.reader) if topic not in schedule.internal]
     return json.dumps(
         {
-            topic: {str(number): words[said.get(topic, reset)] for number in range(schedule.counts[topic])}
+            topic: {str(number): words[chosen.get(topic, reset)] for number in range(schedule.counts[topic])}
             for topic in read
         }
     )
 
 
 def resets(plan: Plan) -> dict[str, str]:
-    """What sources say for themselves, by topic."""
+    """Return `reset=` of sources by topic."""
     return {
         topic: node.reset
         for node in plan.nodes
@@ -158,9 +153,9 @@ def resets(plan: Plan) -> dict[str, str]:
 
 
 def check_resets(plan: Plan) -> None:
-    """Of an application that has nothing to go on from: none of its sources may ask for that."""
-    for topic, said in resets(plan).items():
-        if said == "none":
+    """Refuse `reset='none'` for an application that has no position to continue from."""
+    for topic, reset in resets(plan).items():
+        if reset == "none":
             raise TopologyError(
                 f"the topic {topic} is read with reset='none', and the application has not read it before: "
                 "say earliest or latest"

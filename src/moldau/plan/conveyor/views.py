@@ -1,8 +1,7 @@
-# pyright: basic
-"""Global tables in a worker: filled up to the offsets that the batch has recorded, before its records are processed.
+"""Global tables in a worker: filled up to the offsets of the batch before its records are processed.
 
-The source notes the ends of global topics in the position of each batch, and each row of the batch carries them: so a
-replay sees the tables as they were. A process that has read further already begins anew.
+The source saves the ends of global topics in the position of each batch, and each row of the batch has them, so a
+replay sees the tables as they were. A process that has already read further begins anew.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Filled:
         self.tables = GlobalTables(self.conveyed.schedule.plan, self.conveyed.execution)
 
     def fill(self, end: Position) -> None:
-        """Partition by partition: a process that has just started does as one that has been there for long."""
+        """Fill partition by partition, so that a new process does the same as an old one."""
         at = self.at
         if any(offset > end.offsets.get(one, 0) or at.is_anew(one[0], end) for one, offset in at.offsets.items()):
             self._begin()
@@ -53,7 +52,7 @@ class Filled:
 
 
 def global_stores(conveyed: Conveyed, ends: str | None) -> Mapping[str, Any]:
-    """The stores that all shards may read, as of the offsets in `ends`."""
+    """Return the stores that all shards may read, as of the offsets in `ends`."""
     if not conveyed.schedule.plan.global_stores:
         return {}
     if conveyed.start not in _filled:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from moldau.operators.durations import Duration, milliseconds
-from moldau.operators.suppress import Bounds
-from moldau.operators.windowed import LAST_TIME
+from .durations import Duration, milliseconds
+from .windowed import LAST_TIME
 
 
 def grace_of(grace: Duration | None) -> int:
@@ -209,6 +208,13 @@ class EmitStrategy:
     @classmethod
     def on_window_update(cls) -> Self:
         return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    max_records: int = LAST_TIME
+    max_bytes: int = LAST_TIME
+    emit_early: bool = True  # otherwise the application ends
 
 
 @dataclass(frozen=True, slots=True)
