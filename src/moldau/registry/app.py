@@ -12,21 +12,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from moldau import http
 from moldau.client import ClientError, Error
-from moldau.http import (
-    LEADER,
-    READ,
-    THREAD,
-    Endpoint,
-    Host,
-    HttpError,
-    Service,
-    Types,
-    media,
-    read_body,
-    read_json,
-    routes,
-)
+from moldau.http import LEADER, READ, THREAD, Endpoint, HttpError, Types, media
 from moldau.http.forwarding import Forwarder
 from moldau.registry import changes, queries
 from moldau.registry.calls import Call
@@ -112,7 +100,7 @@ class Parts:
     cluster_id: str = ""
 
 
-def application(parts: Parts) -> Service:
+def application(parts: Parts) -> http.Service:
     """Return the ASGI application."""
     work = partial(_work, parts)
     forwarder = Forwarder(
@@ -124,9 +112,9 @@ def application(parts: Parts) -> Service:
         no_leader=partial(refuse, 50004),
         timeout_s=parts.settings.seconds(TIMEOUT),
     )
-    host = Host(partial(_open_call, parts), work, partial(_write, parts, forwarder))
-    return Service(
-        routes(ENDPOINTS, host),
+    host = http.Host(partial(_open_call, parts), work, partial(_write, parts, forwarder))
+    return http.Service(
+        http.routes(ENDPOINTS, host),
         parts.settings,
         V1,
         timed_out=lambda: refuse(50002, "The request"),
@@ -150,12 +138,12 @@ async def _open_call(parts: Parts, endpoint: Endpoint, request: Request, media_t
 
 
 async def _body(request: Request) -> Any:
-    data = await read_body(request)
+    data = await http.read_body(request)
     request.state.body = data
     if not data.strip():
         raise unprocessable("The request has no body.")
     try:
-        return await asyncio.to_thread(read_json, data) if len(data) > 100_000 else read_json(data)
+        return await asyncio.to_thread(http.read_json, data) if len(data) > 100_000 else http.read_json(data)
     except ValueError as error:
         raise HttpError(400, str(error)) from None
 

@@ -10,26 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.http import HttpError
-from moldau.registry import names
+from moldau.registry import names, policies
 from moldau.registry.compatibility import check, check_reserved
 from moldau.registry.errors import refuse
 from moldau.registry.metadata import VERSION, merged_metadata, merged_rules, same_but_version, with_version
 from moldau.registry.parsing import Schemas
-from moldau.registry.policies import (
-    FORWARD,
-    IMPORT,
-    IMPORTING,
-    LEVEL,
-    METADATA,
-    MODES,
-    READ_ONLY,
-    READWRITE,
-    RULES,
-    config_in_scope,
-    merged_config,
-    mode_in_scope,
-    own_config,
-)
 from moldau.registry.records import (
     AVRO,
     Json,
@@ -46,7 +31,7 @@ from moldau.registry.records import (
 from moldau.registry.store import LATEST, Store
 from moldau.serdes.schemas import Reference, formatted
 
-ADDED = {*METADATA, *RULES}
+ADDED = {*policies.METADATA, *policies.RULES}
 
 
 class Change(NamedTuple):
@@ -86,10 +71,10 @@ class Registry:
     modes_change: bool = True
 
     def config(self, subject: str | None) -> Json:
-        return config_in_scope(self.store, subject, self.level)
+        return policies.config_in_scope(self.store, subject, self.level)
 
     def mode(self, subject: str | None) -> str:
-        return mode_in_scope(self.store, subject)
+        return policies.mode_in_scope(self.store, subject)
 
     def normalizes(self, subject: str, asked: bool) -> bool:
         return asked or self.config(subject).get("normalize") is True
@@ -113,7 +98,7 @@ def register(
     """Add a version to a subject, or find the one that has this schema already: that one whatever the mode is, if the
     request and the settings add nothing to it."""
     store, config, mode = registry.store, registry.config(subject), registry.mode(subject)
-    normalize = normalize and mode not in IMPORTING
+    normalize = normalize and mode not in policies.IMPORTING
     looks = looks_first and not keeps_tags and ADDED.isdisjoint(config)
     if looks and (known := _known(registry, subject, given, normalize)):
         return Change((), known)
@@ -122,7 +107,7 @@ def register(
     live = [version for version in every if not version.deleted]
     number = every[-1].version + 1 if every else 1
     wanted = given.under(subject)
-    if mode not in IMPORTING:
+    if mode not in policies.IMPORTING:
         wanted = _fill_in(wanted, config, live[-1] if live else None, number)
         wanted = registry.schemas.tagged_as(wanted, live[-1]) if keeps_tags and live else wanted
     elif not wanted.schema.strip():
@@ -134,7 +119,7 @@ def register(
     found, wanted = _registered(registry, wanted, live)
     if found is not None:
         return Change((), found)
-    if mode not in IMPORTING and not force:
+    if mode not in policies.IMPORTING and not force:
         messages = incompatibilities(registry, subject, wanted, live)
         if messages:
             raise refuse(40901, subject, f"[{', '.join(messages)}]")
@@ -167,11 +152,11 @@ def same_version(registry: Registry, wanted: Version, versions: list[Version]) -
 
 def _check_mode(registry: Registry, subject: str, id: int) -> None:
     mode, place = registry.mode(subject), _subject(subject)
-    if mode in READ_ONLY:
+    if mode in policies.READ_ONLY:
         raise refuse(42205, f"{place} is in read-only mode")
-    if id >= 0 and mode not in IMPORTING:
+    if id >= 0 and mode not in policies.IMPORTING:
         raise refuse(42205, f"{place} takes no ids: its mode is not IMPORT.")
-    if id < 0 and mode != READWRITE:
+    if id < 0 and mode != policies.READWRITE:
         raise refuse(42205, f"{place} cannot be written: its mode is not READWRITE.")
 
 
@@ -242,12 +227,12 @@ def incompatibilities(registry: Registry, subject: str, wanted: Version, previou
         of = lambda version: ((version.metadata or {}).get("properties") or {}).get(group)  # noqa: E731
         parsed = [old for old, version in zip(parsed, previous, strict=True) if of(version) == of(wanted)]
     lenient = config.get("compatibilityPolicy") == "LENIENT"
-    return messages + check(config[LEVEL], new, parsed, lenient=lenient)
+    return messages + check(config[policies.LEVEL], new, parsed, lenient=lenient)
 
 
 def _added(registry: Registry, wanted: Version, every: list[Version], number: int, mode: str) -> Change:
     store, context = registry.store, names.context_of(wanted.subject)
-    if wanted.version > 0 and wanted.version != number and mode not in IMPORTING:
+    if wanted.version > 0 and wanted.version != number and mode not in policies.IMPORTING:
         raise refuse(42201, f"Version {wanted.version} does not follow: the next is {number}.")
     version = wanted.but(version=wanted.version if wanted.version > 0 else number)
     if version.id >= 0:
@@ -320,7 +305,7 @@ def referrers(registry: Registry, version: Version, *, deleted: bool) -> list[Ve
 
 
 def _check_writable(registry: Registry, subject: str | None) -> None:
-    if registry.mode(subject) in READ_ONLY:
+    if registry.mode(subject) in policies.READ_ONLY:
         raise refuse(42205, f"{_subject(subject or '')} is in read-only mode")
 
 
@@ -335,13 +320,13 @@ def _place(version: Version) -> str:
 def set_config(registry: Registry, subject: str | None, change: Json) -> Change:
     """Set the settings of a subject, of a context, or of all; what is not named stays."""
     _check_writable(registry, subject)
-    config = merged_config(registry.store.configs.get(subject), change)
+    config = policies.merged_config(registry.store.configs.get(subject), change)
     return Change((config_record(subject, config),), config)
 
 
 def delete_config(registry: Registry, subject: str | None) -> Change:
     """Go back to inherited settings; the answer is what was set."""
-    before = own_config(registry.store, subject, registry.level)
+    before = policies.own_config(registry.store, subject, registry.level)
     if before is None:
         raise refuse(40401, subject)
     _check_writable(registry, subject)
@@ -352,12 +337,12 @@ def set_mode(registry: Registry, subject: str | None, mode: str | None, *, force
     """Set what may be done with a subject. To import, it must be empty, unless forced."""
     if not registry.modes_change:
         raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
-    if mode is not None and (mode := mode.upper()) not in MODES:
+    if mode is not None and (mode := mode.upper()) not in policies.MODES:
         raise refuse(42204)
-    if mode == FORWARD and subject != names.GLOBAL:
+    if mode == policies.FORWARD and subject != names.GLOBAL:
         raise HttpError(42204, "FORWARD is a mode of the whole registry, not of a subject or context.")
     records: list[Record] = []
-    if mode == IMPORT and registry.mode(subject) != IMPORT and not force:
+    if mode == policies.IMPORT and registry.mode(subject) != policies.IMPORT and not force:
         records = _emptied(registry, subject)
     return Change((*records, mode_record(subject, mode)), mode)
 
@@ -378,7 +363,7 @@ def delete_mode(registry: Registry, subject: str | None, *, recursive: bool) -> 
     if not registry.modes_change:
         raise refuse(42205, "Modes are fixed here: mode.mutability is false.")
     modes = registry.store.modes
-    before = modes.get(subject, READWRITE if subject is None else None)
+    before = modes.get(subject, policies.READWRITE if subject is None else None)
     if before is None and not recursive:
         raise refuse(40401, subject)
     places = [subject]

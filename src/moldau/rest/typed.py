@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 from google.protobuf import json_format
-from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from moldau.http import HttpError
@@ -74,20 +73,13 @@ def _write_json(schema: Schema, data: Any) -> tuple[bytes, None]:
 
 def _write_protobuf(schema: Schema, data: Any) -> tuple[bytes, tuple[int, ...]]:
     descriptor = protobuf.named(protobuf.file_of(schema), None)
-    message = GetMessageClass(descriptor)()
-    try:
-        json_format.ParseDict(data, message)
-    except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise SerdeError(f"the value does not fit the message {descriptor.full_name}: {error}") from None
+    message = protobuf.of_dict(data, GetMessageClass(descriptor))
     return message.SerializeToString(), protobuf.path_to(descriptor)
 
 
 def _read_protobuf(schema: Schema, ref: SchemaRef, payload: bytes) -> Any:
-    message = GetMessageClass(protobuf.message_at(protobuf.file_of(schema), ref.indexes or (0,)))()
-    try:
-        message.ParseFromString(bytes(payload))
-    except DecodeError as error:
-        raise SerdeError(f"the bytes are no {message.DESCRIPTOR.full_name}: {error}") from None
+    descriptor = protobuf.message_at(protobuf.file_of(schema), ref.indexes or (0,))
+    message = protobuf.of_bytes(payload, GetMessageClass(descriptor))
     return json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
 
 

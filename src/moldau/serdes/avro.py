@@ -32,9 +32,8 @@ WRONG_BYTES = (*WRONG_VALUE, EOFError, StopIteration, MemoryError, ArithmeticErr
 @dataclass(frozen=True, slots=True)
 class Codec:
     """A parsed schema. fastavro's compiled half recurses on the C stack without a limit, and a list of 200,000 links
-    ends the process: of recursive schemas, bytes go through its Python half, which says RecursionError, and values
-    are measured first.
-    """
+    ends the process: of recursive schemas, bytes go through its Python half, which says RecursionError, and values are
+    measured first."""
 
     node: Node
     name: str | None
@@ -104,8 +103,7 @@ def is_hollow(node: Node, inner: list[bool]) -> bool:
 @dataclass(slots=True)
 class Avro:
     """Serializer and deserializer. `schema` is the writer's when values are written and the reader's when they are
-    read; without one, values come as they were written.
-    """
+    read; without one, values come as they were written."""
 
     subjects: Subjects
 

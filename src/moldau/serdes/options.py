@@ -27,6 +27,10 @@ def by_topic_and_record(context: Context, record: str | None) -> str:
 
 
 STRATEGIES: dict[str, SubjectOf] = {"TOPIC": by_topic, "RECORD": by_record, "TOPIC_RECORD": by_topic_and_record}
+CHOICES: dict[str, Mapping[str, Any]] = {
+    "subject.name.strategy": STRATEGIES,
+    "schema.id.in": {"prefix": False, "header": True},
+}
 NAMES = {  # setting -> field of Options, what it must be
     "auto.register.schemas": ("auto_register", bool),
     "use.latest.version": ("use_latest", bool),
@@ -77,12 +81,12 @@ def field_of(name: str, value: Any) -> tuple[str, Any]:
         return field, value
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{name} must be {kind.__name__}, not {value!r}")
-    match name:
-        case "subject.name.strategy":
-            return field, choice(name, value.upper(), STRATEGIES)
-        case "schema.id.in":
-            return field, choice(name, value, {"prefix": False, "header": True})
-    return field, value
+    if name not in CHOICES:
+        return field, value
+    value = value.upper() if name == "subject.name.strategy" else value
+    if value not in CHOICES[name]:
+        raise ValueError(f"{name} must be one of {', '.join(CHOICES[name])}, not {value!r}")
+    return field, CHOICES[name][value]
 
 
 def parsed(name: str, value: str, kind: type) -> Any:
@@ -91,9 +95,3 @@ def parsed(name: str, value: str, kind: type) -> Any:
     if kind is bool and value.lower() in ("true", "false"):
         return value.lower() == "true"
     raise ValueError(f"{name} must be {kind.__name__}, not {value!r}")
-
-
-def choice(name: str, value: str, among: Mapping[str, Any]) -> Any:
-    if value not in among:
-        raise ValueError(f"{name} must be one of {', '.join(among)}, not {value!r}")
-    return among[value]

@@ -120,11 +120,25 @@ def named(file: FileDescriptor, name: str | None) -> Descriptor:
     raise SerdeError(f"the schema has no message {name}" if name else "the schema has no message")
 
 
+def of_dict(value: Any, kind: type[Message]) -> Message:
+    """Make a message of a dict in Protobuf's JSON form."""
+    try:
+        return json_format.ParseDict(value, kind())
+    except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise SerdeError(f"the value does not fit the message {kind.DESCRIPTOR.full_name}: {error}") from None
+
+
+def of_bytes(data: bytes, kind: type[Message]) -> Message:
+    try:
+        return kind.FromString(bytes(data))
+    except DecodeError as error:
+        raise SerdeError(f"the bytes are no {kind.DESCRIPTOR.full_name}: {error}") from None
+
+
 @dataclass(slots=True)
 class Protobuf:
     """`kind` is the class of messages; without it, values to write may also be dicts (Protobuf's JSON form) for the
-    message of the schema, and those that are read are of a class made from their writer's schema.
-    """
+    message of the schema, and those that are read are of a class made from their writer's schema."""
 
     subjects: Subjects
     kind: type[Message] | None = None
@@ -165,11 +179,7 @@ class Protobuf:
             if self.kind is not None and not isinstance(value, self.kind):
                 raise SerdeError(f"the message is a {type(value).__name__}, not a {self.kind.__name__}")
             return value
-        made = self.kind() if self.kind else GetMessageClass(named(file_of(schema), self.message))()
-        try:
-            return json_format.ParseDict(value, made)
-        except (json_format.ParseError, TypeError, AttributeError, RecursionError) as error:
-            raise SerdeError(f"the value does not fit the message {made.DESCRIPTOR.full_name}: {error}") from None
+        return of_dict(value, self.kind or GetMessageClass(named(file_of(schema), self.message)))
 
     def schema_of(self, file: FileDescriptor) -> Schema:
         """Return the schema of a file. Its imports are registered or looked up on the way, for references need a
@@ -185,12 +195,7 @@ class Protobuf:
         if data is None:
             return None
         ref, payload = unframe(data, context, indexes=True)
-        made = self.kind() if self.kind is not None else self.read_class(ref, context)()
-        try:
-            made.ParseFromString(bytes(payload))
-        except DecodeError as error:
-            raise SerdeError(f"the bytes are no {made.DESCRIPTOR.full_name}: {error}") from None
-        return made
+        return of_bytes(payload, self.kind or self.read_class(ref, context))
 
     def read_class(self, ref: SchemaRef, context: Context) -> type[Message]:
         """Return the class of the writer's message, or of the message of that name in the reader's schema."""

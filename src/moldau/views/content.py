@@ -28,8 +28,7 @@ class Undo(NamedTuple):
 
 class Content:
     """`offset` is set by the writer before it puts what a record says. `floor` is the earliest position that can be
-    looked at again: changes before it are forgotten.
-    """
+    looked at again: changes before it are forgotten."""
 
     def __init__(self, history: int) -> None:
         self.lock = threading.Lock()

@@ -13,8 +13,7 @@ from .errors import ViewError
 
 class Partition:
     """`position` is the offset up to which it was read, `end` the one up to which there was something to read when
-    somebody last asked. It is loaded when it has reached the first end that it was told.
-    """
+    somebody last asked. It is loaded when it has reached the first end that it was told."""
 
     def __init__(self, spec: StoreSpec, topic: str, number: int, start: int, history: int) -> None:
         self.number = number

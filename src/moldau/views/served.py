@@ -55,8 +55,7 @@ class Served:
     ) -> View:
         """Return the view of a store, loaded. `at_least` asks for more: a position of the changelog, its present end
         ("latest"), or offsets of topics that the application reads: `{("orders", 0): 42}` waits until the records
-        before that offset have been processed and what came of them is here.
-        """
+        before that offset have been processed and what came of them is here."""
         began = time.monotonic()
         view = self._opened(name).wait(timeout=timeout)
         if at_least is None:

@@ -52,8 +52,7 @@ MERGED = ("array", "number", "object", "string")
 @dataclass(slots=True, eq=False)
 class Node:
     """One schema. Which fields mean something depends on the kind: empty, true, false, string, number, boolean, null,
-    array, object, combined, const, enum, not, conditional or reference.
-    """
+    array, object, combined, const, enum, not, conditional or reference."""
 
     kind: str
     about: dict[str, Any] = field(default_factory=dict)  # id, title, description, default

@@ -87,8 +87,7 @@ class Members:
 @dataclass(slots=True)
 class Comparison:
     """Compares within two packages. `known` has the imported messages that were compared; one that is being compared
-    when it is met again has nothing to add.
-    """
+    when it is met again has nothing to add."""
 
     old: Scope
     new: Scope

@@ -135,24 +135,23 @@ class Arena:
             case "null":
                 return pa.nulls(rows)
             case "fixed":
-                return pa.Array.from_buffers(column.type, rows, [valid, self.whole(column.values, rows)], nulls)
+                buffers, inner = [self.whole(column.values, rows)], None
             case "bool":
-                bits = pa.py_buffer(np.packbits(self.slice(column.values, rows), bitorder="little"))
-                return pa.Array.from_buffers(column.type, rows, [valid, bits], nulls)
+                bits = np.packbits(self.slice(column.values, rows), bitorder="little")
+                buffers, inner = [pa.py_buffer(bits)], None
             case "text":
                 data = self.whole(column.bytes, int(self.count[column.counter]))
-                return pa.Array.from_buffers(column.type, rows, [valid, self.whole(column.values, rows), data], nulls)
+                buffers, inner = [self.whole(column.values, rows), data], None
+            case "struct":
+                buffers, inner = [], [self.array(child, rows) for child in column.children]
+            case "list" | "map":
+                items = self.array(column.field_of_item, int(self.count[column.counter]))
+                buffers, inner = [self.whole(column.values, rows)], [items]
             case "enum":
                 codes = pa.Array.from_buffers(pa.int32(), rows, [valid, self.whole(column.values, rows)], nulls)
                 made = pa.DictionaryArray.from_arrays(codes, pa.array(column.symbols or [""], pa.string()), safe=False)
                 return made if pa.types.is_dictionary(column.type) else made.dictionary_decode()
-            case "struct":
-                inner = [self.array(child, rows) for child in column.children]
-                return pa.Array.from_buffers(column.type, rows, [valid], nulls, children=inner)
-            case "list" | "map":
-                items = self.array(column.field_of_item, int(self.count[column.counter]))
-                offsets = self.whole(column.values, rows)
-                return pa.Array.from_buffers(column.type, rows, [valid, offsets], nulls, children=[items])
+        return pa.Array.from_buffers(column.type, rows, [valid, *buffers], nulls, children=inner)
 
     def whole(self, number: int, count: int) -> pa.Buffer:
         return pa.py_buffer(self.slice(number, count))

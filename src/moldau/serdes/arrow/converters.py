@@ -25,9 +25,8 @@ from .typed import TypedColumns
 
 
 class ArrowColumns(Protocol):
-    """What a format does with batches. `to_arrow` takes framed values, and headers that name schemas if there are;
-    rows that are wrong are null and stand in the result's errors: what becomes of them is the caller's to decide.
-    """
+    """What a format does with batches. `to_arrow` takes framed values, and headers that name schemas if there are; rows
+    that are wrong are null and stand in the result's errors: what becomes of them is the caller's to decide."""
 
     def type(self, context: Context) -> pa.DataType: ...
 

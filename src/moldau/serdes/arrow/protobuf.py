@@ -44,6 +44,8 @@ WRAPPERS = {
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
 DOCUMENTS = {"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"}
+WELL_KNOWN = {TIMESTAMP: pa.timestamp("us", "UTC"), DURATION: pa.duration("us")}
+WELL_KNOWN |= dict.fromkeys(DOCUMENTS, pa.string())
 MICROS = 1_000_000
 
 
@@ -89,16 +91,9 @@ def one_type(field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
     inner = field.message_type
     if inner is None:
         return SCALARS[field.cpp_type]
-    match inner.full_name:
-        case name if name == TIMESTAMP:
-            return pa.timestamp("us", "UTC")
-        case name if name == DURATION:
-            return pa.duration("us")
-        case name if name in WRAPPERS:
-            return one_type(inner.fields_by_name["value"], above)
-        case name if name in DOCUMENTS:
-            return pa.string()
-    return struct_type(inner, above)
+    if inner.full_name in WRAPPERS:
+        return one_type(inner.fields_by_name["value"], above)
+    return WELL_KNOWN[inner.full_name] if inner.full_name in WELL_KNOWN else struct_type(inner, above)
 
 
 def messages_array(descriptor: Descriptor, rows: Sequence[Any], type: pa.DataType) -> pa.Array:
@@ -165,12 +160,12 @@ def taker(field: FieldDescriptor) -> Callable[[Any], Any] | None:
         return decimal.Decimal
     if field.message_type is None:
         return None
-    match field.message_type.full_name:
-        case name if name in (TIMESTAMP, DURATION):
-            return lambda moment: moment.seconds * MICROS + moment.nanos // 1000
-        case name if name in WRAPPERS:
-            inner = taker(field.message_type.fields_by_name["value"])
-            return lambda wrapper: inner(wrapper.value) if inner else wrapper.value
+    name = field.message_type.full_name
+    if name in (TIMESTAMP, DURATION):
+        return lambda moment: moment.seconds * MICROS + moment.nanos // 1000
+    if name in WRAPPERS:
+        inner = taker(field.message_type.fields_by_name["value"])
+        return lambda wrapper: inner(wrapper.value) if inner else wrapper.value
     return lambda document: json.dumps(json_format.MessageToDict(document), ensure_ascii=False)
 
 
@@ -240,16 +235,15 @@ def one_giver(field: FieldDescriptor) -> Callable[[Any], Any]:
     if field.message_type is None:
         return lambda value: value
     inner = field.message_type
-    match inner.full_name:
-        case name if name in (TIMESTAMP, DURATION):
-            make = GetMessageClass(inner)
-            fill = "FromDatetime" if name == TIMESTAMP else "FromTimedelta"
-            return lambda value: fill_by(make(), fill, value)
-        case name if name in WRAPPERS:
-            value_of = one_giver(inner.fields_by_name["value"])
-            return lambda value: {"value": value_of(value)}
-        case name if name in DOCUMENTS:
-            return lambda text: json_format.Parse(text, GetMessageClass(inner)())
+    if inner.full_name in (TIMESTAMP, DURATION):
+        make = GetMessageClass(inner)
+        fill = "FromDatetime" if inner.full_name == TIMESTAMP else "FromTimedelta"
+        return lambda value: fill_by(make(), fill, value)
+    if inner.full_name in WRAPPERS:
+        value_of = one_giver(inner.fields_by_name["value"])
+        return lambda value: {"value": value_of(value)}
+    if inner.full_name in DOCUMENTS:
+        return lambda text: json_format.Parse(text, GetMessageClass(inner)())
     return filler(inner)
 
 

@@ -56,8 +56,7 @@ def parse(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
     """Read a schema from its text. `resolved` has the text of every schema that is referenced, also through others, by
-    the name of its reference, and those that others need first; `new` adds the checks of a first registration.
-    """
+    the name of its reference, and those that others need first; `new` adds the checks of a first registration."""
     if type not in READERS:
         raise SchemaError(f"schema type {type!r} is not known: use one of {', '.join(TYPES)}")
     check_size(text, resolved, limits)
