@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from moldau.broker.rim.listeners import Listener, ListenError, joined, open_listeners, own_name, split
+from moldau.broker.rim.listeners import Listener, ListenError, join, open_listeners, own_name, split
 from moldau.settings import SettingError, Settings
 
 
@@ -60,7 +60,7 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
         assert one.address == f"[::1]:{one.port}"
         assert one.socket.family == socket.AF_INET6
     assert split("[::1]:9092") == ("::1", 9092)
-    assert joined(*split("localhost:9092")) == "localhost:9092"
+    assert join(*split("localhost:9092")) == "localhost:9092"
 
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", "localhost:x", "localhost:70000", "::1:9092"])

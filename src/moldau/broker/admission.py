@@ -29,7 +29,7 @@ NO_COORDINATOR = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATO
 
 
 def is_transactional(records: memoryview | None) -> bool:
-    """Whether a batch says that it is part of a transaction."""
+    """Tell whether a batch says that it is part of a transaction."""
     return (
         records is not None
         and len(records) > ATTRIBUTES_AT
@@ -58,7 +58,7 @@ async def barred_partitions(
     (producer,), adds = producers, version >= ADDS_PARTITIONS
     first = {partition: batch.base_sequence for partition, batch in batches.items()}
     errors = await admit(node, request.transactional_id, producer, list(batches), adds, version >= KNOWS_ABORTABLE)
-    barred = {where: told_to_producer(error, adds) for where, error in errors.items()}
+    barred = {where: refusal_for_producer(error, adds) for where, error in errors.items()}
     if adds:
         admitted = {p: sequence for p, sequence in first.items() if (p.topic, p.index) not in barred}
         barred |= out_of_order(admitted, producer.producer_id)
@@ -66,7 +66,7 @@ async def barred_partitions(
 
 
 def batches_of(node: Node, parts: Iterable[tuple[Any, Any]], version: int) -> dict[Partition, Batch]:
-    """The batches of producers, by partition. What is no batch, or for no partition of ours, is refused later."""
+    """Return the producers' batches by partition. What is not a batch, or not for us, is refused later."""
     found: dict[Partition, Batch] = {}
     by_id = version >= 13
     for topic, part in parts:
@@ -81,7 +81,7 @@ def batches_of(node: Node, parts: Iterable[tuple[Any, Any]], version: int) -> di
 
 
 def out_of_order(sequences: dict[Partition, int], producer_id: int) -> dict[Name, Refused]:
-    """With an epoch for each transaction, the first batch that a partition sees of one has sequence 0."""
+    """Refuse a first batch whose sequence is not 0: with an epoch for each transaction it must be."""
     found: dict[Name, Refused] = {}
     for partition, sequence in sequences.items():
         known = partition.log.producers.by_id.get(producer_id)
@@ -91,8 +91,8 @@ def out_of_order(sequences: dict[Partition, int], producer_id: int) -> dict[Name
     return found
 
 
-def told_to_producer(error: Error, adds: bool) -> Refused:
-    """Old clients do not ask again after some errors with which they should: they get one with which they do."""
+def refusal_for_producer(error: Error, adds: bool) -> Refused:
+    """Choose the error for a producer: old clients retry only after some, and get one of those."""
     if error in NO_COORDINATOR or (error is Error.CONCURRENT_TRANSACTIONS and not adds):
         return Refused(Error.NOT_ENOUGH_REPLICAS, f"The transaction cannot be verified now: {error.message}")
     if error in (Error.INVALID_TXN_STATE, Error.TRANSACTION_ABORTABLE):
@@ -103,7 +103,7 @@ def told_to_producer(error: Error, adds: bool) -> Refused:
 async def admit(
     node: Node, name: str, producer: Identity, partitions: Iterable[Partition], adds: bool, knows_abortable: bool
 ) -> dict[Name, Error]:
-    """Why a producer may not write to some of these partitions in its transaction.
+    """Return why a producer may not write to some of these partitions in its transaction.
 
     `adds`: the client counts on its first write to make a partition part of the transaction. `knows_abortable`: it
     understands TRANSACTION_ABORTABLE.
@@ -122,11 +122,11 @@ async def admit(
         errors |= dict.fromkeys(unseen, error)
     elif unseen and node.settings[VERIFICATION]:
         errors |= await verify_partitions(node, name, producer, unseen)
-    return {where: translated(error, knows_abortable) for where, error in errors.items() if error}
+    return {where: translate(error, knows_abortable) for where, error in errors.items() if error}
 
 
 def has_open_transaction(partition: Partition, producer: Identity) -> bool:
-    """Whether the partition has records of the producer's transaction already; Refused if the producer is fenced."""
+    """Tell whether the partition has records of the producer's transaction; raises Refused if it is fenced."""
     known = partition.log.producers.by_id.get(producer.producer_id)
     if known is None:
         return False
@@ -135,8 +135,8 @@ def has_open_transaction(partition: Partition, producer: Identity) -> bool:
     return known.txn_first_offset >= 0 and known.epoch == producer.epoch
 
 
-def translated(error: Error, knows_abortable: bool) -> Error:
-    """The coordinator's error as those know it who write."""
+def translate(error: Error, knows_abortable: bool) -> Error:
+    """Return the coordinator's error as producers know it."""
     if error is Error.PRODUCER_FENCED:
         return Error.INVALID_PRODUCER_EPOCH
     return Error.INVALID_TXN_STATE if error is Error.TRANSACTION_ABORTABLE and not knows_abortable else error

@@ -11,15 +11,15 @@ from moldau.settings import Settings
 
 
 def make_authorizer(settings: Settings, acls: Acls) -> Authorizer | None:
-    """None where everybody may do everything. That the class is one we know was checked with the settings."""
+    """Make the authorizer, None where everybody may do everything. The settings have checked the class."""
     if not settings["authorizer.class.name"]:
         return None
     users = (user.strip() for user in settings["super.users"].split(";"))
     return Authorizer(acls, filter(None, users), settings["allow.everyone.if.no.acl.found"])
 
 
-def unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[str]:
-    """What the metadata says and this broker does not do: told at each start."""
+def list_unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[str]:
+    """Yield a warning for each thing in the metadata that this broker does not do yet."""
     for name in sorted(cluster.unsupported):
         yield f"the metadata has records that this release does not obey: {name}"
     if cluster.quotas:
@@ -31,7 +31,7 @@ def unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[str]:
 
 
 def host_of(peer: str) -> str:
-    """The address of `address:port` as Java writes it, which is how hosts stand in access control entries."""
+    """Return the address of `address:port` as Java writes it, which is how hosts stand in access control entries."""
     text = peer.rpartition(":")[0].strip("[]").partition("%")[0]
     if ":" not in text:
         return text

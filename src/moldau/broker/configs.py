@@ -19,7 +19,7 @@ SCOPES = {TOPIC: table.TOPIC, BROKER: table.BROKER, CLIENT_METRICS: table.CLIENT
 
 
 def scope_of(kind: int, name: str) -> str:
-    """The scope in the settings table; the settings of no broker in particular are those of all of them."""
+    """Return the scope in the settings table; the settings of no broker in particular are those of all of them."""
     return table.CLUSTER if kind == BROKER and not name else SCOPES[kind]
 
 

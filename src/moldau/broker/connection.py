@@ -13,7 +13,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 def nobody_listens(connection: Connection) -> None:
-    """Where no rim is attached, nobody needs to be told."""
+    """Do nothing: no rim is attached."""
 
 
 @dataclass(slots=True, eq=False)

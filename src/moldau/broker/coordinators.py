@@ -63,11 +63,11 @@ class Machine(Protocol):
         ...
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """A producer's transaction ended in this partition."""
+        """End a producer's transaction in this partition."""
         ...
 
     def loaded(self, now_ms: int) -> Effects:
-        """The whole partition was replayed: start what must go on."""
+        """Start what must go on after the whole partition was replayed."""
         ...
 
     def tick(self, now_ms: int) -> Effects:
@@ -75,7 +75,7 @@ class Machine(Protocol):
         ...
 
     def next_deadline_ms(self) -> float:
-        """When `tick` is next needed; inf if it is not."""
+        """Return when `tick` is next needed; inf if it is not."""
         ...
 
 
@@ -132,12 +132,12 @@ class Coordinators(Generic[M]):
         return coordinator_hash(key) % (len(known.partitions) if known else self.node.settings[self.partitions])
 
     def of(self, key: str) -> tuple[int, M]:
-        """The partition and the machine that look after a group, a transactional id or a share partition."""
+        """Return the partition and the machine that look after a group, a transactional id or a share partition."""
         index = self.partition_for(key)
         return index, self.machine(index)
 
     def machine(self, index: int) -> M:
-        """A partition's machine, loaded if need be; raises Refused where this node cannot have it.
+        """Return a partition's machine, loaded if need be; raises Refused where this node cannot have it.
 
         What is due comes first: a busy node ticks late, and a request must not meet a member whose time is up.
         """
@@ -146,7 +146,7 @@ class Coordinators(Generic[M]):
         return self.load(index) if machine is None else machine
 
     def all(self) -> Iterator[tuple[int, M]]:
-        """Every machine that can be had, for requests that ask about all groups; Refused while one is loaded."""
+        """Yield every machine that can be had, for requests that ask about all groups; Refused while one is loaded."""
         known = self.node.cluster.topics.get(self.topic)
         for index in sorted(known.partitions) if known else ():
             try:
@@ -171,7 +171,7 @@ class Coordinators(Generic[M]):
         return self.machines[index]
 
     def loadable(self, index: int) -> Partition:
-        """The partition, if it is there and ours and was not found broken a moment ago; else we are no coordinator."""
+        """Return the partition if it is ours and was not broken a moment ago; raises Refused otherwise."""
         try:
             if self.broken.get(index, 0) <= self.node.clock.monotonic_ms():
                 return self.readable(index)
@@ -180,7 +180,7 @@ class Coordinators(Generic[M]):
         raise Refused(Error.NOT_COORDINATOR, Error.NOT_COORDINATOR.message)
 
     def begin_load(self, index: int) -> Work:
-        """The load of a partition that is under way, or else a new one."""
+        """Return the load of a partition that is under way, or start one."""
         if index not in self.loads:
             self.loads[index] = self.loading(index)
         return self.loads[index]
@@ -207,14 +207,14 @@ class Coordinators(Generic[M]):
         self.run(index, machine.loaded(self.node.clock.wall_ms()))
 
     def home(self, index: int) -> Partition:
-        """The partition behind a machine."""
+        """Return the partition behind a machine."""
         try:
             return self.node.replicas.leader(self.topic, index)
         except Refused as refused:
             raise Refused(Error.COORDINATOR_NOT_AVAILABLE, refused.message) from None
 
     def readable(self, index: int) -> Partition:
-        """The same where its log can be read; raises Refused."""
+        """Return the same if its log can be read; raises Refused."""
         home = self.home(index)
         try:
             home.log.wake()
@@ -255,7 +255,7 @@ class Coordinators(Generic[M]):
             self.node.replicas.commit(home, partial(self.committed, index, machine))
 
     def committed(self, index: int, machine: M, error: Error) -> None:
-        """The oldest effects that wait in a partition are committed, or never will be."""
+        """Release or refuse the oldest effects that wait in a partition: they are committed, or never will be."""
         waiting = self.uncommitted[index]
         effects = waiting.popleft()
         if not waiting:
@@ -328,7 +328,7 @@ class Coordinators(Generic[M]):
         return home
 
     def replay_marker(self, index: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """A marker was appended to a partition of the topic. A machine that is not loaded will find it in the log."""
+        """Replay a marker that was appended. A machine that is not loaded will find it in the log."""
         if (machine := self.machines.get(index)) is not None:
             machine.replay_marker(producer_id, producer_epoch, commit)
 
@@ -391,7 +391,7 @@ class Coordinators(Generic[M]):
             self.run(index, machine.tick(now_ms))
 
     def next_deadline_ms(self) -> float:
-        """When `tick` is next needed, by the node's monotonic clock."""
+        """Return when `tick` is next needed, by the node's monotonic clock."""
         return self.by_monotonic(min((machine.next_deadline_ms() for machine in self.machines.values()), default=inf))
 
     def by_monotonic(self, wall_ms: float) -> float:
@@ -406,7 +406,7 @@ READERS: dict[tuple[str, bytes], Callable[[bytes, bytes | None], tuple[Any, Any]
 
 
 def encode(change: Change) -> tuple[bytes, bytes | None]:
-    """As Kafka's coordinators write it: in front of the key stands which record it is, of the value its version."""
+    """Encode as Kafka's coordinators do: the key starts with the record's type, the value with its version."""
     spec = change.key.SCHEMA
     key = SHORTS[spec.key] + codec.encode(change.key, spec.versions[1])
     if change.value is None:
@@ -431,7 +431,7 @@ def replay_batch(topic: str, machine: Machine, batch: Batch) -> None:
 
 
 def decode(topic: str, record: Record) -> tuple[Any, Any]:
-    """Key and value of a record; a key of a later release is (None, None), as Kafka skips what it does not know."""
+    """Return key and value of a record, (None, None) if its type is unknown: Kafka skips these, too."""
     if record.key is None or len(record.key) < 2:
         raise WireError("a record of a coordinator without a key")
     quick = READERS.get((topic, record.key[:2]))
@@ -448,7 +448,7 @@ def decode(topic: str, record: Record) -> tuple[Any, Any]:
 
 @cache
 def classes(topic: str, number: int) -> tuple[Any, int, Any]:
-    """The class of a record's key, the version in which keys are written, and the class of its value."""
+    """Return the class of a record's key, the version in which keys are written, and the class of its value."""
     try:
         key_class = m.record_class(topic, "coordinator-key", number)
     except KeyError:

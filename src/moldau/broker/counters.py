@@ -19,5 +19,5 @@ class Counters:
     refused: Counter[str] = field(default_factory=Counter[str])
 
     def add_time(self, nanoseconds: int, requests: int) -> None:
-        """Requests that one wake-up has served count with their mean: a clock for each would be felt."""
+        """Count the requests of one wake-up with their mean: reading the clock for each would cost too much."""
         self.times[(nanoseconds // requests >> 10).bit_length()] += requests

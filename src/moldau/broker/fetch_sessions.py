@@ -86,7 +86,7 @@ class FetchSessions:
         by_id: bool,
         now: float,
     ) -> Context:
-        """What one request means; raises Refused where it names a session that is not there, or an old epoch."""
+        """Return what one request asks for; raises Refused if its session does not exist or its epoch is old."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self.sessions.pop(session_id, None)
             session = self.admit(wanted, by_id, now) if epoch == INITIAL_EPOCH else None

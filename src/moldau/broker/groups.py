@@ -30,7 +30,7 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
         return node.settings[name]
 
     def configs() -> Mapping[str, str]:
-        """The codec is the writer's, so that a change of `offsets.topic.compression.codec` holds for what follows."""
+        """Keep the writer's codec, so that a change of `offsets.topic.compression.codec` takes effect."""
         segment = str(node.settings["offsets.topic.segment.bytes"])
         return {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": segment}
 
@@ -51,7 +51,7 @@ def group_coordinators(node: Node) -> Coordinators[Groups]:
 
 
 def forget_topic(node: Node, topic: Topic) -> None:
-    """A topic is gone, and with it what was committed for it, and what share groups have of it."""
+    """Delete what was committed for a topic that is gone, and what share groups have of it."""
     if not node.groups.machines:
         return
     from moldau.machines import offsets
@@ -76,12 +76,12 @@ def describe_groups(
             rows.append(describe(node.groups.of(group_id)[1].get(group_id, kind)))
         except Refused as refused:
             rows.append(row(refused.error, refused.message or None, group_id))
-    operations.tell_of_groups(request, rows)
+    operations.add_to_groups(request, rows)
     return rows
 
 
 def client_of(connection: Connection) -> Client:
-    """As Kafka shows a client: its id, and its address behind a slash."""
+    """Return a client as Kafka shows it: its id, and its address after a slash."""
     return Client(connection.client_id or "", "/" + connection.peer.rpartition(":")[0].strip("[]"))
 
 
@@ -93,7 +93,7 @@ def ask_member(
     command: Callable[[Kind], Command],
     refuse: Callable[[Error], Any],
 ) -> Any:
-    """What a member that speaks the classic protocol asks, answered by the kind of its group."""
+    """Answer a member that speaks the classic protocol, by the kind of its group."""
     if not request.group_id:
         return refuse(Error.INVALID_GROUP_ID)
     try:

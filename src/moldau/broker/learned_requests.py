@@ -84,7 +84,7 @@ def permissions(authorizer: Authorizer, connection: Connection, known: Known) ->
 
 
 def keep(node: Node, connection: Connection, frame: memoryview, end: int, make: Callable[[], Known]) -> None:
-    """From now on serve what begins as this request does, up to `end`."""
+    """Remember the head of a request, up to `end`, to serve requests that begin alike."""
     heads = node.heads.setdefault(_start(frame)[0], {})
     head = frame[HEAD_START:end].tobytes()
     if head not in heads:

@@ -23,19 +23,19 @@ LEVELS = {
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Every logger of the package that is in use, under the name that clients know it by."""
+    """Return every logger of the package that is in use, under the name that clients know it by."""
     known = logging.Logger.manager.loggerDict.items()
     inner = {name: one for name, one in known if name.startswith(f"{PACKAGE}.") and isinstance(one, logging.Logger)}
     return {ROOT: logging.getLogger(PACKAGE)} | inner
 
 
 def levels() -> dict[str, str]:
-    """The level that is in effect for each logger."""
+    """Return the level that is in effect for each logger."""
     return {name: level_name(logger.getEffectiveLevel()) for name, logger in loggers().items()}
 
 
 def level_name(level: int) -> str:
-    """The nearest of Kafka's levels that lets as much through."""
+    """Return the nearest of Kafka's levels that lets as much through."""
     return next((name for name, least in LEVELS.items() if level <= least), "FATAL")
 
 

@@ -44,7 +44,7 @@ class Log:
 
 
 def get(name: str) -> Log:
-    """The log of a module."""
+    """Return the log of a module."""
     return Log(name)
 
 
@@ -113,7 +113,7 @@ class Quota:
         self._peers: dict[str, list[float]] = {}
 
     def admit(self, peer: str) -> int | None:
-        """None: say nothing. Otherwise how many lines of this peer were kept back before this one."""
+        """Return how many lines of this peer were kept back before this one; None means: say nothing."""
         now = self._time()
         begin, written, kept = self._peers.get(peer, (now, 0, 0))
         if now - begin >= QUIET_S:

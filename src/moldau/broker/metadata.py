@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
-from moldau.broker.authorizer import unheeded
+from moldau.broker.authorizer import list_unheeded
 from moldau.broker.features import SUPPORTED
 from moldau.broker.partition import Partition
 from moldau.broker.steps import start
@@ -144,7 +144,7 @@ class Metadata:
         offset = self.load_snapshot()
         while offset < log.end_offset:
             offset = self.replay_from(offset)
-        for sentence in unheeded(self.cluster, self.node.authorizer):
+        for sentence in list_unheeded(self.cluster, self.node.authorizer):
             logger.warning(sentence)
 
     def load_snapshot(self) -> int:
@@ -197,7 +197,7 @@ class Metadata:
             logger.error("the metadata has no new snapshot; its log grows until the next try", reason=str(error))
 
     def snapshots(self) -> list[str]:
-        """Names of the snapshots that are there, the newest last."""
+        """Return the names of the snapshots, the newest last."""
         return sorted(name for name in self.node.disk.listdir(self.log.path) if name.endswith(SNAPSHOT))
 
     def replay_from(self, offset: int) -> int:
@@ -215,7 +215,7 @@ class Metadata:
         return offset
 
     def replay(self, batch: Batch) -> None:
-        """WireError when the batch is not what was written: the whole cluster depends on it."""
+        """Replay a batch; raises WireError when it is not what was written: the whole cluster depends on it."""
         batch.verify()
         self.epoch = max(self.epoch, batch.partition_leader_epoch)
         if not batch.is_control:

@@ -134,7 +134,7 @@ TABLE = (
 
 
 def _service_times(server: Server) -> Metric:
-    """How long requests held the node, from the rim's powers of two. The sum is taken at the buckets' middles."""
+    """Return how long requests held the node. The sum is computed from the middles of the buckets."""
     family = HistogramMetricFamily("moldau_request_seconds", "Time that a request held the node, waits left out.")
     total, seconds, buckets = 0, 0.0, []
     for power, count in enumerate(server.counters.times):
@@ -192,7 +192,7 @@ class Page(asyncio.Protocol):
 
 
 def response(status: int, reason: str, body: bytes, kind: str = "text/plain; charset=utf-8") -> bytes:
-    """An HTTP/1.1 response that ends the connection."""
+    """Return an HTTP/1.1 response that ends the connection."""
     head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close"
     return head.encode() + b"\r\n\r\n" + body
 

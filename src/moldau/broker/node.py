@@ -29,7 +29,7 @@ from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.share.partitions import SharePartitions
 from moldau.broker.share.sessions import ShareSessions
 from moldau.broker.share.state import ShareState, forget_shared, share_coordinators
-from moldau.broker.storage import StartError, explained, id_bytes, open_directories, open_metadata_log
+from moldau.broker.storage import StartError, explain, id_bytes, open_directories, open_metadata_log
 from moldau.broker.timers import TIMERS
 from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.wait import NO_ANSWER, Wait, Waits
@@ -150,7 +150,7 @@ class Node:
             self.replicas.open_all()
         except (Damaged, OSError, Refused, StartError, WireError) as error:
             self.abandon()
-            raise explained(self, error) from error
+            raise explain(self, error) from error
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
@@ -173,7 +173,7 @@ class Node:
             directory.close(clean=False)
 
     def load_dynamic_settings(self) -> None:
-        """Settings that were changed while running win over those that were given at start."""
+        """Apply settings that were changed at run time; they win over those given at start."""
         mine, everybody = self.cluster.config(BROKER, str(self.id)), self.cluster.config(BROKER, "")
         self.settings = self.settings.with_dynamic(mine, everybody)
 
@@ -196,7 +196,7 @@ class Node:
                 effect(self, record)
 
     def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
-        """Id, host, port and rack of the live brokers, as seen from a listener."""
+        """Return id, host, port and rack of the live brokers, as seen from a listener."""
         return [
             (broker.id, endpoint.host, endpoint.port, broker.rack)
             for broker in self.cluster.live_brokers()
@@ -252,7 +252,7 @@ class Node:
                 learn(self, connection, frame, version, request, outcome)
 
     def route(self, key: int, version: int) -> Route | None:
-        """Who answers a request, if anybody. Modules and classes come when first needed: a start needs few of them."""
+        """Return who answers a request, if anybody. Modules and classes are loaded when first needed."""
         api = self.apis.get(key)
         if api is None or not api.low <= version <= api.high:
             return None
@@ -266,7 +266,7 @@ class Node:
         return route
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
-        """Clients probe with a newer ApiVersions than we know and read the answer in version 0; all else hangs up."""
+        """Answer an ApiVersions that is too new in version 0, as clients expect; hang up on all else."""
         if request.key != API_VERSIONS:
             raise WireError(f"request key {request.key} version {request.version} is not supported")
         from moldau.broker.api.api_versions import unsupported
@@ -336,7 +336,7 @@ class Node:
         return interval if isinstance(interval, int) else self.settings[interval]
 
     def idle_ms(self) -> float:
-        """How long nothing is due."""
+        """Return how many milliseconds nothing is due."""
         if self.work:  # between its slices the sockets have their turn; for coordinators clients wait
             return 0.0 if any(coordinators.loads for coordinators in self.coordinators) else SLICE_MS
         now = self.clock.monotonic_ms()

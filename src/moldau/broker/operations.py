@@ -38,7 +38,7 @@ def bits(operations: Iterable[int]) -> int:
 TOPIC, CLUSTER, GROUP = bits(OF[acls.TOPIC]), bits(OF[acls.CLUSTER]), bits(OF[acls.GROUP])
 
 
-def tell_of_groups(request: Any, rows: Iterable[Any]) -> None:
+def add_to_groups(request: Any, rows: Iterable[Any]) -> None:
     """Add the operations to the groups that a request has found, if it asks for them."""
     if request.include_authorized_operations:
         for row in rows:

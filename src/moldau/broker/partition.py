@@ -39,7 +39,7 @@ class Partition:
         return f"{self.topic}-{self.index}"
 
     def leader_error(self, epoch: int) -> Error:
-        """Whether a client that thinks of `epoch` (-1: none) may use this replica as the leader (KIP-320)."""
+        """Return whether a client that thinks of `epoch` (-1: none) may use this replica as the leader (KIP-320)."""
         placement = self.placement
         if placement.leader != self.node_id:
             return Error.NOT_LEADER_OR_FOLLOWER
@@ -95,7 +95,7 @@ class Partition:
             self.uncommitted.popleft()[1](error)
 
     def is_settled(self, offset: int, acks: int) -> bool:
-        """Whether the acknowledgement of a record is due: for acks=all it is committed, otherwise synced as promised.
+        """Tell whether a record can be acknowledged: for acks=all it is committed, otherwise synced as promised.
 
         Nothing more happens to the records of a log that is offline.
         """
@@ -104,12 +104,12 @@ class Partition:
         return done or log.offline is not None
 
     def synced(self) -> None:
-        """The log was synced: readers may see what waited for it, unless more came meanwhile that must wait."""
+        """Let readers see what waited for a sync, unless more came meanwhile that must wait."""
         placement, log = self.placement, self.log
         if placement.leader == self.node_id and len(placement.isr) == 1 and log.offline is None:
             log.advance_high_watermark(log.recovery_point if self.must_sync() else log.end_offset)
 
     def must_sync(self) -> bool:
-        """Whether `flush.messages` promises a sync of what was appended."""
+        """Tell whether `flush.messages` promises a sync of what was appended."""
         log = self.log
         return log.offline is None and log.end_offset - log.recovery_point >= log.config.flush_messages

@@ -46,7 +46,7 @@ class Replicas:
         return self.by_id if by_id else self.by_name
 
     def leader(self, topic: str, index: int) -> Partition:
-        """The partition if this node leads it; raises Refused."""
+        """Return the partition if this node leads it; raises Refused."""
         partitions = self.by_name.get(topic)
         partition = partitions.get(index) if partitions else None
         if partition is None:
@@ -102,7 +102,7 @@ class Replicas:
                 self.open_topic(topic)
 
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
-        """The log where it lies or, for a new one, in the working directory with the fewest.
+        """Open a log where it lies or create it, in the working directory with the fewest logs.
 
         At a start with a directory that is offline, what is not found elsewhere must be thought to lie there.
         """
@@ -149,7 +149,7 @@ class Replicas:
             home.make_certain()
 
     def reconfigure(self, topic: str | None = None) -> None:
-        """The settings of a topic, or of all, have changed."""
+        """Apply changed settings of a topic, or of all."""
         names = self.by_name if topic is None else [topic]
         for name in names:
             values = self.settings_of(name)
@@ -169,7 +169,7 @@ class Replicas:
         return next(d for d in self.directories if d.logs.get(key) is partition.log)
 
     def unique(self) -> str:
-        """What makes the name of a folder that is set aside unlike any other."""
+        """Return a random text for the name of a folder that is set aside."""
         return self.node.random.randbytes(16).hex()
 
     # Commits, and flushes: prepared here, synced in the background, completed here.
@@ -182,7 +182,7 @@ class Replicas:
         self.node.signal(partition)
 
     def advanced(self, partition: Partition) -> None:
-        """The high watermark has moved, or never will again: tell all who wait for that."""
+        """Tell all who wait that the high watermark has moved, or never will again."""
         partition.settle()
         self.node.signal(partition)
         self.node.signal(partition.log)

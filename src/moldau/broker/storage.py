@@ -20,8 +20,8 @@ class StartError(Exception):
     """The broker cannot start; the text is a sentence that says what to do."""
 
 
-def explained(node: Node, error: Exception) -> StartError:
-    """Why the node cannot go on from what it found, as a sentence."""
+def explain(node: Node, error: Exception) -> StartError:
+    """Explain in a sentence why the node cannot start from what it found."""
     if isinstance(error, StartError):
         return error
     if isinstance(error, Refused):
@@ -62,7 +62,7 @@ def claim(node: Node, directories: list[Directory]) -> None:
 
 
 def id_bytes(text: str) -> bytes:
-    """An id of meta.properties as it stands in metadata records."""
+    """Return an id of meta.properties as it stands in metadata records."""
     return base64.urlsafe_b64decode(text + "==") if text else bytes(16)
 
 
@@ -71,7 +71,7 @@ def fresh_id(node: Node) -> str:
 
 
 def open_metadata_log(node: Node) -> Log:
-    """The log of the metadata, in metadata.log.dir or in the first of log.dirs."""
+    """Open the log of the metadata, in metadata.log.dir or in the first of log.dirs."""
     path = node.settings["metadata.log.dir"]
     home = next((d for d in node.replicas.directories if d.path == path), node.replicas.directories[0])
     if home.offline is not None:

@@ -42,7 +42,7 @@ class Wanted:
     interval_ms: int
 
     def id_for(self, instance_id: bytes) -> int:
-        """The subscription id: another one when anything changes."""
+        """Return the subscription id: another one when anything changes."""
         said = ",".join((*self.metrics, str(self.interval_ms))).encode() + instance_id
         number = crc32c(memoryview(said))
         return number - (1 << 32) if number >> 31 else number
@@ -86,7 +86,7 @@ class Telemetry:
     refused: Counter[str] = field(default_factory=Counter[str])
 
     def instance(self, instance_id: bytes, wanted: Wanted, now: float) -> Instance:
-        """A client, new if it was not there or if what it is asked for has changed."""
+        """Find a client, or make one if it is unknown or if what it is asked for has changed."""
         found = self.instances.pop(instance_id, None)
         if found is None or found.wanted != wanted or found.is_forgotten(now):
             found = Instance(wanted, wanted.id_for(instance_id), now)
@@ -100,29 +100,29 @@ class Telemetry:
         return sum(not one.is_forgotten(now) for one in self.instances.values())
 
     def get(self, found: Instance, now: float) -> Error:
-        """A client asks what is wanted of it."""
+        """Note that a client asks what is wanted of it; returns an error if it asks too early."""
         if not found.may_get(now):
-            return self.noted(Error.THROTTLING_QUOTA_EXCEEDED)
+            return self.count_refusal(Error.THROTTLING_QUOTA_EXCEEDED)
         found.last_error = Error.NONE
         return Error.NONE
 
     def push(self, found: Instance, request: m.PushTelemetryRequest, max_bytes: int, now: float) -> Error:
-        """A client hands over metrics."""
-        error = found.last_error = self.noted(objection(found, request, max_bytes, now))
+        """Take the metrics of a client, or return why not."""
+        error = found.last_error = self.count_refusal(objection(found, request, max_bytes, now))
         found.terminating = request.terminating
         if not error and request.metrics:
             self.pushes += 1
             self.pushed_bytes += len(request.metrics)
         return error
 
-    def noted(self, error: Error) -> Error:
+    def count_refusal(self, error: Error) -> Error:
         if error:
             self.refused[error.name] += 1
         return error
 
 
 def objection(found: Instance, request: m.PushTelemetryRequest, max_bytes: int, now: float) -> Error:
-    """The checks in Kafka's order. The last push of a client may come early, and is the last one."""
+    """Check a push in Kafka's order. The last push of a client may come early, and is the last one."""
     if found.terminating:
         return Error.INVALID_REQUEST
     if not found.may_push(now) and not request.terminating:
@@ -139,7 +139,7 @@ def is_reserved(instance_id: bytes) -> bool:
 
 
 def wanted_of(cluster: Cluster, settings: Settings, connection: Connection, instance_id: bytes) -> Wanted:
-    """The sum of the subscriptions that match a client."""
+    """Return the sum of the subscriptions that match a client."""
     known = traits(connection, instance_id)
     metrics: dict[str, None] = {}
     interval_ms = INTERVAL_MS
@@ -155,7 +155,7 @@ def wanted_of(cluster: Cluster, settings: Settings, connection: Connection, inst
 
 
 def traits(connection: Connection, instance_id: bytes) -> Mapping[str, str]:
-    """What the patterns of a subscription are held against."""
+    """Return what the patterns of a subscription are held against."""
     name, version = connection.software
     return {
         "client_instance_id": encode_id(instance_id),
@@ -168,7 +168,7 @@ def traits(connection: Connection, instance_id: bytes) -> Mapping[str, str]:
 
 
 def matches(patterns: Iterable[str], known: Mapping[str, str]) -> bool:
-    """Whether a client is meant: all patterns must match, whole."""
+    """Tell whether a client is meant: all patterns must match, whole."""
     for pattern in patterns:
         name, _, expression = pattern.partition("=")
         if not re.fullmatch(expression.strip(), known[name.strip()]):

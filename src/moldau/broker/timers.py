@@ -25,7 +25,7 @@ class Timer(NamedTuple):
 
 
 def flush_due(node: Node) -> None:
-    """flush.ms, and segments that were rolled: sync what is due, in the background.
+    """Sync what is due by flush.ms, and segments that were rolled, in the background.
 
     Also what somebody waits for although a sync could not be prepared: the disk may have room again, or be gone.
     """

@@ -37,7 +37,7 @@ def plan_topic(node: Node, image: Cluster, new: NewTopic) -> list[Any]:
 
 
 def check_configs(node: Node, configs: Mapping[str, str]) -> None:
-    """The settings of a topic, refused with the sentence of the settings table."""
+    """Check the settings of a topic; raises Refused with the sentence of the settings table."""
     try:
         table.validate_topic(configs, node.settings)
     except table.SettingError as wrong:
@@ -63,7 +63,7 @@ async def create_unasked(node: Node, names: Iterable[str]) -> dict[str, Error]:
 
 
 def fresh_id(node: Node) -> bytes:
-    """A random id (UUID version 4); the first byte pattern of base64 '-' is avoided, as Kafka does."""
+    """Return a random id (UUID version 4); the first byte pattern of base64 '-' is avoided, as Kafka does."""
     while True:
         raw = bytearray(node.random.randbytes(16))
         raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80

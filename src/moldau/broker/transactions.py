@@ -32,7 +32,7 @@ NOTHING_TO_END = frozenset({Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.
 
 
 def transaction_coordinators(node: Node) -> Coordinators[Transactions]:
-    """The coordinators of transactional ids, on the topic as Kafka creates it."""
+    """Return the coordinators of transactional ids, on the topic as Kafka creates it."""
     settings = node.settings
     limits = Limits(
         abort_interval_ms=settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"],

@@ -103,7 +103,7 @@ class Waits:
             heapq.heapify(self.deadlines)
 
     def next_deadline_ms(self) -> float | None:
-        """When `expire` is next needed."""
+        """Return when `expire` is next needed."""
         while self.deadlines and self.deadlines[0][2].done:
             heapq.heappop(self.deadlines)
         return self.deadlines[0][0] if self.deadlines else None

@@ -82,8 +82,8 @@ def api(
     low, high = versions
 
     def register(handler: Handler) -> Handler:
-        handler = followed(handler) if iscoroutinefunction(handler) else handler
-        handler = reading(reads, handler) if reads else handler
+        handler = follow_steps(handler) if iscoroutinefunction(handler) else handler
+        handler = read_committed(reads, handler) if reads else handler
         APIS[key] = Api(key, low, high, low if advertised is None else advertised, handler, setting)
         assert APIS[key]._replace(handle=None) == rows()[key], f"the row of key {key} says {rows()[key]}"
         return handler
@@ -91,7 +91,7 @@ def api(
     return register
 
 
-def followed(steps: Handler) -> Handler:
+def follow_steps(steps: Handler) -> Handler:
     """Make a handler of a coroutine."""
 
     @wraps(steps)
@@ -101,7 +101,7 @@ def followed(steps: Handler) -> Handler:
     return handle
 
 
-def reading(coordinators: str, handler: Handler) -> Handler:
+def read_committed(coordinators: str, handler: Handler) -> Handler:
     """Let the answers of a handler wait until what they tell is committed."""
 
     @wraps(handler)
@@ -119,7 +119,7 @@ def module_of(request: schema.Message) -> str:
 
 @cache
 def rows() -> dict[int, Api]:
-    """Every API that has a file, without its handler."""
+    """Return every API that has a file, without its handler."""
     files = {module.name for module in pkgutil.iter_modules(__path__)}
     heads = (head for (kind, _), head in schema.by_key().items() if kind == "request" and module_of(head) in files)
     return {head.key: _row(head) for head in heads}
@@ -137,5 +137,5 @@ def load() -> dict[int, Api]:
 
 
 def known_with(settings: Settings) -> dict[int, Api]:
-    """The APIs of a broker with these settings."""
+    """Return the APIs of a broker with these settings."""
     return {key: row for key, row in rows().items() if row.setting is None or settings[row.setting]}

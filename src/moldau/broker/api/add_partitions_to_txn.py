@@ -39,7 +39,7 @@ async def add_partitions_to_txn(
 
 
 async def answer(node: Node, one: Any, version: int) -> dict[Partition, Error]:
-    """An error for each partition. If one of them is not there, nothing is done with the others."""
+    """Add or verify partitions; returns an error for each. If one does not exist, the others are left alone."""
     partitions = [(topic.name, index) for topic in one.topics for index in topic.partitions]
     errors = {where: error for where in partitions if (error := unusable(node, *where, version))}
     if errors:
@@ -54,7 +54,7 @@ async def answer(node: Node, one: Any, version: int) -> dict[Partition, Error]:
 
 
 def unusable(node: Node, topic: str, index: int, version: int) -> Error:
-    """Only brokers add partitions of internal topics."""
+    """Return why a partition cannot be added, if so. Only brokers add partitions of internal topics."""
     if version < 4 and topic in INTERNAL_TOPICS:
         return Error.TOPIC_AUTHORIZATION_FAILED
     known = node.cluster.topics.get(topic)

@@ -35,7 +35,7 @@ async def alter_client_quotas(
 
 
 def distinct(parts: Sequence[Any]) -> list[Any]:
-    """Of a type that an entity names twice the last counts."""
+    """Drop repeated types of an entity; the last one counts."""
     return list({part.entity_type: part for part in parts}.values())
 
 

@@ -20,13 +20,13 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def known_keys(apis: dict[int, Api]) -> m.ApiVersionsResponse:
-    """The table of keys."""
+    """Return the table of keys."""
     rows = [m.ApiVersionsResponse_ApiVersion(a.key, a.advertised, a.high) for _, a in sorted(apis.items())]
     return m.ApiVersionsResponse(api_keys=rows)
 
 
 def unsupported() -> m.ApiVersionsResponse:
-    """The answer to a version that is too new: which one to ask with instead (KIP-511)."""
+    """Return the answer to a version that is too new: which one to ask with instead (KIP-511)."""
     mine = APIS[18]
     row = m.ApiVersionsResponse_ApiVersion(mine.key, mine.low, mine.high)
     return m.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[row])

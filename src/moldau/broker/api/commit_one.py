@@ -98,7 +98,7 @@ class Commits:
         return groups.ask(self.index, promise, Effects(answers=[(promise, answer)]))
 
     def learn(self, indexes: tuple[int, ...]) -> Known | None:
-        """What to keep for these partitions; None if one of them does not exist."""
+        """Return what to keep for these partitions; None if one of them does not exist."""
         if not all(index in self.topic.partitions for index in indexes):
             return None
         if len(self.known) >= MOST:

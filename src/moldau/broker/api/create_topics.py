@@ -56,7 +56,7 @@ def create(node: Node, proposal: Proposal, asked: Any, validate_only: bool) -> A
 
 
 def new_topic(asked: Any) -> NewTopic:
-    """The request's row as a command; raises Refused where it contradicts itself."""
+    """Turn the request's row into a command; raises Refused where it contradicts itself."""
     if asked.name == METADATA_TOPIC:
         raise Refused(Error.INVALID_REQUEST, "The topic of the cluster's metadata is not created by clients.")
     assignment = {row.partition_index: list(row.broker_ids) for row in asked.assignments}

@@ -37,7 +37,7 @@ def describe_cluster(node: Node, connection: Connection, request: m.DescribeClus
 
 
 def brokers(cluster: Any, listener: str, include_fenced: bool) -> Iterator[Any]:
-    """The brokers that can be reached by the listener that the client itself uses."""
+    """Yield the brokers that can be reached by the listener that the client itself uses."""
     for _, broker in sorted(cluster.brokers.items()):
         endpoint = next((e for e in broker.endpoints if e.listener == listener), None)
         if endpoint is not None and (include_fenced or not broker.fenced):

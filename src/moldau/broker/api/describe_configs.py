@@ -35,7 +35,7 @@ def describe_configs(node: Node, connection: Connection, request: m.DescribeConf
 
 
 def describe(node: Node, resource: Any, request: m.DescribeConfigsRequest, known: dict[Any, list[Any]]) -> Any:
-    """One resource. Most topics are alike, so their rows are worked out once: tools ask for thousands of topics."""
+    """Describe one resource. Most topics are alike and tools ask for thousands, so rows are computed once."""
     kind, name = resource.resource_type, resource.resource_name
     names = resource.configuration_keys
     try:

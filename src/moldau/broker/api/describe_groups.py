@@ -22,7 +22,7 @@ MISSING_IS_ERROR = 6
 @api(15, versions=(0, 6), reads="groups")
 def describe_groups(node: Node, connection: Connection, request: m.DescribeGroupsRequest, version: int) -> Answer:
     rows = [describe(node, group_id, version) for group_id in request.groups]
-    operations.tell_of_groups(request, rows)
+    operations.add_to_groups(request, rows)
     return m.DescribeGroupsResponse(groups=rows)
 
 

@@ -38,7 +38,7 @@ def describe(node: Node, directory: Any, asked: set[tuple[str, int]] | None) -> 
 
 
 def space(node: Node, directory: Any) -> tuple[int, int] | None:
-    """Total and usable bytes; None where the directory has failed."""
+    """Return total and usable bytes; None where the directory has failed."""
     if directory.offline is None:
         try:
             return node.disk.space(directory.path)

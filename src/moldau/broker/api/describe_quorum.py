@@ -33,7 +33,7 @@ def describe_quorum(node: Node, connection: Connection, request: m.DescribeQuoru
 
 
 def quorum(node: Node, version: int, index: int) -> Any:
-    """The metadata log as its leader sees it. Directory ids are told from kraft.version 1 on."""
+    """Describe the metadata log as its leader sees it, with directory ids from kraft.version 1 on."""
     log, now = node.metadata.log, node.clock.wall_ms()
     self = m.DescribeQuorumResponse_ReplicaState(
         replica_id=node.id, log_end_offset=log.end_offset, last_fetch_timestamp=now, last_caught_up_timestamp=now

@@ -40,13 +40,13 @@ def describe_topic_partitions(
 
 
 def page(node: Node, names: list[str], cursor: Any, limit: int) -> Any:
-    """As many partitions as the limit allows, from the cursor on."""
+    """Describe as many partitions as the limit allows, from the cursor on."""
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     rows: list[Any] = []
     for name in names:
         if limit <= 0:
-            return ended(rows, name, 0)
+            return end_page(rows, name, 0)
         topic = node.cluster.topics.get(name)
         if topic is None:
             rows.append(unknown(name))
@@ -55,12 +55,12 @@ def page(node: Node, names: list[str], cursor: Any, limit: int) -> Any:
         indexes = [index for index in sorted(topic.partitions) if index >= first]
         rows.append(describe(node, topic, indexes[:limit]))
         if len(indexes) > limit:
-            return ended(rows, name, indexes[limit])
+            return end_page(rows, name, indexes[limit])
         limit -= len(indexes)
     return m.DescribeTopicPartitionsResponse(topics=rows)
 
 
-def ended(rows: list[Any], name: str, index: int) -> Any:
+def end_page(rows: list[Any], name: str, index: int) -> Any:
     cursor = m.DescribeTopicPartitionsResponse_Cursor(name, index)
     return m.DescribeTopicPartitionsResponse(topics=rows, next_cursor=cursor)
 
@@ -77,7 +77,7 @@ def unknown(name: str) -> Any:
 
 
 def describe(node: Node, topic: Topic, indexes: list[int]) -> Any:
-    """One topic with some of its partitions."""
+    """Describe one topic with some of its partitions."""
     return m.DescribeTopicPartitionsResponse_DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,

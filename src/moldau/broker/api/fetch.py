@@ -93,7 +93,7 @@ def attempt(
 
 
 def unreadable(node: Node, connection: Connection, request: m.FetchRequest, wanted: list[Wanted]) -> set[bytes | str]:
-    """The topics that the client may not read: replicas act for the cluster, others read topics.
+    """Return the topics that the client may not read: replicas act for the cluster, others read topics.
 
     Not a guard, since a session wants partitions that the request does not name. Of an id that does not exist the
     reading tells.
@@ -107,7 +107,7 @@ def unreadable(node: Node, connection: Connection, request: m.FetchRequest, want
 
 
 def name_of(node: Node, topic: bytes | str) -> str | None:
-    """A topic's name, also where the client has its id; None where nobody has that id."""
+    """Return a topic's name, also where the client has its id; None where nobody has that id."""
     if isinstance(topic, str):
         return topic
     known = node.cluster.topics_by_id.get(topic)
@@ -120,7 +120,7 @@ def denied_row(wanted: Wanted) -> Any:
 
 
 def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
-    """What one partition has for the client, or why it has nothing."""
+    """Return what one partition has for the client, or why it has nothing."""
     row = m.FetchResponse_PartitionData(wanted.index, Error.NONE, -1, aborted_transactions=None, records=b"")
     partitions = known.get(wanted.topic)
     partition = partitions.get(wanted.index) if partitions else None
@@ -154,7 +154,7 @@ def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one
 
 
 def find_fork(partition: Partition, wanted: Wanted) -> Any:
-    """Where the epoch that the client last fetched ended, if that is before the offset it asks for (KIP-595)."""
+    """Return where the epoch that the client last fetched ended, if that is before the offset it asks for (KIP-595)."""
     partition.begin_epoch()
     epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch < 0:
@@ -184,7 +184,7 @@ def respond(context: Context, rows: list[Row], by_id: bool) -> Any:
 
 
 def told(row: Any) -> tuple[int, int, int] | None:
-    """What a session remembers of an answer; an error is always told again."""
+    """Return what a session remembers of an answer; an error is always told again."""
     return None if row.error_code else (row.high_watermark, row.last_stable_offset, row.log_start_offset)
 
 

@@ -37,7 +37,7 @@ def list_offsets(node: Node, connection: Connection, request: m.ListOffsetsReque
 
 
 def answer_topic(node: Node, topic: Any, request: m.ListOffsetsRequest, version: int) -> list[Any]:
-    """A row for each partition; one that is named twice is refused, once."""
+    """Return a row for each partition; one that is named twice is refused, once."""
     counts = Counter(part.partition_index for part in topic.partitions)
     unique = {part.partition_index: part for part in topic.partitions}
     rows: list[Any] = []
@@ -52,7 +52,7 @@ def answer_topic(node: Node, topic: Any, request: m.ListOffsetsRequest, version:
 
 
 def look_up(node: Node, topic: str, part: Any, request: m.ListOffsetsRequest, version: int) -> Any:
-    """One partition's answer; raises Refused."""
+    """Make one partition's answer; raises Refused."""
     if (part.timestamp < 0 and version < SINCE.get(part.timestamp, 1)) or part.timestamp < EARLIEST_PENDING_UPLOAD:
         raise Refused(Error.UNSUPPORTED_VERSION, "this special time needs a newer request")
     partition = node.replicas.leader(topic, part.partition_index)
@@ -68,7 +68,7 @@ def look_up(node: Node, topic: str, part: Any, request: m.ListOffsetsRequest, ve
 
 
 def isolation(request: m.ListOffsetsRequest) -> Isolation:
-    """How far the asker may see."""
+    """Return how far the client may see."""
     if request.replica_id not in (NO_REPLICA, DEBUGGING_REPLICA):
         return Isolation.LOG_END
     return Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK

@@ -20,7 +20,7 @@ from moldau.wire.refusal import Refused
 @api(66, versions=(0, 2), reads="transactions")
 def list_transactions(node: Node, connection: Connection, request: m.ListTransactionsRequest, version: int) -> Answer:
     try:
-        wanted = chosen(request, node.clock.wall_ms())
+        wanted = make_filter(request, node.clock.wall_ms())
         found = [one for _, machine in node.transactions.all() for one in machine.by_id.values() if wanted(one)]
     except Refused as refused:
         return m.ListTransactionsResponse(error_code=refused.error)
@@ -32,8 +32,8 @@ def list_transactions(node: Node, connection: Connection, request: m.ListTransac
     )
 
 
-def chosen(request: m.ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
-    """Whether a transaction passes all filters; raises Refused."""
+def make_filter(request: m.ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
+    """Make a function that tells whether a transaction passes all filters; raises Refused."""
     producers, states = set(request.producer_id_filters), {STATES.get(name) for name in request.state_filters}
     longer_than, text = request.duration_filter, request.transactional_id_pattern
     matches = compiled(text).fullmatch if text else None

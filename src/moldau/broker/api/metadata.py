@@ -89,7 +89,7 @@ def look_up(node: Node, asked: Any, version: int) -> Topic:
 
 
 def describe(node: Node, topic: Topic) -> Any:
-    """One topic with its partitions."""
+    """Describe one topic with its partitions."""
     local = node.replicas.by_id.get(topic.id, {})
     rows = []
     for index, part in sorted(topic.partitions.items()):

@@ -50,7 +50,7 @@ def offset_commit(node: Node, connection: Connection, request: m.OffsetCommitReq
 
 
 def sort_out(node: Node, request: m.OffsetCommitRequest, version: int) -> tuple[list[Any], list[AnyRow], list[Any]]:
-    """The answer's topics, the partitions that exist, and their places in the answer, both in the request's order."""
+    """Return the answer's topics, the partitions that exist and their places in the answer, in request order."""
     topics: list[Any] = []
     rows: list[AnyRow] = []
     slots: list[Any] = []

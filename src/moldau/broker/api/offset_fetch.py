@@ -34,7 +34,7 @@ def offset_fetch(node: Node, connection: Connection, request: m.OffsetFetchReque
 
 
 def as_single(group: Any, request: m.OffsetFetchRequest, version: int) -> Any:
-    """The answer of one group in the older shape; version 1 says a group's error for each partition."""
+    """Return the answer of one group in the older shape; version 1 says a group's error for each partition."""
     error = group.error_code
     topics = group.topics
     if error and version < GROUP_ERRORS:
@@ -59,7 +59,7 @@ def as_single(group: Any, request: m.OffsetFetchRequest, version: int) -> Any:
 
 
 def fetch_group(node: Node, asked: Any, require_stable: bool, version: int) -> Any:
-    """All, or the asked, offsets of a group."""
+    """Return all offsets of a group, or those that were asked for."""
     answer = m.OffsetFetchResponse_OffsetFetchResponseGroup(asked.group_id)
     try:
         _, machine = node.groups.of(asked.group_id)

@@ -132,7 +132,7 @@ def find(partitions: Mapping[int, Partition] | None, index: int, by_id: bool) ->
 
 
 def check(partition: Partition, records: memoryview | None, acks: int, version: int) -> None:
-    """What can be refused before the log looks at the batch, in Kafka's order."""
+    """Refuse what can be refused before the log looks at the batch, in Kafka's order."""
     if not records:
         raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
     if len(records) > ATTRIBUTES_AT:
@@ -155,7 +155,7 @@ def check(partition: Partition, records: memoryview | None, acks: int, version: 
 
 
 def refuse_all(connection: Connection, request: m.ProduceRequest, refused: Refused) -> Any:
-    """No partition of the request takes anything."""
+    """Refuse all partitions of the request."""
     if request.acks == 0:
         connection.closing = "a produce request with acks=0 failed"
         return None
@@ -169,7 +169,7 @@ def refuse_all(connection: Connection, request: m.ProduceRequest, refused: Refus
 
 
 def refusal(reached: Partition | None, index: int, refused: Refused) -> Any:
-    """The answer for one partition that took nothing. Only one whose log was asked tells where it starts."""
+    """Return the answer for one partition that took nothing. Only one whose log was asked tells where it starts."""
     answer = m.ProduceResponse_PartitionProduceResponse(index, refused.error, -1)
     answer.error_message = refused.message
     answer.record_errors = [m.ProduceResponse_BatchIndexAndErrorMessage(*pair) for pair in refused.record_errors]

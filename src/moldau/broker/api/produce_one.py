@@ -94,21 +94,21 @@ class Appends:
 
 
 def goes_on(partition: Partition, records: memoryview) -> bool:
-    """Whether the partition has records of the batch's transaction already."""
+    """Tell whether the partition has records of the batch's transaction already."""
     producer_id, epoch = PRODUCER.unpack_from(records)
     known = partition.log.producer_state.by_id.get(producer_id)
     return known is not None and known.epoch == epoch and known.txn_first_offset >= 0 and bool(known.batches)
 
 
 def plain_records(frame: memoryview, end: int) -> memoryview | None:
-    """The records behind a head, if the request ends with them."""
+    """Return the records after a head, if the request ends with them."""
     (size,) = LENGTH.unpack_from(frame, end)
     start = end + 4
     return frame[start:] if start + size == len(frame) else None
 
 
 def flexible_records(frame: memoryview, end: int) -> memoryview | None:
-    """The same where lengths are varints, and empty tagged fields end the request."""
+    """Return the same where lengths are varints, and empty tagged fields end the request."""
     size, start = frame[end], end + 1
     if size > 127:
         more = frame[start]  # most often the last byte of the varint
@@ -118,13 +118,13 @@ def flexible_records(frame: memoryview, end: int) -> memoryview | None:
 
 
 def refusal_frame(known: Appends, correlation_id: int, refused: Refused) -> bytes:
-    """The log has refused the batch, and may have changed it in place: the long way could not judge it any more."""
+    """Answer with a refusal. The log may have changed the batch in place, so the handler cannot judge it again."""
     answer = refusal(known.partition, known.partition.index, refused)
     return answer_frame(known.partition, known.version, correlation_id, answer)
 
 
 def answer_frame(partition: Partition, version: int, correlation_id: int, answer: Any) -> bytes:
-    """The whole response, with the answer for the only partition."""
+    """Return the whole response, with the answer for the only partition."""
     named: dict[str, Any] = {"topic_id": partition.topic_id} if version >= 13 else {"name": partition.topic}
     row = m.ProduceResponse_TopicProduceResponse(**named, partition_responses=[answer])
     return b"".join(frames.response_frame(PRODUCE, version, correlation_id, m.ProduceResponse([row])))
@@ -153,7 +153,7 @@ def learn(
 
 
 def end_of_head(frame: memoryview, version: int, size: int) -> int | None:
-    """Where the length of the records begins, if the request ends as `Appends` expects."""
+    """Return where the length of the records begins, if the request ends as `Appends` expects."""
     flexible = version >= FIRST_FLEXIBLE
     length, tail = (uvarint(size + 1), TAGS) if flexible else (LENGTH.pack(size), b"")
     stop = len(frame) - len(tail)

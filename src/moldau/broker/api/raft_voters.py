@@ -56,6 +56,6 @@ def check_listeners(node: Node, request: m.AddRaftVoterRequest) -> None:
 
 
 def check_dynamic(node: Node) -> None:
-    """With kraft.version 0 the voters are those that the cluster was made with."""
+    """Refuse a change with kraft.version 0: the voters are then those that the cluster was made with."""
     if not node.cluster.features.get(KRAFT_VERSION):
         raise Refused(Error.UNSUPPORTED_VERSION, f"Voters can be changed from {KRAFT_VERSION} 1 on.")

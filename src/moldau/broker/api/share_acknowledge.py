@@ -11,7 +11,7 @@ from typing import Any
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from moldau.broker.node import Node
-from moldau.broker.share.acknowledgements import Told, acknowledge, member_of, said_in
+from moldau.broker.share.acknowledgements import Told, acknowledge, acknowledged_in, member_of
 from moldau.broker.share.sessions import Part, ShareSession
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -26,7 +26,7 @@ async def share_acknowledge(
         session = proceed(node, *member_of(node, request), request.share_session_epoch)
     except Refused as refused:
         return m.ShareAcknowledgeResponse(error_code=refused.error)
-    told = await acknowledge(node, session, said_in(request), version, request.is_renew_ack)
+    told = await acknowledge(node, session, acknowledged_in(request), version, request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         node.share_partitions.end_session(session)
     lock_ms = node.share_partitions.limits(session.group).lock_ms

@@ -12,7 +12,7 @@ from typing import Any
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from moldau.broker.node import Node
-from moldau.broker.share.acknowledgements import RENEWS_FROM, Told, acknowledge, member_of, said_in
+from moldau.broker.share.acknowledgements import RENEWS_FROM, Told, acknowledge, acknowledged_in, member_of
 from moldau.broker.share.partitions import Shared
 from moldau.broker.share.reading import read_shared
 from moldau.broker.share.sessions import Part, ShareSession
@@ -29,7 +29,7 @@ FRUITLESS = 16  # reads of a partition in one attempt that may find nothing but 
 
 @api(78, versions=(1, 2))
 async def share_fetch(node: Node, connection: Connection, request: m.ShareFetchRequest, version: int) -> Answer:
-    said = said_in(request)
+    said = acknowledged_in(request)
     try:
         group, member = member_of(node, request)
         check_fields(request, version)
@@ -61,7 +61,7 @@ def check_fields(request: m.ShareFetchRequest, version: int) -> None:
 def find_session(
     node: Node, connection: Connection, group: str, member: str, request: m.ShareFetchRequest, acknowledges: bool
 ) -> ShareSession:
-    """The session that a request opens, goes on with or closes; raises Refused."""
+    """Return the session that a request opens, goes on with or closes; raises Refused."""
     epoch = request.share_session_epoch
     if epoch == FINAL_EPOCH:
         return node.share_sessions.find(group, member)
@@ -96,7 +96,7 @@ class Poll:
         self.wanted = Wanted(request.max_records, request.batch_size, request.share_acquire_mode == RECORDS)
 
     def watches(self) -> tuple[object, ...]:
-        """The logs, and the share partitions by their keys."""
+        """Return the logs, and the share partitions by their keys."""
         homes = [self.node.replicas.by_id.get(topic_id, {}).get(index) for topic_id, index in self.parts]
         return *(home for home in homes if home is not None), *(Key(self.group, *part) for part in self.parts)
 
@@ -118,7 +118,7 @@ class Poll:
         return self.respond(rows)
 
     def open(self, part: Part) -> Shared | None:
-        """A share partition; None while its state is being loaded. Raises Refused."""
+        """Return a share partition; None while its state is being loaded. Raises Refused."""
         topic_id, index = part
         partitions = self.node.replicas.by_id.get(topic_id)
         if partitions is None:
@@ -136,7 +136,7 @@ class Poll:
             raise
 
     def is_enough(self, ready: dict[Part, Shared]) -> bool:
-        """Whether what could be acquired has the bytes that were asked for; what cannot be read is said at once."""
+        """Tell whether enough bytes could be acquired; what cannot be read is reported at once."""
         if not ready:
             return False
         size = 0
@@ -186,7 +186,7 @@ class Poll:
         return m.ShareFetchResponse_PartitionData(part[1], error, records=b"")
 
     def respond(self, rows: dict[Part, Any]) -> Any:
-        """A session is told of partitions only where there is something to tell, except at first."""
+        """Make the response. A session hears of partitions only if there is something new, except at first."""
         rows = {part: row for part, row in rows.items() if self.is_first or row.error_code or row.acquired_records}
         for part, (error, message) in self.told.items():
             row = rows.setdefault(part, self.row(part, Error.NONE))

@@ -44,7 +44,7 @@ async def streams_group_heartbeat(
 
 
 def wrong_names(topology: Any) -> str | None:
-    """Topics that no application may have for its own, or that cannot be."""
+    """Return what is wrong with the names of topics: internal to Kafka, or not legal."""
     names = all_topics(topology) if topology is not None else []
     if internal := [name for name in names if name in INTERNAL_TOPICS]:
         return f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."

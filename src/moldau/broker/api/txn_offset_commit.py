@@ -52,7 +52,7 @@ async def txn_offset_commit(
 
 
 async def reach(node: Node, request: m.TxnOffsetCommitRequest, version: int) -> tuple[int, Any]:
-    """The group's machine, once the transaction is known to include its partition; raises Refused."""
+    """Return the group's machine, once the transaction is known to include its partition; raises Refused."""
     if not request.group_id:
         raise Refused(Error.INVALID_GROUP_ID, "The group id is empty.")
     index = node.groups.partition_for(request.group_id)
@@ -66,7 +66,7 @@ async def reach(node: Node, request: m.TxnOffsetCommitRequest, version: int) -> 
 
 
 def sort_out(node: Node, request: m.TxnOffsetCommitRequest) -> tuple[list[Any], list[Row], list[Any]]:
-    """The answer's topics, the partitions that exist, and their places in the answer, both in the request's order."""
+    """Return the answer's topics, the partitions that exist and their places in the answer, in request order."""
     topics: list[Any] = []
     rows: list[Row] = []
     slots: list[Any] = []

@@ -50,7 +50,7 @@ def incremental_alter_configs(call: Call[m.IncrementalAlterConfigsRequest]) -> A
 
 
 def guard_changes(call: Call[Any], sound: Callable[[Any], bool], kinds: tuple[int, ...]) -> Answer:
-    """What is not sound is refused by the handler, and before anybody asks for permissions."""
+    """Ask for what is sound; the rest is refused by the handler, before anybody asks for permissions."""
     twice = duplicates(call.request.resources)
 
     def passes(resource: Any) -> bool:

@@ -88,7 +88,7 @@ def reveal_topics(call: Call[Any], owner: Any, hidden: Iterable[Any], **values: 
 
 
 def may_see(call: Call[Any], topic: Any) -> bool:
-    """Requests name topics in three ways."""
+    """Tell whether a topic may be described; requests name topics in three ways."""
     if hasattr(topic, "topic_name"):
         return call.may(DESCRIBE, TOPIC, topic.topic_name)
     return call.may_topic(DESCRIBE, topic.name, getattr(topic, "topic_id", b""))
@@ -168,7 +168,7 @@ def streams_group_describe(call: Call[m.StreamsGroupDescribeRequest]) -> Answer:
 
 
 def guard_subscription(call: Call[Any], topics: Iterable[str] | None) -> Answer:
-    """A heartbeat may name topics; all of them must be there to be described."""
+    """Forward a heartbeat if the client may describe all topics that it names."""
     if all(call.may(DESCRIBE, TOPIC, name) for name in topics or ()):
         return call.forward()
     return m.response_class(call.request.SCHEMA.key)(error_code=NO_TOPIC, error_message=NO_TOPIC.message)

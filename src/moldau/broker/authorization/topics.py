@@ -50,7 +50,7 @@ def produce(call: Call[m.ProduceRequest]) -> Answer:
 
 
 def is_transactional(request: m.ProduceRequest) -> bool:
-    """As Kafka has it: what counts is whether a batch is, not whether the request has a transactional id."""
+    """Tell whether any batch is transactional: as in Kafka, the request's transactional id does not count."""
     return any(
         len(part.records) > ATTRIBUTES_AT and part.records[ATTRIBUTES_AT] & TRANSACTIONAL
         for topic in request.topic_data
@@ -96,7 +96,7 @@ def metadata(call: Call[m.MetadataRequest]) -> Answer:
 
 
 def may_look_up(call: Call[m.MetadataRequest], topic: m.MetadataRequest_MetadataRequestTopic) -> bool:
-    """A topic that the request would create must also be allowed to be created."""
+    """Tell whether the client may describe a topic and, if the request would create it, create it."""
     if not call.may_topic(DESCRIBE, topic.name, topic.topic_id):
         return False
     request, node = call.request, call.node

@@ -17,7 +17,7 @@ Done = Callable[[Any], None]
 
 
 def outcome(work: Work) -> Any:
-    """The result of the work, or its exception: whether that is grave is for the one who asked to say."""
+    """Return the result of the work, or its exception, which the caller has to judge."""
     try:
         return work()
     except Exception as error:

@@ -39,21 +39,21 @@ class Listener(NamedTuple):
 
     @property
     def address(self) -> str:
-        return joined(self.host, self.port)
+        return join(self.host, self.port)
 
     @property
     def advertised(self) -> str:
         """As in `advertised.listeners`."""
-        return f"{self.name}://{joined(self.advertised_host, self.advertised_port)}"
+        return f"{self.name}://{join(self.advertised_host, self.advertised_port)}"
 
 
-def joined(host: str, port: int) -> str:
-    """`host:port`, with the brackets that an IPv6 address needs."""
+def join(host: str, port: int) -> str:
+    """Write `host:port`, with the brackets that an IPv6 address needs."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split(address: str) -> tuple[str, int]:
-    """`host:port` or `[v6]:port`, the other way round."""
+    """Read `host:port` or `[v6]:port`."""
     host, colon, port = address.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not colon or not port.isdigit() or int(port) > 65535 or (":" in bare and bare == host):
@@ -63,7 +63,7 @@ def split(address: str) -> tuple[str, int]:
 
 def open_listeners(settings: Settings) -> list[Listener]:
     """Bind all listeners, or none: raises SettingError or ListenError."""
-    told = _told(settings)
+    told = _advertised(settings)
     opened: list[Listener] = []
     try:
         for endpoint in endpoints(settings):
@@ -75,13 +75,13 @@ def open_listeners(settings: Settings) -> list[Listener]:
     return opened
 
 
-def _told(settings: Settings) -> dict[str, Endpoint]:
+def _advertised(settings: Settings) -> dict[str, Endpoint]:
     if "advertised.listeners" not in settings.static:
         return {}
     names = {endpoint.name for endpoint in endpoints(settings)}
     told = {endpoint.name: endpoint for endpoint in endpoints(settings, "advertised.listeners")}
     for name, endpoint in told.items():
-        address = f"{name}://{joined(endpoint.host, endpoint.port)}"
+        address = f"{name}://{join(endpoint.host, endpoint.port)}"
         if name not in names:
             raise SettingError("advertised.listeners", address, f"listeners has no {name}")
         if endpoint.host in WILDCARDS[1:]:
@@ -92,7 +92,7 @@ def _told(settings: Settings) -> dict[str, Endpoint]:
 def _open(endpoint: Endpoint, told: Endpoint | None) -> Listener:
     if endpoint.protocol not in PROTOCOLS:
         reason = f"{endpoint.protocol} is not supported yet; use PLAINTEXT"
-        raise SettingError("listeners", f"{endpoint.name}://{joined(endpoint.host, endpoint.port)}", reason)
+        raise SettingError("listeners", f"{endpoint.name}://{join(endpoint.host, endpoint.port)}", reason)
     bound = _bind(endpoint.host, endpoint.port)
     port = bound.getsockname()[1]
     told_host = told.host if told and told.host else ("" if endpoint.host in WILDCARDS else endpoint.host)
@@ -111,7 +111,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
-        raise ListenError(f"Cannot listen on {joined(host, port)}: the host is unknown ({error.strerror}).") from None
+        raise ListenError(f"Cannot listen on {join(host, port)}: the host is unknown ({error.strerror}).") from None
     # A name that has both gets IPv4, as with Java: clients try both, and most know only the one.
     family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
     sock = socket.socket(family, kind, protocol)
@@ -122,7 +122,7 @@ def _bind(host: str, port: int) -> socket.socket:
         sock.bind(address)
     except OSError as error:
         sock.close()
-        raise ListenError(f"Cannot listen on {joined(host, port)}: {_advice(error)}") from None
+        raise ListenError(f"Cannot listen on {join(host, port)}: {_advice(error)}") from None
     return sock
 
 
@@ -139,7 +139,7 @@ def _advice(error: OSError) -> str:
 
 
 def own_name() -> str:
-    """This machine's name where it resolves, else the loopback address."""
+    """Return this machine's name where it resolves, otherwise the loopback address."""
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)

@@ -88,14 +88,14 @@ def _leave(number: int, _: Any) -> None:
 
 
 def complain(sentence: str, code: int) -> int:
-    """One line on stderr, and the exit code."""
+    """Write one line to stderr, and return the exit code."""
     print(f"moldau broker: {sentence}", file=sys.stderr)  # noqa: T201
     return code
 
 
 @contextlib.contextmanager
 def data_directory(options: Options) -> Iterator[str | None]:
-    """The directory that was asked for; a temporary one is gone afterwards."""
+    """Yield the directory that was asked for; a temporary one is gone afterwards."""
     if not options.ephemeral:
         yield options.data_dir
         return
@@ -112,21 +112,21 @@ def data_directory(options: Options) -> Iterator[str | None]:
 
 
 def load_settings(options: Options, data_dir: str | None) -> Settings:
-    """The file, then the options of the command line, then `--set`: the later wins."""
+    """Merge the file, the options of the command line and `--set`: the later wins."""
     from moldau.broker.rim import listeners
 
     given: dict[str, str] = {}
     if options.config is not None:
         given |= read_config(options.config)
     if options.listen is not None:
-        given["listeners"] = f"PLAINTEXT://{listeners.joined(*listeners.split(options.listen))}"
+        given["listeners"] = f"PLAINTEXT://{listeners.join(*listeners.split(options.listen))}"
     if data_dir is not None:
         given["log.dirs"] = os.path.abspath(data_dir)
     return Settings.load(given, options.overrides)
 
 
 def read_config(path: str) -> dict[str, str]:
-    """The pairs of a properties file, or a sentence why not."""
+    """Read the pairs of a properties file; raises SettingError."""
     try:
         return read_properties(path)
     except OSError as error:
@@ -161,7 +161,7 @@ def serve(settings: Settings, options: Options) -> None:
 def build(
     settings: Settings, opened: list[Listener], loop: asyncio.AbstractEventLoop
 ) -> tuple[Server, Callable[[], None]]:
-    """The node, started, and the server in front of it; and what ends the thread behind it."""
+    """Start the node and make the server in front of it; returns the server, and what ends the node's thread."""
     from moldau.broker.node import Node
     from moldau.broker.rim.background import Worker
     from moldau.broker.rim.peers import Peers
@@ -184,7 +184,7 @@ def build(
 
 
 def endpoint(listener: Listener) -> Endpoint:
-    """What the cluster is told of a listener."""
+    """Return a listener as the metadata has it."""
     from moldau.machines.metadata.cluster import Endpoint
 
     return Endpoint(listener.name, listener.advertised_host, listener.advertised_port, PROTOCOLS[listener.protocol])
@@ -199,7 +199,7 @@ def raise_descriptor_limit() -> None:
 
 
 def report_fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A fault of ours on the loop: it is told in full, and the broker goes on for the other connections."""
+    """Log a fault of ours on the loop in full; the broker goes on for the other connections."""
     log.error(str(context.get("message")), context.get("exception"))
 
 
@@ -233,7 +233,7 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
 
 
 async def open_page(server: Server, port: int | None) -> asyncio.Server | None:
-    """The metrics page, if it was asked for."""
+    """Open the metrics page, if it was asked for."""
     if port is None:
         return None
     from moldau.broker import metrics

@@ -38,7 +38,7 @@ NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 @cache
 def _by_address(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`: address -> most connections."""
+    """Parse `max.connections.per.ip.overrides`: the most connections by address."""
     pairs = (pair.rpartition(":") for pair in text.split(",") if pair)
     return {host.strip(): int(number) for host, _, number in pairs}
 
@@ -148,7 +148,7 @@ class Server:
             log.warning(text, why=why, **fields, **({"kept_back": kept} if kept else {}))
 
     def report_refusal(self, channel: Channel, reason: str, looks: str) -> None:
-        """One line about input that is no Kafka request."""
+        """Log one line about input that is not a Kafka request."""
         self.counters.refused["bad input"] += 1
         if (kept := self._quota.admit(channel.address)) is not None:
             fields: dict[str, Any] = {"peer": channel.connection.peer, "reason": reason}
@@ -159,7 +159,7 @@ class Server:
             log.warning("closed a connection that sent bad input", **fields)
 
     def forget(self, channel: Channel, reason: str) -> None:
-        """A connection ended."""
+        """Forget a connection that has ended."""
         connection = channel.connection
         del self.channels[connection.id]
         self._per_ip[channel.address] -= 1
@@ -180,7 +180,7 @@ class Server:
             self.ready.popleft().go_on()
 
     def turn_later(self, channel: Channel) -> None:
-        """This connection has more frames; first the others get their turn."""
+        """Serve the other frames of a connection after the others had their turn."""
         if not channel.queued:
             channel.queued = True
             if not self._turns:
@@ -222,7 +222,7 @@ class Server:
             self._schedule_tick(min(delay_ms, self._tick_at - self._clock.monotonic_ms()))
 
     def post(self, call: Callable[[], None]) -> None:
-        """From another thread: run the call here, and write what it made ready."""
+        """Run a call from another thread here, and write what it made ready."""
         self.loop.call_soon_threadsafe(self._posted, call)
 
     def _posted(self, call: Callable[[], None]) -> None:

@@ -63,7 +63,7 @@ class LargeFrame:
         self.filled = filled
 
     def room(self, spare: list[bytearray]) -> memoryview:
-        """Where the next bytes go: never more than the frame, never more than twice of what has arrived."""
+        """Return where the next bytes go: never more than the frame, never more than twice of what has arrived."""
         if self.filled == len(self.view):
             self._move(spare, self.filled)
         return self.view[self.filled : self.size]
@@ -115,7 +115,7 @@ class Channel:
     # Reading.
 
     def readable(self) -> None:
-        """The socket has bytes, or its end."""
+        """Read from the socket: it has bytes, or its end."""
         self._read()
         if self._server.ready:
             self._server.settle()
@@ -259,7 +259,7 @@ class Channel:
             self._unpause()
 
     def ready(self, connection: Connection) -> None:
-        """The node's call: `out` grew or `wait` ended outside of `receive`."""
+        """Queue the connection: `out` grew or `wait` ended outside of `receive`."""
         if not self.queued:
             self.queued = True
             self._server.ready.append(self)
@@ -313,7 +313,7 @@ class Channel:
         return True
 
     def _send_memory(self, out: list[Any]) -> tuple[int, int]:
-        """One `send` for all that stands before the next large piece of a file, up to the bound."""
+        """Write all that comes before the next large piece of a file by one `send`, up to the bound."""
         data, count = (out[0], 1) if len(out) == 1 and out[0].__class__ is bytes else _gather(out)
         size = len(data)
         try:
@@ -349,7 +349,7 @@ class Channel:
         return f"frame of {size} bytes; socket.request.max.bytes is {self._server.max_frame}", looks
 
     def refuse(self, reason: str, looks: str = "") -> None:
-        """The peer's fault: one line in the log, and the connection is closed."""
+        """Log a fault of the peer in one line, and close the connection."""
         self._server.report_refusal(self, reason, looks)
         self.flush()
         self.close(reason)
@@ -403,7 +403,7 @@ _MEMORY = frozenset((bytes, bytearray, memoryview))
 
 
 def _gather(out: list[Any]) -> tuple[Any, int]:
-    """The bytes of the first pieces up to a large one of a file, or up to the bound, and how many pieces they are."""
+    """Join the first pieces, up to a large one of a file or to the bound; returns the bytes and the count."""
     parts: list[Any] = []
     size = 0
     for part in out:

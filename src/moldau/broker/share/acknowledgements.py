@@ -34,8 +34,8 @@ def member_of(node: Node, request: Request) -> tuple[str, str]:
     return group, member
 
 
-def said_in(request: Request) -> dict[Part, list[Acknowledgement]]:
-    """What a request acknowledges, where it does."""
+def acknowledged_in(request: Request) -> dict[Part, list[Acknowledgement]]:
+    """Return what a request acknowledges, by partition."""
     return {
         (bytes(topic.topic_id), part.partition_index): [
             Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
@@ -85,7 +85,7 @@ async def settle(
 
 
 def is_sound(said: Iterable[Acknowledgement], highest: int, renews: bool) -> bool:
-    """Whether batches come in their order, each with a type for all of its records or for each."""
+    """Tell whether batches come in their order, each with a type for all of its records or for each."""
     last = -1
     for one in said:
         if one.first > one.last or one.first < last or len(one.types) not in (1, one.last - one.first + 1):

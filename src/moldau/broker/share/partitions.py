@@ -91,7 +91,7 @@ class SharePartitions:
     # Made and let go.
 
     def find(self, key: Key) -> Shared | None:
-        """A share partition that is in use, unless the partition has another leader epoch by now."""
+        """Return a share partition that is in use, unless the partition has another leader epoch by now."""
         shared = self.known.get(key)
         if shared is not None and shared.home.placement.leader_epoch != shared.leader_epoch:
             self.forget(key)
@@ -133,7 +133,7 @@ class SharePartitions:
         return Shared(key, home, machine, state.state_epoch, leader_epoch)
 
     def initial_offset(self, group: str, log: Log) -> int:
-        """Where a group begins that has never read the partition. It is written down: a crash must not move it."""
+        """Return where a group begins that has never read the partition. It is stored: a crash must not move it."""
         strategy: str = self.setting(group, "share.auto.offset.reset")
         if strategy == "earliest":
             return log.start_offset
@@ -145,7 +145,7 @@ class SharePartitions:
         return log.offset_for_time(lookup.LATEST, Isolation.HIGH_WATERMARK).offset
 
     def forget(self, key: Key) -> None:
-        """What is persisted counts again, or somebody else leads: locks are gone."""
+        """Drop a share partition and its locks: what is persisted counts again, or somebody else leads."""
         self.loading.pop(key, None)
         if self.known.pop(key, None) is not None:
             self.node.signal(key)
@@ -155,7 +155,7 @@ class SharePartitions:
             self.forget(key)
 
     def end_session(self, session: ShareSession) -> None:
-        """A member has left or was lost: what it holds is for others."""
+        """Release what a member holds that has left or was lost."""
         self.node.share_sessions.close(session)
         for topic_id, index in session.parts:
             shared = self.find(Key(session.group, topic_id, index))
@@ -169,7 +169,7 @@ class SharePartitions:
             log.warning("records are not released yet", partition=str(shared.key), reason=refused.message)
 
     def end_connection(self, connection_id: int) -> None:
-        """A connection is gone, and with it its sessions; groups without any need no memory."""
+        """End the sessions of a connection that is gone; groups without sessions are forgotten."""
         for session in self.node.share_sessions.of_connection(connection_id):
             self.end_session(session)
         for key in [key for key in self.known if not self.node.share_sessions.is_anybody_in(key.group)]:
@@ -207,7 +207,7 @@ class SharePartitions:
         self.node.signal(shared.key)
 
     def note_deadline(self, shared: Shared) -> None:
-        """Locks were given or renewed."""
+        """Note when the next lock ends."""
         self.deadline_ms = min(self.deadline_ms, shared.machine.deadline_ms)
 
     def tick(self, now_ms: float) -> None:
@@ -236,7 +236,7 @@ class SharePartitions:
     async def read(self, key: Key, leader_epoch: int) -> Any:
         part = m.ReadShareGroupStateRequest_PartitionData(key.partition, leader_epoch)
         topic = m.ReadShareGroupStateRequest_ReadStateData(key.topic_id, [part])
-        return checked(await self.node.share_state.read(m.ReadShareGroupStateRequest(key.group, [topic])))
+        return only_row(await self.node.share_state.read(m.ReadShareGroupStateRequest(key.group, [topic])))
 
     async def write(
         self, key: Key, state_epoch: int, leader_epoch: int, start: int, done: int, batches: Iterable[StateBatch]
@@ -245,11 +245,11 @@ class SharePartitions:
         fields = key.partition, state_epoch, leader_epoch, start, done, rows
         part = m.WriteShareGroupStateRequest_PartitionData(*fields)
         topic = m.WriteShareGroupStateRequest_WriteStateData(key.topic_id, [part])
-        checked(await self.node.share_state.write(m.WriteShareGroupStateRequest(key.group, [topic])))
+        only_row(await self.node.share_state.write(m.WriteShareGroupStateRequest(key.group, [topic])))
 
 
-def checked(response: Any) -> Any:
-    """The one row of an answer; raises Refused."""
+def only_row(response: Any) -> Any:
+    """Return the only row of an answer; raises Refused if it has an error."""
     if not response.results:  # a group without a name has no state
         raise Refused(Error.UNKNOWN_SERVER_ERROR, "The share coordinator does not know the group.")
     row = response.results[0].partitions[0]

@@ -36,7 +36,7 @@ class Fetched(NamedTuple):
         return [(one.batch.base_offset, one.batch.last_offset) for one in self.located]
 
     def slice(self, runs: Sequence[Run]) -> Span:
-        """The bytes of the batches that hold these records."""
+        """Return the bytes of the batches that hold these records."""
         held = [
             one
             for one in self.located
@@ -47,7 +47,7 @@ class Fetched(NamedTuple):
 
 
 def read_shared(log: Log, offset: int, enough: int, max_bytes: int, isolation: Isolation) -> Fetched | None:
-    """Batches from the one that holds `offset` on, until that of the offset `enough`; None if there are none.
+    """Return batches from the one with `offset` to the one with the offset `enough`; None if there are none.
 
     A group may be ahead of a log that has lost its tail with the power: it waits there, as in Kafka.
     """
@@ -67,7 +67,7 @@ def read_shared(log: Log, offset: int, enough: int, max_bytes: int, isolation: I
 
 
 def locate(span: Span) -> Iterator[Located]:
-    """The batches that lie wholly in a span."""
+    """Yield the batches that lie wholly in a span."""
     position, end = span.position, span.position + span.size
     chunk, start = b"", position
     while position + HEADER_SIZE <= end:
@@ -83,7 +83,7 @@ def locate(span: Span) -> Iterator[Located]:
 
 
 def aborted_ranges(span: Span, located: Sequence[Located], aborted: Sequence[tuple[int, int]]) -> list[Range]:
-    """The batches of aborted transactions: from the first offset of each until its producer's marker."""
+    """Return the batches of aborted transactions: from the first offset of each until its producer's marker."""
     waiting = sorted((first, producer_id) for producer_id, first in aborted)
     heapq.heapify(waiting)
     open_ones: set[int] = set()

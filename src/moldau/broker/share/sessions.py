@@ -35,7 +35,7 @@ class ShareSessions:
         self.sessions: dict[tuple[str, str], ShareSession] = {}
 
     def open(self, group: str, member: str, connection_id: int, parts: Iterable[Part]) -> ShareSession:
-        """A new session, in the place of one that the member may have; raises Refused if there is no room."""
+        """Return a new session, in the place of one that the member may have; raises Refused if there is no room."""
         self.sessions.pop((group, member), None)
         if len(self.sessions) >= self.slots:
             raise Refused(Error.SHARE_SESSION_LIMIT_REACHED, "There are as many share sessions as there may be.")
@@ -50,7 +50,7 @@ class ShareSessions:
         return session
 
     def proceed(self, group: str, member: str, epoch: int) -> ShareSession:
-        """The session for its next request; raises Refused where the member is at another epoch."""
+        """Return the session for its next request; raises Refused where the member is at another epoch."""
         session = self.find(group, member)
         if session.epoch != epoch:
             raise Refused(Error.INVALID_SHARE_SESSION_EPOCH, f"expected epoch {session.epoch}, got {epoch}")

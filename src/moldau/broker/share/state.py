@@ -60,7 +60,7 @@ def share_coordinators(node: Node) -> Coordinators[ShareStates]:
 
 
 def first_replayed(log: Log) -> int:
-    """The offset of the first record that a load replays: that of its batch, in which the log may begin."""
+    """Return the offset of the first record that a load replays: that of its batch, in which the log may begin."""
     span = log.read(log.start_offset, max_bytes=1).span
     return log.start_offset if span is None else Batch(memoryview(span.read())).base_offset
 
@@ -166,7 +166,7 @@ def read_summary(machine: ShareStates, key: Key, part: Any, now_ms: int) -> Any:
 
 
 def forget_shared(node: Node, topic: Topic) -> None:
-    """A topic is gone, and with it what groups shared of it."""
+    """Delete what groups shared of a topic that is gone."""
     for index, machine in list(node.shares.machines.items()):
         commit(node, index, machine.of_deleted_topic(topic.id), TOMBSTONES_AT_ONCE)
 
