@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.log.compaction import Abandoned, Compacted, Sync, compact, grouped
+from moldau.log.compaction import Abandoned, Compacted, Sync, compact, group_segments
 from moldau.log.compaction_keys import ENTRY_BYTES
 from moldau.log.config import LogConfig
 from moldau.log.disk import Files, OsDisk
@@ -402,7 +402,7 @@ def test_neighbours_are_grouped_while_they_fit(
     pieces = [Piece(base, size) for base, size in zip(offsets, sizes, strict=True)]
     for piece in pieces:
         piece.index, piece.times = Entries(entries, 8), Entries(entries, 12)
-    found: list[list[Any]] = list(grouped(pieces, config, offsets[-1] + 10 if sizes else 0))  # type: ignore[arg-type]
+    found: list[list[Any]] = list(group_segments(pieces, config, offsets[-1] + 10 if sizes else 0))  # type: ignore[arg-type]
     assert [len(group) for group in found] == wanted
 
 

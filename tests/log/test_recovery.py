@@ -288,7 +288,7 @@ def test_segments_are_swapped_so_that_each_step_can_be_the_last(tmp_path: Path) 
                 log.roll(NOW)
             append(log, sequenced(i))
         old = log.segments.items[:2]
-        new = log.segments.made(0)
+        new = log.segments.make(0)
         new = type(new)(log.files, log.path, 0, interval=200, suffix=".cleaned")
         new.start()
         new.append(bytes(old[1].batch_at(old[1].locate(19)[0]).view), 19, NOW)  # pyright: ignore

@@ -25,20 +25,20 @@ def append_batches(
     """Batches of a coordinator get their offsets here; those of a leader have them."""
     if origin is Origin.COORDINATOR and (quick := append_own(log, active, view, leader_epoch, now_ms)):
         return quick
-    found = whole_batches(view, log.config, origin)
+    incoming = whole_batches(view, log.config, origin)
     if origin is Origin.COORDINATOR:
-        assign_offsets(found, log.end_offset, leader_epoch)
-        for batch in found:
+        assign_offsets(incoming, log.end_offset, leader_epoch)
+        for batch in incoming:
             check_producer(log.producer_state, batch, txn_version)
     else:
-        check_offsets(found, log.end_offset)
-    timestamp, last = max(batch.max_timestamp for batch in found), found[-1].last_offset
+        check_offsets(incoming, log.end_offset)
+    timestamp, last = max(batch.max_timestamp for batch in incoming), incoming[-1].last_offset
     try:
         if must_roll(log, active, len(view), timestamp, last, now_ms):
             active = log.roll(now_ms)
         position = active.write(view)
         log.end_offset, log.written = last + 1, True
-        for batch in found:
+        for batch in incoming:
             active.note(position, batch.size, batch.last_offset, batch.max_timestamp)
             position += batch.size
             log.epochs.assign_if_newer(batch.partition_leader_epoch, batch.base_offset)
@@ -46,7 +46,7 @@ def append_batches(
                 active.txns.append(aborted)
     except OSError as error:
         raise log.write_failed(error) from error
-    return Appended(found[0].base_offset, last, -1, log.start_offset, False)
+    return Appended(incoming[0].base_offset, last, -1, log.start_offset, False)
 
 
 def append_own(log: "Log", active: "Segment", view: memoryview, leader_epoch: int, now_ms: int) -> Appended | None:
@@ -77,33 +77,33 @@ def append_own(log: "Log", active: "Segment", view: memoryview, leader_epoch: in
 
 
 def whole_batches(view: memoryview, config: LogConfig, origin: Origin) -> list[Batch]:
-    """The batches, each with a right CRC; a coordinator's must also respect the topic's largest size."""
+    """Return the batches, each with a right CRC; a coordinator's must also respect the topic's largest size."""
     try:
-        found = list(batches(view))
-        for batch in found:
+        incoming = list(batches(view))
+        for batch in incoming:
             batch.verify()
     except WireError as error:
         raise Refused(Error.CORRUPT_MESSAGE, f"{error}.") from None
-    if not found:
+    if not incoming:
         raise Refused(Error.INVALID_RECORD, "There is no record batch.")
-    largest = max(batch.size for batch in found)
+    largest = max(batch.size for batch in incoming)
     if origin is Origin.COORDINATOR and largest > config.max_message_bytes:
         text = f"A batch has {largest} bytes; max.message.bytes is {config.max_message_bytes}."
         raise Refused(Error.MESSAGE_TOO_LARGE, text)
-    return found
+    return incoming
 
 
-def assign_offsets(found: Sequence[Batch], offset: int, leader_epoch: int) -> None:
+def assign_offsets(incoming: Sequence[Batch], offset: int, leader_epoch: int) -> None:
     """Number the batches of a coordinator, in place."""
-    for batch in found:
+    for batch in incoming:
         patch(batch.view, base_offset=offset, leader_epoch=leader_epoch)
         batch.base_offset, batch.partition_leader_epoch = offset, leader_epoch
         offset = batch.next_offset
 
 
-def check_offsets(found: Sequence[Batch], offset: int) -> None:
+def check_offsets(incoming: Sequence[Batch], offset: int) -> None:
     """The leader's batches must follow what is here, and one another."""
-    for batch in found:
+    for batch in incoming:
         if batch.base_offset < offset:
             text = f"The leader's batch at offset {batch.base_offset} does not follow offset {offset - 1}."
             raise Refused(Error.OFFSET_OUT_OF_RANGE, text)

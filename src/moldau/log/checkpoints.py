@@ -57,7 +57,7 @@ def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]], *, sync:
 
 
 def encode_id(value: bytes) -> str:
-    """A 16-byte id as Kafka prints it: URL-safe base64 without padding."""
+    """Return a 16-byte id as Kafka prints it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 
@@ -69,7 +69,7 @@ def decode_id(text: str) -> bytes:
 
 
 def read_topic_id(disk: Disk, path: str) -> bytes | None:
-    """The topic id of `partition.metadata`, or None when there is no such file."""
+    """Return the topic id of `partition.metadata`, or None when there is no such file."""
     try:
         lines = disk.read(path).decode(errors="replace").splitlines()
     except FileNotFoundError:
@@ -86,7 +86,7 @@ def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
 
 
 def read_properties(disk: Disk, path: str) -> dict[str, str] | None:
-    """A Java properties file of plain `name=value` lines, or None when it is missing."""
+    """Return a Java properties file of plain `name=value` lines, or None when it is missing."""
     try:
         lines = disk.read(path).decode(errors="replace").splitlines()
     except FileNotFoundError:

@@ -51,12 +51,12 @@ class Candidate:
 
 
 def filthiest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The one with the largest share of dirty bytes among those that want it."""
+    """Return the one with the largest share of dirty bytes among those that want it."""
     return max((c for c in candidates if c.wants_cleaning), key=lambda c: c.dirty_ratio, default=None)
 
 
 def first_dirty_offset(log: Log, checkpoint: int | None) -> int:
-    """Where cleaning goes on. A checkpoint outside of the log says nothing: then all of it is dirty."""
+    """Return where cleaning goes on. A checkpoint outside of the log says nothing: then all of it is dirty."""
     if checkpoint is None or not log.start_offset <= checkpoint <= log.end_offset:
         return log.start_offset
     return checkpoint
@@ -89,7 +89,7 @@ def _first_young(segments: Iterable[Segment], now_ms: int, lag_ms: int) -> Segme
 
 
 def _overdue_ms(segments: Iterable[Segment], oldest_ms: int) -> int:
-    """How long before `oldest_ms` the oldest of these segments begins."""
+    """Return how long before `oldest_ms` the oldest of these segments begins."""
     if oldest_ms <= 0:
         return 0
     stamps = [stamp for segment in segments if (stamp := _first_timestamp(segment)) > 0]
@@ -185,7 +185,7 @@ class Cleaner:
     def next(self, logs: Iterable[Log], now_ms: int) -> Cleaning | None:
         """Begin with the filthiest of these logs, unless none wants it. `logs` may hold logs that are not compacted."""
         assert self.current is None
-        measured = [found for log in logs if (found := self._measure(log, now_ms)) is not None]
+        measured = [one for log in logs if (one := self._measure(log, now_ms)) is not None]
         chosen = filthiest(measured)
         if chosen is None:
             return None

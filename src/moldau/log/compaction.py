@@ -72,7 +72,7 @@ def compact(log: Log, first_dirty: int, upper: int, *, now_ms: int, memory_bytes
     done.end_offset, done.keys = keys.latest + 1, len(keys)
     transactions = Transactions(aborted)
     affected = [segment for segment in cleanable if segment.base_offset < done.end_offset]
-    for group in grouped(affected, log.config, upper):
+    for group in group_segments(affected, log.config, upper):
         producers = last_of_producers(log)
         retention_ms = log.config.delete_retention_ms
         filter_ = Filter(keys, transactions, producers, upper, now_ms, retention_ms, done.tally)
@@ -81,14 +81,14 @@ def compact(log: Log, first_dirty: int, upper: int, *, now_ms: int, memory_bytes
 
 
 def _flush(log: Log, now_ms: int) -> Part:
-    """A record goes in favour of a newer one, which must not be lost with the machine then."""
+    """Sync the log: a record that goes in favour of a newer one must not be lost together with it."""
     if flush := log.prepare_flush(now_ms):
         yield Sync([flush])
         flush.complete()
 
 
 def last_of_producers(log: Log) -> dict[int, LastOfProducer]:
-    """Where each producer that is still known has written last."""
+    """Return where each producer that is still known has written last."""
     known = log.producers.by_id.values()
     return {p.producer_id: (p.batches[-1].last_offset if p.batches else None, p.epoch) for p in known}
 
@@ -98,8 +98,8 @@ def _note_keys(segments: list[Segment], keys: KeyMap, transactions: Transactions
         behind = segments[at + 1].base_offset if at + 1 < len(segments) else upper
         if behind <= start:
             continue
-        found = segment.locate(max(start, segment.base_offset))
-        for _, batch in segment.batches(found[0] if found else segment.look()):
+        place = segment.locate(max(start, segment.base_offset))
+        for _, batch in segment.batches(place[0] if place else segment.look()):
             if keys.is_full:
                 return
             yield from _note_batch(batch, keys, transactions, start)
@@ -115,14 +115,14 @@ def _note_batch(batch: Batch, keys: KeyMap, transactions: Transactions, start: i
         if batch.is_control:
             transactions.on_marker(batch, control_kind(batch))
         elif not transactions.on_data(batch):
-            found = yield from _with_numbers(scan(batch, batch.body()))
-            keys.add(found, start)
+            scanned = yield from _with_numbers(scan(batch, batch.body()))
+            keys.add(scanned, start)
     except WireError:
         return
 
 
 def _with_numbers(steps: Generator[None, None, T]) -> Generator[int, None, T]:
-    """An interruption within a batch: no bytes are done yet."""
+    """Turn interruptions within a batch into steps that have handled no bytes yet."""
     while True:
         try:
             next(steps)
@@ -131,7 +131,7 @@ def _with_numbers(steps: Generator[None, None, T]) -> Generator[int, None, T]:
         yield 0
 
 
-def grouped(segments: Sequence[Segment], config: LogConfig, upper: int) -> Iterator[list[Segment]]:
+def group_segments(segments: Sequence[Segment], config: LogConfig, upper: int) -> Iterator[list[Segment]]:
     """Neighbours that fit into one segment together: by their bytes, their indexes and their range of offsets."""
     group: list[Segment] = []
     size = entries = times = 0
@@ -176,7 +176,7 @@ def _clean(log: Log, group: list[Segment], filter_: Filter, done: Compacted) -> 
 
 
 def _state(segments: Iterable[Segment]) -> dict[int, int]:
-    """Which segments these are, and how large: a truncation changes the size of one that stays."""
+    """Return which segments these are, and how large: a truncation changes the size of one that stays."""
     return {id(segment): segment.look() for segment in segments}
 
 

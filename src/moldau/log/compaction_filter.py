@@ -64,7 +64,7 @@ class Transactions:
         self.kept = kept
 
     def on_data(self, batch: Batch) -> bool:
-        """Whether this batch belongs to an aborted transaction."""
+        """Return whether this batch belongs to an aborted transaction."""
         self._begin_until(batch.last_offset)
         if not batch.attributes & TRANSACTIONAL:
             return False
@@ -76,7 +76,7 @@ class Transactions:
         return True
 
     def on_marker(self, batch: Batch, kind: int | None) -> bool:
-        """Whether this control batch may go: nothing of its transaction is left. `kind` None: it is empty already."""
+        """Return whether this control batch may go: its transaction has no data left. `kind` is None if it is empty."""
         self._begin_until(batch.last_offset)
         if kind == ControlType.COMMIT:
             seen = batch.producer_id in self.committed
@@ -121,7 +121,7 @@ class Filter:
     tally: Tally
 
     def apply(self, batch: Batch) -> Steps:
-        """What is left of the batch: itself, another one, or nothing. Interrupts itself in a long batch."""
+        """Return what is left of the batch: itself, another one, or nothing. Interrupts itself in a long batch."""
         self.tally.batches += 1
         try:
             check(batch)
@@ -150,35 +150,35 @@ class Filter:
         if not batch.count:
             return batch.view if self._stays_empty(batch) else None
         body = batch.body()
-        found = yield from scan(batch, body)
-        survivors = self._survivors(batch, found)
-        self.tally.records += len(found.keys)
+        scanned = yield from scan(batch, body)
+        survivors = self._survivors(batch, scanned)
+        self.tally.records += len(scanned.keys)
         self.tally.kept_records += len(survivors)
         if not survivors:
             return self._nothing(batch)
-        horizon = self._new_horizon(batch, found, survivors)
-        if horizon is None and len(survivors) == len(found.keys):
+        horizon = self._new_horizon(batch, scanned, survivors)
+        if horizon is None and len(survivors) == len(scanned.keys):
             return batch.view
         return rewrite(batch, body, survivors, horizon)
 
-    def _survivors(self, batch: Batch, found: Scan) -> list[int] | range:
-        """Which records stay, by their place in the batch."""
-        offsets, latest, every = found.offsets, self.keys.latest, range(len(found.keys))
+    def _survivors(self, batch: Batch, scanned: Scan) -> list[int] | range:
+        """Return which records stay, by their place in the batch."""
+        offsets, latest, every = scanned.offsets, self.keys.latest, range(len(scanned.keys))
         if min(offsets) > latest:
             return every
-        if None in found.keys or max(offsets) > latest:
-            kept = [place for place in every if self._survives(found.keys[place], offsets[place])]
+        if None in scanned.keys or max(offsets) > latest:
+            kept = [place for place in every if self._survives(scanned.keys[place], offsets[place])]
         else:
-            newest = self.keys.newest(found.keys)  # pyright: ignore[reportArgumentType]
+            newest = self.keys.newest(scanned.keys)  # pyright: ignore[reportArgumentType]
             kept = list(choose(every, map(le, newest, offsets)))
         horizon = batch.delete_horizon
-        if found.nulls and horizon is not None and horizon <= self.now_ms:
-            gone = {place for place in found.nulls if offsets[place] <= latest}
+        if scanned.nulls and horizon is not None and horizon <= self.now_ms:
+            gone = {place for place in scanned.nulls if offsets[place] <= latest}
             kept = [place for place in kept if place not in gone]
         return kept
 
     def _survives(self, key: bytes | None, offset: int) -> bool:
-        """The same for a batch that needs a second look: beyond the map everything stays, a record without key goes."""
+        """Return whether a record stays: beyond the map every one does, otherwise one without a key does not."""
         if offset > self.keys.latest:
             return True
         if key is None:
@@ -186,14 +186,14 @@ class Filter:
             return False
         return offset >= self.keys.newest([key])[0]
 
-    def _new_horizon(self, batch: Batch, found: Scan, survivors: list[int] | range) -> int | None:
+    def _new_horizon(self, batch: Batch, scanned: Scan, survivors: list[int] | range) -> int | None:
         """When tombstones stay that have no horizon yet, they get one."""
-        if not found.nulls or batch.attributes & DELETE_HORIZON or set(found.nulls).isdisjoint(survivors):
+        if not scanned.nulls or batch.attributes & DELETE_HORIZON or set(scanned.nulls).isdisjoint(survivors):
             return None
         return self.now_ms + self.delete_retention_ms
 
     def _nothing(self, batch: Batch) -> bytearray | None:
-        return emptied(batch) if self._stays_empty(batch) else None
+        return without_records(batch) if self._stays_empty(batch) else None
 
     def _stays_empty(self, batch: Batch) -> bool:
         return batch.next_offset == self.upper or self._is_last_of_producer(batch)
@@ -216,28 +216,28 @@ def check(batch: Batch) -> None:
 
 
 def control_kind(batch: Batch) -> int | None:
-    """The type of the first control record; None when there is none."""
+    """Return the type of the first control record; None when there is none."""
     first = next(iter(records(batch)), None)
     return None if first is None else control_type(first.key)
 
 
 def scan(batch: Batch, body: bytes) -> Generator[None, None, Scan]:
     """Scan all records, with interruptions."""
-    found, left = Scan(), batch.count
+    scanned, left = Scan(), batch.count
     while left:
         some = min(left, STEP_RECORDS)
-        found.extend(body, some, batch.base_offset)
+        scanned.extend(body, some, batch.base_offset)
         left -= some
         if left:
             yield
-    found.finish(body)
-    if found.offsets and not batch.base_offset <= min(found.offsets) <= max(found.offsets) <= batch.last_offset:
+    scanned.finish(body)
+    if scanned.offsets and not batch.base_offset <= min(scanned.offsets) <= max(scanned.offsets) <= batch.last_offset:
         raise WireError("a record has an offset outside of its batch")  # it could outlive all newer ones
-    return found
+    return scanned
 
 
 def rewrite(batch: Batch, body: bytes, kept: list[int] | range, horizon: int | None) -> bytearray:
-    """The batch with some of its records, and with a delete horizon if a new one is given."""
+    """Return the batch with some of its records, and with a delete horizon if a new one is given."""
     starts = places(body, batch.count)
     base_timestamp, attributes = batch.base_timestamp, batch.attributes
     newest = batch.max_timestamp
@@ -254,14 +254,14 @@ def rewrite(batch: Batch, body: bytes, kept: list[int] | range, horizon: int | N
 
 
 def with_body(batch: Batch, attributes: int, times: tuple[int, int], count: int, body: bytes) -> bytearray:
-    """The batch with another body. Its offsets, its epochs and its producer's sequence stay."""
+    """Return the batch with another body. Its offsets, its epochs and its producer's sequence stay."""
     place = batch.base_offset, batch.partition_leader_epoch, attributes, batch.last_offset_delta
     producer = batch.producer_id, batch.producer_epoch, batch.base_sequence
     return assemble(*place, *times, *producer, count, body)
 
 
 def runs(starts: list[int], kept: list[int] | range) -> Iterable[tuple[int, int]]:
-    """Where the kept records begin and end, neighbours taken together."""
+    """Return where the kept records begin and end, neighbours taken together."""
     first = kept[0]
     for place, following in pairwise(kept):
         if following != place + 1:
@@ -270,8 +270,8 @@ def runs(starts: list[int], kept: list[int] | range) -> Iterable[tuple[int, int]
     yield starts[first], starts[kept[-1] + 1]
 
 
-def emptied(batch: Batch) -> bytearray:
-    """The batch without any record: its offsets and the producer's sequence are all that is left."""
+def without_records(batch: Batch) -> bytearray:
+    """Return the batch without any record: its offsets and the producer's sequence are all that is left."""
     assert len(batch.view) >= HEADER_SIZE
     attributes = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     return with_body(batch, attributes, (NO_TIMESTAMP, batch.max_timestamp), 0, b"")

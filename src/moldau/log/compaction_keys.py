@@ -23,7 +23,7 @@ def digest(key: bytes) -> bytes:
 
 
 def digests(keys: list[bytes]) -> Iterable[bytes]:
-    """All digests; no work at all when every key is short."""
+    """Return all digests; no work at all when every key is short."""
     return keys if max(map(len, keys), default=0) < DIGEST_BYTES else map(digest, keys)
 
 
@@ -50,9 +50,9 @@ class KeyMap:
             self.most = len(self)
         return self.most >= self.capacity
 
-    def add(self, found: Scan, first_offset: int) -> None:
+    def add(self, scan: Scan, first_offset: int) -> None:
         """Enter the keys of a batch; records before `first_offset` and those without a key do not count."""
-        keys, offsets, shards = found.keys, found.offsets, self.shards
+        keys, offsets, shards = scan.keys, scan.offsets, self.shards
         if None in keys or (offsets and offsets[0] < first_offset):
             pairs = [(k, o) for k, o in zip(keys, offsets, strict=True) if k is not None and o >= first_offset]
             keys, offsets = [key for key, _ in pairs], [offset for _, offset in pairs]

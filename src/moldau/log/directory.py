@@ -10,8 +10,9 @@ A directory that is missing, read-only or broken is offline, with a sentence; th
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -37,7 +38,6 @@ LOCK, BOOT, META = ".lock", ".moldau_boot", "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 DELETE, STRAY = "-delete", "-stray"
 LONGEST_NAME = 255
 SYNC_TOGETHER = 16  # with more partitions to close, the whole volume is synced at once
@@ -68,45 +68,29 @@ def partition_of(name: str) -> Partition | None:
     return (match[1], int(match[2])) if match else None
 
 
+@dataclass(slots=True, eq=False)
 class Directory:
     """One entry of `log.dirs`. Call `open` first; `logs` are the partitions that were loaded or created."""
 
-    __slots__ = (
-        "booted",
-        "clean",
-        "condemned",
-        "files",
-        "found",
-        "high_watermarks",
-        "id",
-        "logs",
-        "lost_writes",
-        "offline",
-        "path",
-        "recovery_points",
-        "release_lock",
-        "renamed",
-        "stale",
-        "start_offsets",
-    )
+    files: Files
+    path: str
+    id: str = ""  # directory.id, for its owner to set
+    offline: str | None = None
+    clean: bool = False
+    booted: bool = False
+    lost_writes: bool = True
+    logs: dict[Partition, Log] = field(default_factory=dict[Partition, Log])
+    found: set[Partition] = field(default_factory=set[Partition])
+    condemned: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    stale: set[Partition] = field(default_factory=set[Partition])  # gone, but not yet from the checkpoints
+    recovery_points: dict[Partition, int] = field(default_factory=dict[Partition, int])
+    start_offsets: dict[Partition, int] = field(default_factory=dict[Partition, int])
+    high_watermarks: dict[Partition, int] = field(default_factory=dict[Partition, int])
+    release_lock: Callable[[], None] = lambda: None
+    renamed: bool = False  # a partition was set aside, and its new name is not synced
 
-    def __init__(self, files: Files, path: str) -> None:
-        self.files = files
-        self.path = path.rstrip("/") or "/"
-        self.id = ""
-        self.id = ""  # directory.id, for its owner to set
-        self.offline: str | None = None
-        self.clean = self.booted = False
-        self.lost_writes = True
-        self.logs: dict[Partition, Log] = {}
-        self.found: set[Partition] = set()
-        self.condemned: list[tuple[int, str]] = []
-        self.stale: set[Partition] = set()  # gone, but not yet from the checkpoints
-        self.recovery_points: dict[Partition, int] = {}
-        self.start_offsets: dict[Partition, int] = {}
-        self.high_watermarks: dict[Partition, int] = {}
-        self.release_lock = lambda: None
-        self.renamed = False  # a partition was set aside, and its new name is not synced
+    def __post_init__(self) -> None:
+        self.path = self.path.rstrip("/") or "/"
 
     def open(self) -> None:
         """Lock the directory and read its checkpoints. InUse if another broker has it; any failure means offline."""
@@ -160,7 +144,7 @@ class Directory:
             self.booted = True
 
     def _read(self, name: str) -> dict[Partition, int]:
-        """A checkpoint that is damaged is not there: then more must be looked at, that is all."""
+        """Read a checkpoint. A damaged one counts as missing: then more of the logs is checked, that is all."""
         try:
             return read_offsets(self.files.disk, self._at(name))
         except Damaged as error:
@@ -169,7 +153,7 @@ class Directory:
 
     def _find(self) -> None:
         names = self.files.disk.listdir(self.path)
-        self.found = {found for name in names if (found := partition_of(name))}
+        self.found = {partition for name in names if (partition := partition_of(name))}
         self.condemned = [(0, self._at(name)) for name in names if name.endswith(DELETE)]
 
     def _forget_offsets(self) -> None:
@@ -203,7 +187,7 @@ class Directory:
         write_properties(self.files.disk, self._at(META), {**kept, "version": "1"})
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
-        """Which topic a partition's folder says that it belongs to."""
+        """Return which topic a partition's folder says that it belongs to."""
         try:
             return read_topic_id(self.files.disk, self._at(f"{topic}-{partition}/{METADATA}"))
         except (Damaged, OSError):
@@ -235,7 +219,7 @@ class Directory:
         return log
 
     def absent(self, topic: str, partition: int, config: LogConfig, *, now_ms: int) -> Log:
-        """A partition that may lie in this directory, which is offline: so is the partition."""
+        """Return an offline log for a partition that may lie in this directory, which is offline."""
         assert self.offline is not None
         log = Log(self.files, self._at(f"{topic}-{partition}"), topic, partition, config, now_ms)
         log.offline = self.offline

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 Data = bytes | bytearray | memoryview
@@ -186,15 +187,13 @@ class OsDisk:
             return ""
 
 
+@dataclass(slots=True, eq=False)
 class Span:
     """Bytes of a file that are not read yet: what a fetch answers with. Keeps the file open while it lives."""
 
-    __slots__ = ("file", "position", "size")
-
-    def __init__(self, file: File, position: int, size: int) -> None:
-        self.file = file
-        self.position = position
-        self.size = size
+    file: File
+    position: int
+    size: int
 
     def __len__(self) -> int:
         return self.size
@@ -210,18 +209,16 @@ class Owner(Protocol):
     file: File | None
 
 
+@dataclass(slots=True, eq=False)
 class Files:
     """The open files of a disk, bounded: the one that was opened first is let go first.
 
     Letting go means that the owner's reference is dropped; a `Span` on its way to a socket keeps its own.
     """
 
-    __slots__ = ("capacity", "disk", "owners")
-
-    def __init__(self, disk: Disk, capacity: int = 4096) -> None:
-        self.disk = disk
-        self.capacity = capacity
-        self.owners: dict[int, Owner] = {}
+    disk: Disk
+    capacity: int = 4096
+    owners: dict[int, Owner] = field(default_factory=dict[int, Owner])
 
     def open(self, owner: Owner, *, create: bool = False) -> File:
         file = owner.file = self.disk.open(owner.path, create=create)
@@ -247,7 +244,7 @@ Remover = Callable[[Callable[[], None]], None]
 
 
 def at_once(work: Callable[[], None]) -> None:
-    """The plain `Remover`. The removal of a large file takes its time, so a node has another, with a thread."""
+    """Remove here and now. A large file takes its time, so a node has another `Remover`, with a thread."""
     work()
 
 

@@ -52,7 +52,7 @@ class LeaderEpochs:
             self.dirty = True
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch in which `offset` was written, -1 if it lies before all known ones."""
+        """Return the epoch in which `offset` was written, -1 if it lies before all known ones."""
         at = bisect_right([start for _, start in self.entries], offset)
         return self.entries[at - 1][0] if at else -1
 

@@ -64,7 +64,7 @@ class Index:
         return self.at(self.count - 1) if self.count else None
 
     def floor(self, wanted: int, field: int = 0) -> int:
-        """The last slot whose field is at most `wanted`, or -1."""
+        """Return the last slot whose field is at most `wanted`, or -1."""
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
@@ -173,12 +173,12 @@ class AbortedTransactions:
         self.dirty = False
 
     def written_file(self) -> File | None:
-        """The file to sync, if anything was written."""
+        """Return the file to sync, if anything was written."""
         return (self.file or self.files.open(self)) if self.dirty else None
 
 
 def _sound(rows: list[Aborted]) -> Iterator[Aborted]:
-    """The entries up to one that cannot be: a crash may have left space that was never written."""
+    """Yield the entries up to one that cannot be: a crash may have left space that was never written."""
     last = -1
     for row in rows:
         if row.producer_id < 0 or not row.first_offset < row.last_offset > last:

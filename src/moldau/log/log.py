@@ -93,7 +93,7 @@ class Log:
     def create(
         cls, files: Files, path: str, topic: str, partition: int, config: LogConfig, *, topic_id: bytes, now_ms: int
     ) -> "Log":
-        """A new partition. OSError when its folder cannot be made."""
+        """Create a new partition. OSError when its folder cannot be made."""
         files.disk.mkdir(path)
         write_topic_id(files.disk, f"{path}/{METADATA}", topic_id)
         log = cls(files, path, topic, partition, config, now_ms)
@@ -149,7 +149,7 @@ class Log:
 
     def _load(self, names: list[str], now_ms: int, clean: bool, lost_writes: bool, high_watermark: int) -> None:
         """Read what an append or a read needs: little after a clean stop, else all from the recovery point on."""
-        segments = [self.segments.made(base) for base in base_offsets(names)]
+        segments = [self.segments.make(base) for base in base_offsets(names)]
         self.epochs.load()
         self.producer_state.snapshots = snapshot_offsets(names)
         if not segments:
@@ -315,7 +315,7 @@ class Log:
         return Appended(sent.first_offset, sent.last_offset, sent.timestamp, self.start_offset, True)
 
     def write_failed(self, error: OSError) -> Refused:
-        """A full disk refuses this append and leaves the log as it was; anything else takes the partition offline."""
+        """Refuse this append if the disk is full, and leave the log as it was; take it offline for any other error."""
         if error.errno in NO_ROOM and self.active is not None:
             try:
                 self.active.cut(self.active.size)
@@ -354,7 +354,7 @@ class Log:
                 self.producer_state.on_high_watermark(self.high_watermark)
 
     def upper_bound(self, isolation: Isolation) -> int:
-        """The offset before which a reader must stop."""
+        """Return the offset before which a reader must stop."""
         if isolation is Isolation.HIGH_WATERMARK:
             return self.high_watermark
         return self.last_stable_offset if isolation is Isolation.COMMITTED else self.end_offset
@@ -380,13 +380,13 @@ class Log:
             raise self.fail(f"{self.path} cannot be read: {error}") from error
 
     def readable_bytes(self, offset: int, isolation: Isolation = Isolation.HIGH_WATERMARK) -> int:
-        """About how many bytes reads from `offset` on would give."""
+        """Return about how many bytes reads from `offset` on would give."""
         if self.active is None:
             self.wake()
         return 0 if offset >= self.upper_bound(isolation) else reading.readable_bytes(self.segments, offset)
 
     def offset_for_time(self, timestamp: int, isolation: Isolation = Isolation.LOG_END) -> Found:
-        """The first record at or after a timestamp, or what ListOffsets' special timestamps ask for."""
+        """Return the first record at or after a timestamp, or what ListOffsets' special timestamps ask for."""
         self.wake()
         if timestamp == lookup.LATEST:
             return Found(self.upper_bound(isolation), -1, self.epochs.latest)
@@ -394,14 +394,14 @@ class Log:
             return Found(self.start_offset, -1, self.epochs.epoch_of(self.start_offset))
         try:
             if timestamp == lookup.MAX_TIMESTAMP:
-                found = lookup.newest(self.segments.items)
+                record = lookup.newest(self.segments.items)
             elif timestamp < 0:  # nothing is tiered here
-                found = NOT_FOUND
+                record = NOT_FOUND
             else:
-                found = lookup.first_at_or_after(self.segments.items, timestamp, self.start_offset)
+                record = lookup.first_at_or_after(self.segments.items, timestamp, self.start_offset)
         except (Damaged, OSError) as error:
             raise self.fail(f"{self.path} cannot be read: {error}") from error
-        return found if found.offset < self.upper_bound(isolation) else NOT_FOUND
+        return record if record.offset < self.upper_bound(isolation) else NOT_FOUND
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) if the epoch is not known."""
@@ -413,7 +413,7 @@ class Log:
         return self.end_offset - self.recovery_point
 
     def flush_due(self, now_ms: int) -> bool:
-        """Whether flush.messages, flush.ms or a roll asks for a flush now."""
+        """Return whether flush.messages, flush.ms or a roll asks for a flush now."""
         unflushed = self.end_offset - self.recovery_point
         return unflushed > 0 and (
             unflushed >= self.config.flush_messages
@@ -422,7 +422,7 @@ class Log:
         )
 
     def prepare_flush(self, now_ms: int) -> Flush | None:
-        """What must be synced, or None when nothing is. Sync it (in a thread, if you like), then `complete` it."""
+        """Return what must be synced, or None. The caller syncs it, in a thread if need be, and then completes it."""
         if self.active is None or not (self.unflushed or self.segments.unsynced or self.epochs.dirty):
             return None
         try:

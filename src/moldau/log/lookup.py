@@ -11,12 +11,12 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 
 
 def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset: int) -> Found:
-    """The first record, from `start_offset` on, whose timestamp is at least `timestamp`."""
+    """Return the first record, from `start_offset` on, whose timestamp is at least `timestamp`."""
     for segment in segments:
         if segment.largest_timestamp >= timestamp:
-            found = _first_in(segment, timestamp, start_offset)
-            if found is not NOT_FOUND:
-                return found
+            match = _first_in(segment, timestamp, start_offset)
+            if match is not NOT_FOUND:
+                return match
     return NOT_FOUND
 
 
@@ -30,14 +30,14 @@ def _first_in(segment: Segment, timestamp: int, start_offset: int) -> Found:
 
 
 def newest(segments: Sequence[Segment]) -> Found:
-    """The first record with the largest timestamp of all."""
+    """Return the first record with the largest timestamp of all."""
     for segment in segments:
         segment.look_at_times()
     segment = max(segments, key=lambda s: s.max_timestamp)
     if segment.max_timestamp < 0:
         return NOT_FOUND
-    found = segment.locate(segment.max_timestamp_offset)
-    for _, batch in segment.batches(found[0] if found else 0):
+    place = segment.locate(segment.max_timestamp_offset)
+    for _, batch in segment.batches(place[0] if place else 0):
         if batch.max_timestamp == segment.max_timestamp:
             offsets = (record.offset for record in _readable(batch) if record.timestamp == batch.max_timestamp)
             return Found(next(offsets, batch.base_offset), batch.max_timestamp, batch.partition_leader_epoch)
@@ -45,7 +45,7 @@ def newest(segments: Sequence[Segment]) -> Found:
 
 
 def _readable(batch: Batch) -> list[Record]:
-    """The records; a batch whose records do not parse is as good as one record with the batch's newest timestamp."""
+    """Return the records; for a batch that does not parse, one record with the batch's newest timestamp."""
     try:
         return list(records(batch))
     except WireError:

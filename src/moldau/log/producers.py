@@ -78,7 +78,7 @@ class Marker(NamedTuple):
 
 
 def marker_of(batch: Batch) -> Marker | None:
-    """The marker in a control batch; None when the cleaner left the batch empty or it says something else."""
+    """Return the marker in a control batch; None when the cleaner left the batch empty or it says something else."""
     try:
         record = next(iter(records(batch)), None)
         kind = -1 if record is None else control_type(record.key)
@@ -171,7 +171,7 @@ class Producers:
         timestamp: int,
         transactional: bool,
     ) -> None:
-        """A data batch of this producer is in the log."""
+        """Note a data batch of this producer that is in the log."""
         known = self.by_id.get(producer_id)
         if known is None:
             known = self.by_id[producer_id] = Producer(producer_id)
@@ -189,7 +189,7 @@ class Producers:
             self._find_first_unstable()
 
     def apply_marker(self, producer_id: int, epoch: int, offset: int, marker: Marker) -> Aborted | None:
-        """A marker is in the log at `offset`: its transaction is over. Returns what the transaction index must hold."""
+        """End a transaction: its marker is in the log at `offset`. Return its entry for the transaction index."""
         known = self.by_id.get(producer_id)
         if known is None:
             known = self.by_id[producer_id] = Producer(producer_id)
@@ -209,7 +209,7 @@ class Producers:
         return None if marker.commit else Aborted(producer_id, first, offset, stable)
 
     def apply_batch(self, batch: Batch) -> Aborted | None:
-        """A batch that is read back from the log, or comes from the leader: nothing is refused."""
+        """Apply a batch that is read back from the log or comes from the leader; nothing is refused."""
         self.end_offset = batch.next_offset
         if batch.producer_id < 0:
             return None

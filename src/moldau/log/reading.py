@@ -15,12 +15,12 @@ def read(
     slot = len(items) - 1
     if offset < items[slot].base_offset:
         slot = segments.slot_of(offset)
-    found = items[slot].locate(offset)
-    while found is None and slot + 1 < len(items):  # compaction has taken the end of that segment
+    place = items[slot].locate(offset)
+    while place is None and slot + 1 < len(items):  # compaction has taken the end of that segment
         slot += 1
-        found = items[slot].locate(offset)
-    if found is not None:
-        position, first_size = found
+        place = items[slot].locate(offset)
+    if place is not None:
+        position, first_size = place
         size = min(max(max_bytes, first_size), end_position(segments, slot, bound, end_offset) - position)
         if size > 0 and (min_one or first_size <= max_bytes):
             span = Span(items[slot].open_file(), position, size)
@@ -29,33 +29,33 @@ def read(
 
 
 def end_position(segments: Segments, slot: int, bound: int, end_offset: int) -> int:
-    """Where a reader of this segment must stop."""
+    """Return where a reader of this segment must stop."""
     segment = segments.items[slot]
     if bound >= segments.end_of(slot, end_offset):
         return segment.look()
-    found = segment.locate(bound)
-    return found[0] if found else segment.look()
+    place = segment.locate(bound)
+    return place[0] if place else segment.look()
 
 
 def aborted(segments: Segments, slot: int, offset: int, end_position: int, end_offset: int) -> list[tuple[int, int]]:
-    """The aborted transactions that reach into what is read; a few more than needed do no harm."""
+    """Return the aborted transactions that reach into what is read; a few more than needed do no harm."""
     upper = segments.items[slot].offset_behind(end_position)
     if upper is None:
         upper = segments.end_of(slot, end_offset)
-    found: list[tuple[int, int]] = []
+    transactions: list[tuple[int, int]] = []
     for segment in segments.items[slot:]:
         for entry in segment.txns:
             if entry.last_offset >= offset and entry.first_offset < upper:
-                found.append((entry.producer_id, entry.first_offset))
+                transactions.append((entry.producer_id, entry.first_offset))
             if entry.last_stable_offset >= upper:
-                return found
-    return found
+                return transactions
+    return transactions
 
 
 def readable_bytes(segments: Segments, offset: int) -> int:
-    """About how many bytes lie behind `offset`: exact in the active segment, whole segments before it."""
+    """Return about how many bytes lie behind `offset`: exact in the active segment, whole segments before it."""
     active = segments.items[-1]
     if offset < active.base_offset:
         return sum(segment.look() for segment in segments.items[segments.slot_of(offset) :])
-    found = active.locate(offset)
-    return active.size - found[0] if found else 0
+    place = active.locate(offset)
+    return active.size - place[0] if place else 0

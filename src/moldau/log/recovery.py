@@ -51,7 +51,7 @@ class Loading:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset at the beginning of a file's name."""
+    """Return the offset at the beginning of a file's name."""
     head = name.partition(".")[0]
     return int(head) if len(head) == 20 and head.isdigit() else None
 
@@ -129,7 +129,7 @@ def _recover(loading: Loading) -> None:
 
 
 def _nothing_unsynced(loading: Loading, segment: Segment) -> bool:
-    """The last segment ends exactly at the recovery point: all of it was synced, and there is nothing to check."""
+    """Return whether the last segment ends exactly at the recovery point: then all of it was synced."""
     try:
         end = segment.rebuild() if loading.lost_writes else segment.resume()
     except Damaged:
@@ -164,8 +164,8 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
         following = segments[at + 1].base_offset if at + 1 < len(segments) else end
         if following <= start or segment.base_offset >= end:
             continue
-        found = segment.locate(max(start, segment.base_offset))
-        for _, batch in segment.batches(found[0] if found else segment.look()):
+        place = segment.locate(max(start, segment.base_offset))
+        for _, batch in segment.batches(place[0] if place else segment.look()):
             if batch.base_offset >= end:
                 return
             yield batch
@@ -176,7 +176,7 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
 def _scan(loading: Loading, segment: Segment) -> int:
     """Check and index a segment; return the position where it stops being sound, which is its size if it never does."""
     segment.start_over()
-    found: list[Aborted] = []
+    txns: list[Aborted] = []
     next_offset = segment.base_offset
     position = 0
     try:
@@ -186,18 +186,18 @@ def _scan(loading: Loading, segment: Segment) -> int:
             segment.note(at, batch.size, batch.last_offset, batch.max_timestamp)
             loading.epochs.assign_if_newer(batch.partition_leader_epoch, batch.base_offset)
             if aborted := loading.producers.apply_batch(batch):
-                found.append(aborted)
+                txns.append(aborted)
             next_offset = batch.next_offset
             position = at + batch.size
     except Damaged as error:
         logger.debug("%s", error)
-    segment.txns.set(found)
+    segment.txns.set(txns)
     loading.end_offset = loading.producers.end_offset = next_offset
     return position
 
 
 def _gap_behind(loading: Loading, at: int) -> bool:
-    """Whether the end of this segment was never written, although the next one was.
+    """Return whether the end of this segment was never written, although the next one was.
 
     Only a machine that lost writes does that, and only behind the recovery point. Compaction leaves such gaps too.
     """
@@ -253,7 +253,7 @@ def _cut(loading: Loading, at: int, position: int) -> None:
 
 
 def _valid_batch_from(segment: Segment, position: int) -> bool:
-    """Whether a batch with a right CRC begins anywhere from `position` on."""
+    """Return whether a batch with a right CRC begins anywhere from `position` on."""
     file = segment.open_file()
     while position < segment.size:
         data = file.pread(CHUNK_BYTES, position)
@@ -267,7 +267,7 @@ def _valid_batch_from(segment: Segment, position: int) -> bool:
 
 
 def _is_valid_at(segment: Segment, position: int) -> bool:
-    """A header that could be one, and a CRC that fits: the chance of that in other bytes is nil."""
+    """Return whether a plausible header and a right CRC stand here: other bytes have next to no chance of both."""
     file = segment.open_file()
     try:
         head = Batch(file.pread(HEADER_SIZE, position))

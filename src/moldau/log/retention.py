@@ -52,7 +52,7 @@ def retain(log: Log, now_ms: int) -> list[tuple[Segment, str]]:
 
 
 def expired(segments: Sequence[S], bounds: Bounds, config: LogConfig, now_ms: int) -> list[tuple[S, str]]:
-    """The oldest segments that are to go, each with its reason; perhaps all of them."""
+    """Return the oldest segments that are to go, each with its reason; perhaps all of them."""
     gone: list[tuple[S, str]] = []
     for rule in _rules(config):
         left = segments[len(gone) :]
@@ -70,7 +70,7 @@ def _rules(config: LogConfig) -> tuple[Rule, ...]:
 
 
 def _oldest(segments: Sequence[S], bounds: Bounds, breach: Breach) -> list[tuple[S, str]]:
-    found: list[tuple[S, str]] = []
+    gone: list[tuple[S, str]] = []
     for at, segment in enumerate(segments):
         following = segments[at + 1] if at + 1 < len(segments) else None
         upper = following.base_offset if following else bounds.end_offset
@@ -80,8 +80,8 @@ def _oldest(segments: Sequence[S], bounds: Bounds, breach: Breach) -> list[tuple
         reason = breach(segment, following)
         if reason is None:
             break
-        found.append((segment, reason))
-    return found
+        gone.append((segment, reason))
+    return gone
 
 
 def _before_start(_segments: Sequence[Measured], bounds: Bounds, _config: LogConfig, _now_ms: int) -> Breach:

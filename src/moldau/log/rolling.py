@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def must_roll(log: "Log", active: Segment, size: int, timestamp: int, last_offset: int, now_ms: int) -> bool:
-    """Whether the active segment is too full or too old for a batch of this size, timestamp and last offset.
+    """Return whether the active segment is too full or too old for a batch of this size, timestamp and last offset.
 
     If it is not, it is told its bounds: within them there is no need to ask again.
     """

@@ -138,7 +138,7 @@ class Segment:
         return next_offset
 
     def look(self) -> int:
-        """The size in bytes; the file must be there."""
+        """Return the size in bytes; the file must be there."""
         if self.size < 0:
             self.size = self.file.size() if self.file else self.files.disk.size(self.path)
         return self.size
@@ -226,8 +226,8 @@ class Segment:
 
     def truncate(self, offset: int) -> None:
         """Drop the batches from the one that holds `offset` on. The segment must be open for writing."""
-        found = self.locate(offset)
-        position = found[0] if found else self.size
+        place = self.locate(offset)
+        position = place[0] if place else self.size
         kept = self.index.floor(position - 1, 1) + 1
         last = self.index.at(kept - 1)[0] if kept else -1
         self.index.truncate(kept)
@@ -267,7 +267,7 @@ class Segment:
         return self._find(offset, self.index.at(slot)[1] if slot >= 0 else 0)
 
     def _fits(self, slot: int) -> bool:
-        """Whether an index entry leads to a batch that does not end behind it: else a search could pass by records."""
+        """Return whether an index entry leads to a batch that ends there: if not, a search could miss records."""
         last, position = self.index.at(slot)
         data = self.open_file().pread(_offsets.size, position) if 0 <= position < self.size else b""
         if len(data) < _offsets.size:
@@ -277,12 +277,12 @@ class Segment:
         return whole and self.base_offset <= base <= base + delta <= self.base_offset + last
 
     def _fits_time(self) -> bool:
-        """Whether the last timestamp of the index is its batch's: else retention could think the segment older."""
+        """Return whether the index ends with its batch's timestamp: if not, the segment could seem older than it is."""
         last = self.times.last()
         if last is None:
             return True
-        found = self.locate(self.base_offset + last[1])
-        return found is not None and next(self.headers(found[0]))[1].max_timestamp == last[0]
+        place = self.locate(self.base_offset + last[1])
+        return place is not None and next(self.headers(place[0]))[1].max_timestamp == last[0]
 
     def _replace_indexes(self) -> None:
         """They have been damaged; the batches know better."""
@@ -343,7 +343,7 @@ class Segment:
             raise Damaged(f"{self.path} holds no batch at position {position}: {error}") from None
 
     def offset_behind(self, position: int) -> int | None:
-        """The last offset of an indexed batch at or behind `position`, if there is one: a bound that needs no walk."""
+        """Return the last offset of the first indexed batch from `position` on: a bound that needs no walk."""
         if position >= self.look():
             return None
         self.look_into_indexes()
@@ -366,7 +366,7 @@ class Segment:
         return self.max_timestamp if self.max_timestamp >= 0 else self.files.disk.modified_ms(self.path)
 
     def position_for_time(self, timestamp: int, start_offset: int) -> int:
-        """Where to begin looking for the first record that is not older than `timestamp`."""
+        """Return where to begin looking for the first record that is not older than `timestamp`."""
         self.look_at_times()
         slot = self.times.floor(timestamp)
         offset = max(self.base_offset + self.times.at(slot)[1] if slot >= 0 else self.base_offset, start_offset)
@@ -393,10 +393,10 @@ class Segment:
             self.files.release(part)
 
     def dirty_files(self) -> list[File]:
-        """What must be synced while the segment is written: recovery makes its other indexes anew."""
+        """Return what must be synced while the segment is written: recovery makes its other indexes anew."""
         txns = self.txns.written_file()
         return [self.open_file(), txns] if txns else [self.open_file()]
 
     def written_files(self) -> list[File]:
-        """What must be synced so that a sealed segment survives the machine."""
+        """Return what must be synced so that a sealed segment survives the machine."""
         return [*self.dirty_files(), self.index.write(), self.times.write()]

@@ -35,12 +35,12 @@ class Segments:
         self.items = items
         self.bases = [segment.base_offset for segment in items]
 
-    def made(self, base_offset: int) -> Segment:
+    def make(self, base_offset: int) -> Segment:
         return Segment(self.files, self.folder, base_offset, interval=self.interval)
 
     def start(self, base_offset: int) -> Segment:
         """Add a new, empty segment and seal the one before it. If that fails, the old one is as it was."""
-        segment = self.made(base_offset)
+        segment = self.make(base_offset)
         segment.start()
         if self.items:
             self.items[-1].seal()
@@ -50,11 +50,11 @@ class Segments:
         return segment
 
     def slot_of(self, offset: int) -> int:
-        """The place of the segment that holds `offset`; the first one for smaller offsets."""
+        """Return the place of the segment that holds `offset`; the first one for smaller offsets."""
         return max(0, bisect_right(self.bases, offset) - 1)
 
     def end_of(self, slot: int, end_offset: int) -> int:
-        """Where the segment at this place ends, in a log that ends at `end_offset`."""
+        """Return where the segment at this place ends, in a log that ends at `end_offset`."""
         return self.bases[slot + 1] if slot + 1 < len(self.bases) else end_offset
 
     @property
@@ -72,7 +72,7 @@ class Segments:
             self.condemned.append((due_ms, segment))
 
     def take_due(self, now_ms: int) -> list[Segment]:
-        """The condemned segments whose delay is over; they are not known here any more."""
+        """Return the condemned segments whose delay is over; they are not known here any more."""
         due = [segment for due_ms, segment in self.condemned if due_ms <= now_ms]
         self.condemned = [(due_ms, segment) for due_ms, segment in self.condemned if due_ms > now_ms]
         return due

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def truncate_to(log: "Log", offset: int, now_ms: int) -> None:
     """Drop all batches that hold `offset` or a later one. A batch goes as a whole: the log may end before `offset`."""
     segment = log.segments.items[log.segments.slot_of(offset)]
-    found = segment.locate(offset)
-    end_offset = segment.batch_at(found[0]).base_offset if found else offset
+    place = segment.locate(offset)
+    end_offset = segment.batch_at(place[0]).base_offset if place else offset
     _retreat(log, end_offset)
     log.active = log.segments.cut(offset)
     log.end_offset = end_offset

@@ -22,7 +22,7 @@ MAGIC_AT = 16
 
 
 def wants_records(config: LogConfig) -> bool:
-    """Whether this topic's batches must be examined one by one even if their headers are fine."""
+    """Return whether this topic's batches must be examined one by one even if their headers are fine."""
     return (
         config.compacted
         or config.compression_type != "producer"
@@ -32,7 +32,7 @@ def wants_records(config: LogConfig) -> bool:
 
 
 def examine(view: memoryview, config: LogConfig, now_ms: int) -> tuple[memoryview, int]:
-    """The batch to append and the append time (-1 with the producer's time); Refused when it cannot be appended."""
+    """Return the batch to append and its append time (-1 for the producer's time); raises Refused."""
     batch = _only_batch(view)
     _check_header(batch, config)
     append_time = now_ms if config.message_timestamp_type == "LogAppendTime" else -1
@@ -104,23 +104,23 @@ def _check_records(batch: Batch, config: LogConfig, now_ms: int) -> None:
     limited = config.message_timestamp_before_max_ms != FOREVER or batch.max_timestamp > newest
     times = (oldest, newest) if limited and not append_time else None
     if times or (config.compacted and _has_null_key(batch)):
-        _refuse_records(list(_faults(decoded(batch), times, config.compacted)))
+        _refuse_records(list(_faults(decode_records(batch), times, config.compacted)))
 
 
 def _has_null_key(batch: Batch) -> bool:
     """Looks at no more than compaction will."""
-    found = Scan()
+    scan = Scan()
     try:
         body = batch.body()
-        found.extend(body, batch.count, 0)
-        found.finish(body)
+        scan.extend(body, batch.count, 0)
+        scan.finish(body)
     except WireError as error:
         raise _unreadable(error) from None
-    return None in found.keys
+    return None in scan.keys
 
 
-def decoded(batch: Batch) -> Iterator[Record]:
-    """The records of a client's batch; one that does not parse is refused."""
+def decode_records(batch: Batch) -> Iterator[Record]:
+    """Yield the records of a client's batch; one that does not parse is refused."""
     try:
         yield from records(batch)
     except WireError as error:
@@ -161,7 +161,7 @@ def _recompressed(batch: Batch, config: LogConfig) -> memoryview:
     }
     return memoryview(
         build(
-            decoded(batch),
+            decode_records(batch),
             compression=codec,
             level=levels.get(Compression(codec)),
             producer_id=batch.producer_id,
@@ -173,6 +173,6 @@ def _recompressed(batch: Batch, config: LogConfig) -> memoryview:
 
 
 def _set_create_time(view: memoryview) -> None:
-    """The topic keeps the producer's time, whatever the batch says of it."""
+    """Mark the timestamps as the producer's, which the topic keeps."""
     view[22] &= ~LOG_APPEND_TIME
     seal(view)

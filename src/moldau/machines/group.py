@@ -51,11 +51,11 @@ class Group(Protocol):
         ...
 
     def protocol_name(self) -> str:
-        """The protocol type as ListGroups says it; empty for none."""
+        """Return the protocol type as ListGroups says it; empty for none."""
         ...
 
     def is_empty(self) -> bool:
-        """Whether it has no members: then a group of another kind may take its id."""
+        """Return whether it has no members: then a group of another kind may take its id."""
         ...
 
     def check_commit(
@@ -73,11 +73,11 @@ class Group(Protocol):
     def check_delete(self) -> None: ...
 
     def subscribes(self, topic: str) -> bool:
-        """Whether a member is subscribed: then offsets of the topic are neither deleted nor expired."""
+        """Return whether a member is subscribed: then offsets of the topic are neither deleted nor expired."""
         ...
 
     def offset_expiry(self) -> Expiry | None:
-        """How the group's offsets expire just now; None if they do not."""
+        """Return how the group's offsets expire just now; None if they do not."""
         ...
 
     def tombstones(self) -> list[Change]:
@@ -97,14 +97,14 @@ def check_ids(**ids: str | None) -> None:
 
 
 def fresh_id(random: Randomness) -> str:
-    """A random UUID (version 4), as text."""
+    """Return a random UUID (version 4), as text."""
     number = random.getrandbits(128) & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
     text = f"{number:032x}"
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def member_id(random: Randomness, prefix: str) -> str:
-    """The id of a new member: that of its client, or of its static instance, made unique. A string has an end."""
+    """Make a new member's id from that of its client or static instance; a long one is cut."""
     if len(prefix) > LONG_PREFIX:
         prefix = prefix[:LONG_PREFIX]
     return f"{prefix}-{fresh_id(random)}"

@@ -63,7 +63,7 @@ class Groups:
         self.offsets.replay_marker(producer_id, commit)
 
     def loaded(self, now_ms: int) -> Effects:
-        """Everybody gets a session's time to be heard of; expiry begins."""
+        """Give everybody a session's time to be heard of, and begin with expiry."""
         effects = Effects()
         for group in list(self.groups.values()):
             started = KINDS[group.kind].loaded(self, group, now_ms)
@@ -92,21 +92,21 @@ class Groups:
     # Commands for all kinds.
 
     def get(self, group_id: str, kind: str) -> Any:
-        """The group if it is there and of this kind; raises Refused with GROUP_ID_NOT_FOUND."""
+        """Return the group if it is there and of this kind; raises Refused with GROUP_ID_NOT_FOUND."""
         group = self.groups.get(group_id)
         if group is None or group.kind != kind:
             refuse(Error.GROUP_ID_NOT_FOUND, f"There is no {kind} group '{group_id}'.")
         return group
 
     def kind_of(self, group_id: str) -> Kind:
-        """Who answers members that speak the classic protocol: an empty group of most kinds makes room for them."""
+        """Return the kind that answers members of the classic protocol: most empty groups make room for them."""
         group = self.groups.get(group_id)
         if group is None or (group.is_empty() and KINDS[group.kind].makes_room):
             return KINDS["classic"]
         return KINDS[group.kind]
 
     def has_room_for(self, group_id: str) -> bool:
-        """A group takes memory, and one client can make any number of them: there is an end to it."""
+        """Return whether there is the group, or room for it: one client could make any number of them."""
         return group_id in self.groups or len(self.groups) < self.setting("moldau.group.max.count")
 
     def check_room_for(self, group_id: str) -> None:
@@ -130,10 +130,10 @@ class Groups:
         self.timers.set("expiry", now_ms + interval, self.expire)
 
     def expire(self, now_ms: int) -> Effects:
-        """Tombstones for expired offsets, and for groups that have neither members nor offsets left."""
+        """Delete expired offsets, and groups that have neither members nor offsets left."""
         changes: list[Change] = []
         for group in list(self.groups.values()):
-            gone, all_gone = offsets.expired(self, group, now_ms)
+            gone, all_gone = offsets.expire(self, group, now_ms)
             changes += gone
             if all_gone and group.is_empty():
                 changes += group.tombstones()

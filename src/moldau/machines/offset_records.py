@@ -76,7 +76,7 @@ def text(string: str) -> bytes:
 
 
 def key_head(group: str, topic: str) -> bytes:
-    """What the keys of all partitions of a topic have in common."""
+    """Return what the keys of all partitions of a topic have in common."""
     return KEY + text(group) + text(topic)
 
 
@@ -101,7 +101,7 @@ class TopicCommit:
             self.tail = _time(self.now_ms) + (b"\0" if self.topic_id == NO_TOPIC_ID else TAGGED_ID + self.topic_id)
 
     def change(self, partition: int, at: int, leader_epoch: int, metadata: str) -> Change:
-        """The commit of one partition."""
+        """Return the commit of one partition."""
         if self.expires_ms != NO_EXPIRY:
             # Such a record has no room for the rest, so it is not kept in memory either.
             data, leader_epoch = metadata.encode(), -1
@@ -141,7 +141,7 @@ class Stencil:
         self.length += self.count * (PLACE_SIZE + 9 + len(self.tail))
 
     def batch(self, places: Sequence[bytes], now_ms: int) -> bytearray:
-        """A batch with these offsets and leader epochs, in the order of the partitions."""
+        """Return a batch with these offsets and leader epochs, in the order of the partitions."""
         parts, count = self.parts, self.count
         parts[0] = HEADER.pack(0, self.length, -1, MAGIC, 0, 0, count - 1, now_ms, now_ms, -1, -1, -1, count)
         parts[2::3] = places

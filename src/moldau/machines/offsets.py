@@ -86,7 +86,7 @@ class Offsets:
         return [(topic, partition) for name, topic, partition in self.pending if name == group]
 
     def knows(self, group: str) -> bool:
-        """Whether anything is committed or pending for the group."""
+        """Return whether anything is committed or pending for the group."""
         return group in self.committed or bool(self.pending and self.pending_of(group))
 
     def of_group(self, group: str) -> Iterator[tuple[str, int, Offset]]:
@@ -182,7 +182,7 @@ class Offsets:
 
 
 def read(value: Any) -> Offset:
-    """The offset of a record that was read from the log."""
+    """Return the offset of a record that was read from the log."""
     said = value.offset, value.leader_epoch, value.metadata
     return Offset(*said, value.commit_timestamp, value.expire_timestamp, value.topic_id)
 
@@ -200,7 +200,7 @@ def commit(
     version: int,
     retention_ms: int = -1,
 ) -> Commit:
-    """Offsets that a member (id, instance, generation or epoch) or, without one, anybody commits; raises Refused."""
+    """Commit offsets for a member (id, instance, generation or epoch) or, without one, for anybody; raises Refused."""
     group = groups.groups.get(group_id)
     if group is None:
         missing = Error.GROUP_ID_NOT_FOUND if version >= MISSING_GROUP else Error.ILLEGAL_GENERATION
@@ -213,14 +213,14 @@ def commit(
 
 
 def check_new(groups: Groups, group_id: str, generation: int, missing: Error) -> None:
-    """Offsets without members make a group if there is room, but nobody is a member of a group that is not there."""
+    """Refuse offsets for a new group if they name a generation, or if there is no room for the group."""
     if generation >= 0:
         refuse(missing, f"There is no group '{group_id}'.")
     groups.check_room_for(group_id)
 
 
 def keep_session(groups: Groups, group: ClassicGroup, member_id: str, now_ms: int) -> None:
-    """A commit of a classic member is a sign of life."""
+    """Take a commit of a classic member for a sign of life."""
     member = group.members.get(member_id)
     if member is not None and group.state in (State.STABLE, State.PREPARING):
         touch(groups, group, member, now_ms)
@@ -235,7 +235,7 @@ def commit_transactional(
     *,
     version: int,
 ) -> Commit:
-    """The same within a transaction: the caller puts its producer into the effects; raises Refused."""
+    """Do the same within a transaction: the caller puts its producer into the effects; raises Refused."""
     group = groups.groups.get(group_id)
     if group is None:
         check_new(groups, group_id, member[2], Error.ILLEGAL_GENERATION)
@@ -249,13 +249,13 @@ def commit_transactional(
 
 
 def by_name(groups: Groups, check: CheckPartition) -> CheckPartition:
-    """A check for rows that have no topic ids: they mean the topics that have the names now."""
+    """Return a check for rows that have no topic ids: they mean the topics that have the names now."""
     topics = groups.cluster().topics
 
-    def named(topic: str, topic_id: bytes, partition: int) -> None:
+    def check_named(topic: str, topic_id: bytes, partition: int) -> None:
         check(topic, topics[topic].id if topic in topics else topic_id, partition)
 
-    return named
+    return check_named
 
 
 def plan(
@@ -266,7 +266,7 @@ def plan(
     expires_ms: int,
     check: CheckPartition | None,
 ) -> Commit:
-    """A change for each partition that may be committed, an error for each other; raises Refused if `check` does."""
+    """Make a change for each partition that may be committed, an error for others; raises Refused if `check` does."""
     result = Commit()
     changes, errors, none = result.changes, result.errors, Error.NONE
     limit: int = groups.setting("offset.metadata.max.bytes")
@@ -306,7 +306,7 @@ def delete(groups: Groups, group_id: str, partitions: Iterable[tuple[str, int]])
 
 
 def of_namesake(offset: Offset, topic_id: bytes) -> bool:
-    """Whether an offset was committed for an earlier topic of the same name."""
+    """Return whether an offset was committed for an earlier topic of the same name."""
     return NO_TOPIC_ID not in (offset.topic_id, topic_id) and offset.topic_id != topic_id
 
 
@@ -320,17 +320,17 @@ def delete_all(groups: Groups, group_id: str) -> list[Change]:
 def of_deleted_topic(groups: Groups, name: str, topic_id: bytes) -> list[Change]:
     """Tombstones for the offsets of a topic that is gone; those of an earlier or later namesake stay."""
     known = groups.offsets
-    found = [
+    keys = [
         (group, partition)
         for group, topics in known.committed.items()
         for partition, offset in topics.get(name, {}).items()
         if not of_namesake(offset, topic_id)
     ]
-    found += [(group, partition) for group, topic, partition in known.pending if topic == name]
-    return [tombstone(group, name, partition) for group, partition in dict.fromkeys(found)]
+    keys += [(group, partition) for group, topic, partition in known.pending if topic == name]
+    return [tombstone(group, name, partition) for group, partition in dict.fromkeys(keys)]
 
 
-def expired(groups: Groups, group: Group, now_ms: int) -> tuple[list[Change], bool]:
+def expire(groups: Groups, group: Group, now_ms: int) -> tuple[list[Change], bool]:
     """Tombstones for offsets whose retention is over, and whether none is left then."""
     rule = group.offset_expiry()
     if rule is None:

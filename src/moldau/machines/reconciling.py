@@ -33,7 +33,7 @@ STATES = frozenset(State)
 
 
 def state_of(number: int) -> State:
-    """The state that a record tells; one of a later release is not known."""
+    """Return the state that a record tells; one of a later release is not known."""
     return State(number) if number in STATES else State.UNKNOWN
 
 
@@ -49,7 +49,7 @@ class Moving(Protocol):
     @property
     def revoking(self) -> Owned[Any]: ...
     def moved(self, epoch: int, state: State, assigned: Owned[Any], revoking: Owned[Any]) -> Self:
-        """The member a step later."""
+        """Return the member a step later."""
         ...
 
 
@@ -81,7 +81,7 @@ def is_reconciled(member: Moving, target_epoch: int) -> bool:
 
 
 def reconcile(member: M, goal: Goal) -> M:
-    """The member's next step, or the same member if there is none; raises Refused."""
+    """Return the member's next step, or the same member if there is none; raises Refused."""
     if member.state == State.UNKNOWN:
         if goal.owned is None or goal.owned:
             refuse(Error.FENCED_MEMBER_EPOCH, "The member is in an unknown state: give up everything and rejoin.")
@@ -93,7 +93,7 @@ def reconcile(member: M, goal: Goal) -> M:
 
 
 def owns_any(owned: Wanted[Any] | None, of: Owned[Any]) -> bool:
-    """Whether the client owns any of these, as far as we know."""
+    """Return whether the client owns any of these, as far as we know."""
     if owned is None:
         return True
     return any(not of[key].keys().isdisjoint(owned[key]) for key in owned if key in of)
@@ -116,7 +116,7 @@ def advance(member: M, goal: Goal, epoch: int) -> M:
 
 
 def split(assigned: Owned[Any], goal: Goal) -> tuple[Owned[Any], Owned[Any]]:
-    """What stays and what goes."""
+    """Return what stays and what goes."""
     kept: dict[Any, Mapping[int, int]] = {}
     lost: dict[Any, Mapping[int, int]] = {}
     for key, mine in assigned.items():

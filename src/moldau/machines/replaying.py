@@ -38,7 +38,7 @@ M = TypeVar("M")
 
 
 def existing(groups: Groups, group_id: str, kind: type[G]) -> G | None:
-    """The group if it is there and of this kind."""
+    """Return the group if it is there and of this kind."""
     group = groups.groups.get(group_id)
     return group if isinstance(group, kind) else None
 
@@ -60,7 +60,7 @@ def row(kind: type[Any], put: Put, take_out: Callable[[Any, Any], None]) -> Repl
 
 
 def head(kind: type[Any], put: Put) -> Replay:
-    """The record whose tombstone ends the group."""
+    """Make the row of the record whose tombstone ends the group."""
     replay_value = row(kind, put, lambda group, key: None)
 
     def replay(groups: Groups, key: Any, value: Any) -> None:
@@ -81,7 +81,7 @@ def members_with_epochs(
     target: Callable[[Any], Any],
     put_epoch: Put,
 ) -> dict[str, Replay]:
-    """The rows of the records that these kinds have in common, by the names of their keys.
+    """Make the rows of the records that these kinds have in common, by the names of their keys.
 
     `described` and `assigned` make a member of the one before and a record, `unassigned` of the one before alone;
     `target` reads what a member is to have.

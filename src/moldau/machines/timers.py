@@ -74,7 +74,7 @@ class Timers:
         return inf
 
     def take(self, now_ms: int) -> Action | None:
-        """The action of one timer that is due, which is then gone."""
+        """Return the action of one timer that is due, which is then gone."""
         if self.next_deadline_ms() > now_ms:
             return None
         _, _, name, timer = heapq.heappop(self.heap)

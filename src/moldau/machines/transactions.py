@@ -203,20 +203,20 @@ class Transactions:
     def init_producer_id(
         self, promise: Promise, name: str, timeout_ms: int, expected: Identity | None, now_ms: int
     ) -> Effects:
-        """A producer begins, or goes on after an error if it says who it is (KIP-360)."""
+        """Let a producer begin, or go on after an error if it says who it is (KIP-360)."""
         known = self.by_id.get(name) or Transaction(name, self.next_producer_id(), -1, timeout_ms)
         if expected is not None and not may_go_on(known, expected):
-            return failed(promise, Error.PRODUCER_FENCED)
+            return fail(promise, Error.PRODUCER_FENCED)
         if known.state in PREPARED:
-            return failed(promise, Error.CONCURRENT_TRANSACTIONS)
+            return fail(promise, Error.CONCURRENT_TRANSACTIONS)
         if known.state is State.ONGOING:
             # The producer asks again, and then gets an epoch that is higher by two.
             fenced = self._decide(self._fenced(known, now_ms))
-            return failed(promise, Error.CONCURRENT_TRANSACTIONS).add([fenced])
+            return fail(promise, Error.CONCURRENT_TRANSACTIONS).add([fenced])
         try:
             identity, last_epoch = self._raised(known, expected)
         except Refused as refused:
-            return failed(promise, refused.error)
+            return fail(promise, refused.error)
         began = replace(
             known,
             producer_id=identity.producer_id,
@@ -231,7 +231,7 @@ class Transactions:
         return Effects([self._decide(began)], [(promise, Outcome(Error.NONE, identity))])
 
     def _raised(self, known: Transaction, expected: Identity | None) -> tuple[Identity, int]:
-        """The next identity, and the epoch in which the producer may repeat its question."""
+        """Return the next identity, and the epoch in which the producer may repeat its question."""
         if known.exhausted and (expected is None or expected.epoch == known.epoch):
             return Identity(self.next_producer_id(), 0), known.epoch if expected else -1
         if known.exhausted:
@@ -254,7 +254,7 @@ class Transactions:
         client_version: int,
         now_ms: int,
     ) -> Effects:
-        """The producer is going to write to these partitions. The first ones open the transaction."""
+        """Add partitions that the producer is going to write to. The first ones open the transaction."""
         added, error = frozenset(partitions), self._refusal(name, producer)
         if error:
             return Effects(answers=[(promise, error)])
@@ -273,7 +273,7 @@ class Transactions:
         return Effects([self._decide(grown)], [(promise, Error.NONE)])
 
     def verify(self, name: str, producer: Identity, partitions: Iterable[Partition]) -> dict[Partition, Error]:
-        """Whether the partitions belong to the producer's open transaction (KIP-890)."""
+        """Return whether the partitions belong to the producer's open transaction (KIP-890)."""
         error = self._refusal(name, producer)
         if error:
             return dict.fromkeys(partitions, error)
@@ -297,9 +297,9 @@ class Transactions:
         """Decide a transaction. The answer is due as soon as the decision is committed."""
         known = self.by_id.get(name)
         if not name:
-            return failed(promise, Error.INVALID_REQUEST)
+            return fail(promise, Error.INVALID_REQUEST)
         if known is None:
-            return failed(promise, Error.INVALID_PRODUCER_ID_MAPPING)
+            return fail(promise, Error.INVALID_PRODUCER_ID_MAPPING)
         judge = judge_end_v2 if client_version >= EPOCH_BUMPS else judge_end_v1
         error = judge(known, producer, commit)
         if error is not None:
@@ -313,8 +313,8 @@ class Transactions:
         return Effects([self._decide(prepared)], [(promise, answer)])
 
     def marked(self, name: str, now_ms: int) -> Effects:
-        """All markers of a transaction are written: it is complete."""
-        return Effects([self._decide(completed(self.by_id[name], now_ms))])
+        """Complete a transaction whose markers are all written."""
+        return Effects([self._decide(complete(self.by_id[name], now_ms))])
 
     # How a transaction changes.
 
@@ -340,7 +340,7 @@ class Transactions:
         return self._prepared(known, False, version, now_ms)
 
     def _decide(self, becomes: Transaction) -> Change:
-        """The record of what a transaction becomes. Before it stands who owned the id until then."""
+        """Return the record of what a transaction becomes. Before it stands who owned the id until then."""
         known = self.by_id.get(becomes.id)
         owner = known.producer_id if known else becomes.producer_id
         becomes = replace(becomes, previous_producer_id=owner)
@@ -351,7 +351,7 @@ class Transactions:
 
 
 def portion(transactions: Sequence[Transaction]) -> Sequence[Transaction]:
-    """The first ones, at least one, whose records fit into a batch together."""
+    """Return the first ones, at least one, whose records fit into a batch together."""
     size = 0
     for place, one in enumerate(transactions):
         size += RECORD_BYTES + len(one.id) + PARTITION_BYTES * len(one.partitions)
@@ -360,12 +360,12 @@ def portion(transactions: Sequence[Transaction]) -> Sequence[Transaction]:
     return transactions
 
 
-def failed(promise: Promise, error: Error) -> Effects:
+def fail(promise: Promise, error: Error) -> Effects:
     return Effects(answers=[(promise, Outcome(error))])
 
 
 def may_go_on(known: Transaction, expected: Identity) -> bool:
-    """Whether the producer that says who it is may still be the owner.
+    """Return whether the producer that says who it is may still be the owner.
 
     With epoch -1 the id is new here. The previous producer id is good in its last epoch: the answer in which the new
     one was given may have been lost.
@@ -387,7 +387,7 @@ def judge_end_v1(known: Transaction, producer: Identity, commit: bool) -> Error 
 
 
 def same_end(known: Transaction, commit: bool) -> Error:
-    """What to say to a producer that ends again what it has ended."""
+    """Return what to say to a producer that ends again what it has ended."""
     wanted = (State.PREPARE_COMMIT, State.COMPLETE_COMMIT) if commit else (State.PREPARE_ABORT, State.COMPLETE_ABORT)
     if known.state not in wanted:
         return Error.INVALID_TXN_STATE
@@ -395,7 +395,7 @@ def same_end(known: Transaction, commit: bool) -> Error:
 
 
 def judge_end_v2(known: Transaction, producer: Identity, commit: bool) -> Error | None:
-    """The same for transactions version 2, where an end that is repeated comes in the epoch before.
+    """Judge an end of transactions version 2, where one that is repeated comes in the epoch before.
 
     A producer may abort although nothing was opened: it cannot know whether its first write was.
     """
@@ -421,13 +421,13 @@ def judge_end_v2(known: Transaction, producer: Identity, commit: bool) -> Error 
 
 
 def next_identity(prepared: Transaction) -> Identity:
-    """Who the producer is once its transaction is complete."""
+    """Return who the producer is once its transaction is complete."""
     if prepared.client_version >= EPOCH_BUMPS and prepared.next_producer_id != -1:
         return Identity(prepared.next_producer_id, 0)
     return Identity(prepared.producer_id, prepared.epoch)
 
 
-def completed(prepared: Transaction, now_ms: int) -> Transaction:
+def complete(prepared: Transaction, now_ms: int) -> Transaction:
     identity = next_identity(prepared)
     return replace(
         prepared,
@@ -441,7 +441,7 @@ def completed(prepared: Transaction, now_ms: int) -> Transaction:
 
 
 def to_value(one: Transaction, version: int) -> Any:
-    """The record's value; version 0 has no room for the last three fields."""
+    """Return the record's value; version 0 has no room for the last three fields."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(one.partitions):
         topics.setdefault(topic, []).append(index)

@@ -65,7 +65,7 @@ class Member:
         self.protocols, self.names = protocols, tuple(name for name, _ in protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said about itself under a protocol."""
+        """Return what it said about itself under a protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
@@ -178,7 +178,7 @@ class ClassicGroup:
             refuse(Error.ILLEGAL_GENERATION, f"Group '{self.id}' is at generation {self.generation}.")
 
     def supports(self, member_id: str, protocol_type: str, names: tuple[str, ...]) -> bool:
-        """Whether a member with these protocols could join. Where all have left, anything goes."""
+        """Return whether a member with these protocols could join. Where all have left, anything goes."""
         if not self.members:
             return bool(protocol_type and names)
         if protocol_type != self.protocol_type:
@@ -193,7 +193,7 @@ class ClassicGroup:
         return known[0].intersection(*known) if known else set()
 
     def select_protocol(self) -> str:
-        """The candidate with the most votes."""
+        """Return the candidate with the most votes."""
         candidates = self.candidates()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -218,7 +218,7 @@ class ClassicGroup:
     # Records.
 
     def record(self, assignments: Mapping[str, bytes]) -> Change:
-        """The group with these assignments."""
+        """Return the group with these assignments."""
         members = [
             m.GroupMetadataValue_MemberMetadata(
                 member_id=member.id,
@@ -250,11 +250,11 @@ class ClassicGroup:
         self.generation, self.protocol, self.leader = value.generation, value.protocol, value.leader
         self.protocol_type = value.protocol_type or None
         self.since_ms = value.current_state_timestamp
-        self.members = {row.member_id: self.restored(row) for row in value.members}
+        self.members = {row.member_id: self.restore_member(row) for row in value.members}
         self.instances = {x.instance_id: x.id for x in self.members.values() if x.instance_id is not None}
         self.state, self.initial = State.STABLE if self.members else State.EMPTY, False
 
-    def restored(self, row: Any) -> Member:
+    def restore_member(self, row: Any) -> Member:
         member = self.members.get(row.member_id)
         if member is None:
             rebalance_timeout = row.session_timeout if row.rebalance_timeout == -1 else row.rebalance_timeout
@@ -268,7 +268,7 @@ class ClassicGroup:
 
 
 def topics_of(subscription: bytes) -> Sequence[str]:
-    """The topics of a consumer's subscription, whose version stands before it; raises WireError."""
+    """Return the topics of a consumer's subscription, whose version stands before it; raises WireError."""
     version = min(int.from_bytes(subscription[:2], signed=True), m.ConsumerProtocolSubscription.SCHEMA.versions[1])
     if len(subscription) < 2 or version < 0:
         raise WireError("a subscription without a version")

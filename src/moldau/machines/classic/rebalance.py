@@ -26,7 +26,7 @@ Answers = list[tuple[Promise, Any]]
 
 
 def rebalance_or_complete(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects:
-    """Something about the members changed: begin a rebalance, or see whether that under way can end."""
+    """Begin a rebalance because the members have changed, or see whether the one under way can end."""
     if group.state is not State.PREPARING:
         return prepare(groups, group, now_ms)
     return complete_if_all_joined(groups, group, now_ms)
@@ -54,12 +54,12 @@ def merge(first: Effects, then: Effects) -> Effects:
 
 def gather(groups: Groups, group: ClassicGroup, delay_ms: int, remaining_ms: int, now_ms: int) -> None:
     """Wait for more members of a group that was empty."""
-    action = partial(gathered, groups, group.id, delay_ms, remaining_ms)
+    action = partial(end_gathering, groups, group.id, delay_ms, remaining_ms)
     groups.timers.set(("join", group.id), now_ms + delay_ms, action)
 
 
-def gathered(groups: Groups, group_id: str, delay_ms: int, remaining_ms: int, now_ms: int) -> Effects:
-    """The delay is over. If somebody joined meanwhile, more may come: wait once more, as long as there is time."""
+def end_gathering(groups: Groups, group_id: str, delay_ms: int, remaining_ms: int, now_ms: int) -> Effects:
+    """End the delay, or wait once more if somebody joined meanwhile and there is time left."""
     group = groups.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         return Effects()
@@ -97,7 +97,7 @@ def join_timed_out(groups: Groups, group_id: str, now_ms: int) -> Effects:
 
 
 def complete(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects:
-    """Those who joined are the members of the next generation."""
+    """End the rebalance: those who joined are the members of the next generation."""
     groups.timers.cancel(("join", group.id))
     for member in [x for x in group.members.values() if x.joining is None and x.instance_id is None]:
         remove(groups, group, member.id)
@@ -132,7 +132,7 @@ def next_generation(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects
     effects = Effects()
     for member in group.members.values():
         if member.joining is not None:
-            effects.answers.append((member.joining, joined(group, member)))
+            effects.answers.append((member.joining, join_answer(group, member)))
             member.joining = None
         touch(groups, group, member, now_ms)
         member.is_new = False
@@ -141,8 +141,10 @@ def next_generation(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects
     return effects
 
 
-def joined(group: ClassicGroup, member: Member, *, skip_assignment: bool = False, leader: str | None = None) -> Any:
-    """The answer to a join: the leader learns of all members."""
+def join_answer(
+    group: ClassicGroup, member: Member, *, skip_assignment: bool = False, leader: str | None = None
+) -> Any:
+    """Return the answer to a join: the leader learns of all members."""
     return m.JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -162,7 +164,7 @@ def member_rows(group: ClassicGroup) -> list[Any]:
 
 
 def schedule_sync(groups: Groups, group: ClassicGroup, now_ms: int) -> None:
-    """Members that do not sync within the rebalance timeout are removed."""
+    """Start the timer that removes members which do not sync within the rebalance timeout."""
     action = partial(sync_timed_out, groups, group.id, group.generation)
     groups.timers.set(("sync", group.id), now_ms + group.rebalance_timeout_ms(), action)
 
@@ -179,7 +181,7 @@ def sync_timed_out(groups: Groups, group_id: str, generation: int, now_ms: int) 
 
 
 def fail_syncs(groups: Groups, group: ClassicGroup, error: Error, now_ms: int) -> Answers:
-    """Assignments of this generation will not come: who waits for one is told."""
+    """Tell those who wait for an assignment of this generation that it will not come."""
     answers: Answers = []
     for member in group.members.values():
         member.assignment = b""
@@ -210,7 +212,7 @@ def add(groups: Groups, group: ClassicGroup, member: Member, protocol_type: str,
 
 
 def touch(groups: Groups, group: ClassicGroup, member: Member, now_ms: int, timeout_ms: int | None = None) -> None:
-    """A sign of life."""
+    """Note a sign of life."""
     name = "member", group.id, member.id
     deadline = now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
     groups.timers.renew(name, deadline, timeout_of(groups, group.id, member.id))
@@ -234,7 +236,7 @@ def remove(groups: Groups, group: ClassicGroup, member_id: str) -> Member | None
 
 
 def member_timed_out(groups: Groups, group_id: str, member_id: str, now_ms: int) -> Effects:
-    """A member was not heard of in time, unless it waits for an answer of ours."""
+    """Remove a member that was silent for too long, unless it waits for an answer of ours."""
     group = groups.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         return Effects()
@@ -245,14 +247,14 @@ def member_timed_out(groups: Groups, group_id: str, member_id: str, now_ms: int)
 
 
 def depart(groups: Groups, group: ClassicGroup, member_ids: list[str], now_ms: int) -> Effects:
-    """Members leave, or are given up: the others share what they had."""
+    """Remove members that leave or are given up; the others share what they had."""
     effects = Effects()
     were_members = False
     for member_id in member_ids:
         member = remove(groups, group, member_id)
         if member is not None:
             were_members = True
-            effects.answers += turned_away(member, Error.UNKNOWN_MEMBER_ID)
+            effects.answers += refuse_waiting(member, Error.UNKNOWN_MEMBER_ID)
     if group.state is State.PREPARING:
         return merge(effects, complete_if_all_joined(groups, group, now_ms))
     if group.state is not State.EMPTY and were_members:
@@ -261,8 +263,8 @@ def depart(groups: Groups, group: ClassicGroup, member_ids: list[str], now_ms: i
     return effects
 
 
-def turned_away(member: Member, error: Error) -> Answers:
-    """Answers for a member's waiting requests, now that it is no member any more."""
+def refuse_waiting(member: Member, error: Error) -> Answers:
+    """Refuse the requests with which a former member waits."""
     waiting = [promise for promise in (member.joining, member.syncing) if promise is not None]
     answers = [(promise, promise.refuse(error)) for promise in waiting]
     if member.joining is not None:
@@ -272,7 +274,7 @@ def turned_away(member: Member, error: Error) -> Answers:
 
 
 def forget_if_nothing(groups: Groups, group: ClassicGroup) -> None:
-    """A group of which nothing was ever written does not outlive its last candidate."""
+    """Forget a group of which nothing was ever written when its last candidate has gone."""
     unwritten = group.state is State.EMPTY and group.generation == 0 and group.protocol_type is None
     if unwritten and not group.pending and not groups.offsets.knows(group.id):
         groups.forget(group.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from moldau.machines.classic import rebalance
@@ -21,7 +21,7 @@ SKIP_ASSIGNMENT = 9  # and from which a leader is told to keep the assignment (K
 
 
 def loaded(groups: Groups, group: ClassicGroup, now_ms: int) -> Effects:
-    """Members of a loaded group have a session's time to be heard of."""
+    """Give the members of a loaded group a session's time to be heard of."""
     for member in group.members.values():
         rebalance.touch(groups, group, member, now_ms)
     if len(group.members) > groups.setting("group.max.size"):
@@ -62,14 +62,14 @@ def effects_of(promise: Promise, answer: Any) -> Effects:
 
 
 def not_joined(promise: Promise, error: Error, member: str) -> Effects:
-    """A refusal that tells a member id other than that of the request."""
+    """Return a refusal that tells a member id other than that of the request."""
     answer = promise.refuse(error)
     answer.member_id = member
     return effects_of(promise, answer)
 
 
 def turn_away(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """A join to a group of a kind that has no place for members of the classic protocol."""
+    """Refuse a join to a group of a kind that takes no members of the classic protocol."""
     return not_joined(promise, Error.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER)
 
 
@@ -104,7 +104,7 @@ def has_room(groups: Groups, group: ClassicGroup, member: str) -> bool:
 def join_new(
     groups: Groups, group: ClassicGroup, promise: Promise, request: Any, client: Client, version: int, now_ms: int
 ) -> Effects:
-    """Somebody without a member id: static members come in, others must first take an id."""
+    """Let somebody without a member id join: a static member at once, others must first take an id."""
     instance = request.group_instance_id
     new_id = member_id(groups.random, client.id if instance is None else instance)
     if instance is not None and instance in group.instances:
@@ -144,20 +144,20 @@ def enter(groups: Groups, group: ClassicGroup, promise: Promise, member: Member,
 
 
 def rejoin(groups: Groups, group: ClassicGroup, member: Member, promise: Promise, request: Any, now_ms: int) -> Effects:
-    """A member joins again: a rebalance is under way, it has something new to say, or it missed our answer."""
+    """Let a member join again: in a rebalance, with something new to say, or because it missed our answer."""
     same = member.protocols == protocols_of(request)
     if group.state is State.EMPTY:
         refuse(Error.UNKNOWN_MEMBER_ID, f"Group '{group.id}' is empty.")
     if same and group.state is State.COMPLETING:
-        return effects_of(promise, rebalance.joined(group, member))
+        return effects_of(promise, rebalance.join_answer(group, member))
     if same and group.state is State.STABLE and group.leader != member.id:
-        return effects_of(promise, rebalance.joined(group, member))
+        return effects_of(promise, rebalance.join_answer(group, member))
     effects = Effects(answers=update(member, promise, request))
     return rebalance.merge(effects, rebalance.rebalance_or_complete(groups, group, now_ms))
 
 
 def update(member: Member, promise: Promise | None, request: Any) -> rebalance.Answers:
-    """What a member says anew. An older join of the same member, whose client gave it up, is answered."""
+    """Take over what a member says anew, and answer an older join of it, which its client gave up."""
     member.speak(protocols_of(request))
     member.rebalance_timeout_ms = rebalance_timeout_of(request)
     member.session_timeout_ms = request.session_timeout_ms
@@ -171,10 +171,10 @@ def update(member: Member, promise: Promise | None, request: Any) -> rebalance.A
 def replace_static(
     groups: Groups, group: ClassicGroup, promise: Promise, request: Any, new_id: str, version: int, now_ms: int
 ) -> Effects:
-    """A static member is back without its id. As long as the protocol stays, nobody else needs to know (KIP-345)."""
+    """Replace a static member that is back without its id; if the protocol stays, nobody else is told (KIP-345)."""
     old_leader = group.leader
     old_id = group.instances[request.group_instance_id]
-    effects = Effects(answers=rebalance.turned_away(group.members[old_id], Error.FENCED_INSTANCE_ID))
+    effects = Effects(answers=rebalance.refuse_waiting(group.members[old_id], Error.FENCED_INSTANCE_ID))
     member = rename(groups, group, old_id, new_id)
     rebalance.touch(groups, group, member, now_ms)
     update(member, promise, request)
@@ -186,10 +186,10 @@ def replace_static(
         return rebalance.merge(effects, rebalance.prepare(groups, group, now_ms))
     member.joining = None
     if version >= SKIP_ASSIGNMENT:
-        answer = rebalance.joined(group, member, skip_assignment=group.leader == member.id)
+        answer = rebalance.join_answer(group, member, skip_assignment=group.leader == member.id)
     else:
         # An older client that found itself the leader would assign anew, so it is not told.
-        answer = rebalance.joined(group, member, leader=old_leader)
+        answer = rebalance.join_answer(group, member, leader=old_leader)
     return effects.add([group.record(group.assignments())], [(promise, answer)])
 
 
@@ -215,7 +215,7 @@ def sync(groups: Groups, promise: Promise, request: Any, client: Client, version
         group = known(groups, request.group_id)
         group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
-        check_protocol(group, request)
+        check_protocol(request, group.protocol_type, group.protocol)
         return sync_member(groups, group, group.members[request.member_id], promise, request, now_ms)
     except Refused as refused:
         return effects_of(promise, promise.refuse(refused.error))
@@ -228,11 +228,11 @@ def known(groups: Groups, group_id: str) -> ClassicGroup:
     return group
 
 
-def check_protocol(group: ClassicGroup, request: Any) -> None:
-    """From version 5 a member says what it believes to have agreed on."""
-    for said, agreed in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
+def check_protocol(request: Any, protocol_type: str | None, protocol: str | None) -> None:
+    """Check the protocol that a member believes to have agreed on, as it says from version 5 on."""
+    for said, agreed in ((request.protocol_type, protocol_type), (request.protocol_name, protocol)):
         if said is not None and said != agreed:
-            refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Group '{group.id}' uses {agreed}, not {said}.")
+            refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Group '{request.group_id}' uses {agreed}, not {said}.")
 
 
 def sync_member(
@@ -242,9 +242,9 @@ def sync_member(
         refuse(Error.UNKNOWN_MEMBER_ID, f"Group '{group.id}' is empty.")
     if group.state is State.PREPARING:
         refuse(Error.REBALANCE_IN_PROGRESS, f"Group '{group.id}' is being rebalanced.")
-    synced(groups, group, member)
+    note_synced(groups, group, member)
     if group.state is State.STABLE:
-        return effects_of(promise, assigned(group, member.assignment))
+        return effects_of(promise, sync_answer(group, member.assignment))
     older, member.syncing = member.syncing, promise
     effects = Effects(answers=[] if older is None else [(older, older.refuse(Error.REBALANCE_IN_PROGRESS))])
     if group.leader != member.id:
@@ -253,25 +253,25 @@ def sync_member(
     return rebalance.merge(effects, assign(groups, group, assignments, now_ms))
 
 
-def synced(groups: Groups, group: ClassicGroup, member: Member) -> None:
+def note_synced(groups: Groups, group: ClassicGroup, member: Member) -> None:
     group.unsynced.discard(member.id)
     if not group.unsynced:
         groups.timers.cancel(("sync", group.id))
 
 
 def assign(groups: Groups, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int) -> Effects:
-    """The leader has assigned: when that is written the group is stable, and who waits is answered."""
+    """Write the leader's assignment: then the group is stable, and those who wait are answered."""
     group.since_ms = now_ms
     effects = Effects([group.record(assignments)], undo=lambda: rebalance.prepare(groups, group, now_ms))
     for member in group.members.values():
         if member.syncing is not None:
-            effects.answers.append((member.syncing, assigned(group, assignments.get(member.id, b""))))
+            effects.answers.append((member.syncing, sync_answer(group, assignments.get(member.id, b""))))
             member.syncing = None
             rebalance.touch(groups, group, member, now_ms)
     return effects
 
 
-def assigned(group: ClassicGroup, assignment: bytes) -> Any:
+def sync_answer(group: ClassicGroup, assignment: bytes) -> Any:
     return m.SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)
 
 
@@ -279,7 +279,7 @@ def assigned(group: ClassicGroup, assignment: bytes) -> Any:
 
 
 def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """A sign of life; the answer says whether to join again."""
+    """Note a sign of life; the answer says whether to join again."""
     try:
         group = known(groups, request.group_id)
         group.check_member(request.member_id, request.group_instance_id)
@@ -294,25 +294,31 @@ def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, ve
 
 
 def leave(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """Members leave, or an administrator sends static members away by their instance ids."""
+    """Let members leave, or an administrator remove static members by their instance ids."""
     group = groups.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
         group = ClassicGroup(request.group_id)  # of which nobody is a member
+    leaving: list[str] = []
+    response = leave_each(request, lambda member, instance: leaving.append(leaver(group, member, instance, leaving)))
+    effects = rebalance.depart(groups, group, leaving, now_ms) if leaving else Effects()
+    return effects.add(answers=[(promise, response)])
+
+
+def leave_each(request: Any, let_go: Callable[[str, str | None], None]) -> Any:
+    """Let go of each member of a request, by its id and its instance id; the answer holds who was refused."""
     rows: list[Any] = []
-    leaving: dict[str, None] = {}
-    for asked in request.members:
-        row = m.LeaveGroupResponse_MemberResponse(asked.member_id, asked.group_instance_id)
+    for member in request.members:
+        row = m.LeaveGroupResponse_MemberResponse(member.member_id, member.group_instance_id)
         try:
-            leaving[leaver(group, asked.member_id, asked.group_instance_id, leaving)] = None
+            let_go(member.member_id, member.group_instance_id)
         except Refused as refused:
             row.error_code = refused.error
         rows.append(row)
-    effects = rebalance.depart(groups, group, list(leaving), now_ms) if leaving else Effects()
-    return effects.add(answers=[(promise, m.LeaveGroupResponse(members=rows))])
+    return m.LeaveGroupResponse(members=rows)
 
 
 def leaver(group: ClassicGroup, member: str, instance: str | None, gone: Container[str]) -> str:
-    """The id of the member that is meant; raises Refused, also for one that is named twice."""
+    """Return the id of the member that is meant; raises Refused, also for one that is named twice."""
     if member == NO_MEMBER and instance is not None and instance in group.instances:
         member = group.instances[instance]
     elif member not in group.pending:

@@ -47,13 +47,13 @@ class Pool:
         return sum(map(len, self.held[number].values())) if number in self.held else 0
 
     def give(self, number: int, slots: Iterable[Slot]) -> None:
-        """A member gets partitions."""
+        """Give partitions to a member."""
         mine = self.held.setdefault(number, {})
         for topic, group in groupby(slots, itemgetter(0)):
             mine[topic] = mine.get(topic, NOTHING).union(index for _, index in group)
 
     def take(self, number: int, count: int) -> Iterator[Slot]:
-        """A member loses partitions: the last ones of the last topic."""
+        """Take partitions from a member: the last ones of the last topic."""
         mine = self.held[number]
         for topic in [topic for topic in reversed(mine) if mine[topic]]:
             going = sorted(mine[topic])[-count:] if count > 1 else [max(mine[topic])]
@@ -122,7 +122,7 @@ def keep(
 
 
 def settle(claims: Claims, count: int) -> tuple[Claims, set[int]]:
-    """What of its claims each member keeps, and what nobody claims. Mostly nobody claims what another has."""
+    """Return what of its claims each member keeps, and what nobody claims. Mostly nobody claims what another has."""
     claimed = NOTHING.union(*[mine for _, mine in claims])
     alone = len(claimed) == sum([len(mine) for _, mine in claims])
     if alone and claimed == all_of(count):
@@ -189,7 +189,7 @@ def level(pool: Pool, load: list[int]) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def shift(pool: Pool, load: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Who must give and who takes how many; the load is then as if it had happened."""
+    """Return who must give and who takes how many; the load is then as if it had happened."""
     least = [(load[number], number) for number in pool.members]
     most = [(-load[number], number) for number in pool.members]
     left: dict[int, int] = {}
@@ -219,7 +219,7 @@ def shift(pool: Pool, load: list[int]) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def collect(subscribers: Sequence[Subscriber], pools: Iterable[Pool]) -> Assignment:
-    """What each member holds in all pools, by topic."""
+    """Return what each member holds in all pools, by topic."""
     result: list[Held] = [{} for _ in subscribers]
     for pool in pools:
         for number, mine in pool.held.items():

@@ -9,7 +9,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.machines.classic.requests import not_joined
+from moldau.machines.classic.group import CONSUMER
+from moldau.machines.classic.requests import (
+    MEMBER_ID_REQUIRED,
+    check_protocol,
+    leave_each,
+    not_joined,
+    protocols_of,
+    rebalance_timeout_of,
+)
 from moldau.machines.consumer import migration
 from moldau.machines.consumer.assignors import NO_TARGET
 from moldau.machines.consumer.group import ConsumerGroup
@@ -28,12 +36,9 @@ from moldau.wire.refusal import Refused
 if TYPE_CHECKING:
     from moldau.machines.groups import Groups
 
-CONSUMER = "consumer"
-MEMBER_ID_REQUIRED = 4  # JoinGroup versions from which a new member first gets an id (KIP-394)
-
 
 def join(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """A guest's turn."""
+    """Take a guest's turn."""
     group: Any = groups.groups[request.group_id]
     try:
         return join_group(groups, group, promise, request, client, version, now_ms)
@@ -99,7 +104,7 @@ def take_place(turn: Turn, member: Member, promise: Promise, request: Any, clien
 
 
 def turn_back(turn: Turn, replaced: Member, member: Member, promise: Promise) -> Effects:
-    """The last static member with the new protocol came back with the old one: all is as it was, in a classic group."""
+    """Make a classic group again: the last static member with the new protocol came back with the old one."""
     group = turn.group
     others = [other for other in group.members.values() if other.id != replaced.id]
     target = group.target | {member.id: group.target.get(replaced.id, NO_TARGET)}
@@ -115,25 +120,23 @@ def turn_back(turn: Turn, replaced: Member, member: Member, promise: Promise) ->
 
 
 def guest(member: Member, request: Any, subscription: Any, client: Client) -> Member:
-    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
-    timeout = request.rebalance_timeout_ms
     return member._replace(
         instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack_id=subscription.rack_id or member.rack_id,
-        rebalance_timeout_ms=request.session_timeout_ms if timeout < 0 else timeout,
+        rebalance_timeout_ms=rebalance_timeout_of(request),
         topics=frozenset(subscription.topics),
         regex="",
         client_id=client.id,
         client_host=client.host,
-        classic=ClassicProtocol(request.session_timeout_ms, protocols),
+        classic=ClassicProtocol(request.session_timeout_ms, protocols_of(request)),
     )
 
 
 def sync(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """What the guest's last turn gave it."""
+    """Tell the guest what its last turn gave it."""
     try:
         group, member, classic = known(groups, request)
-        check_protocol(member, classic, request)
+        check_protocol(request, CONSUMER, classic.protocols[0][0])
         if group.target_epoch > member.epoch and member.state != State.UNREVOKED:
             expect_join(groups, group, member, now_ms)
             refuse(Error.REBALANCE_IN_PROGRESS, f"Group {group.id} is being rebalanced.")
@@ -150,7 +153,7 @@ def sync(groups: Groups, promise: Promise, request: Any, client: Client, version
 
 
 def known(groups: Groups, request: Any) -> tuple[ConsumerGroup, Member, ClassicProtocol]:
-    """The guest that sends a request, in its epoch; raises Refused."""
+    """Return the guest that sends a request, in its epoch; raises Refused."""
     group: Any = groups.groups[request.group_id]
     if request.group_instance_id is None:
         member = group.member(request.member_id)
@@ -164,14 +167,8 @@ def known(groups: Groups, request: Any) -> tuple[ConsumerGroup, Member, ClassicP
     return group, member, member.classic
 
 
-def check_protocol(member: Member, classic: ClassicProtocol, request: Any) -> None:
-    for said, agreed in ((request.protocol_type, CONSUMER), (request.protocol_name, classic.protocols[0][0])):
-        if said is not None and said != agreed:
-            refuse(Error.INCONSISTENT_GROUP_PROTOCOL, f"Member {member.id} was told of {agreed}, not {said}.")
-
-
 def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """A sign of life; the answer tells whether a join would bring anything."""
+    """Note a sign of life; the answer tells whether a join would bring anything."""
     try:
         group, member, classic = known(groups, request)
     except Refused as refused:
@@ -185,7 +182,7 @@ def heartbeat(groups: Groups, promise: Promise, request: Any, client: Client, ve
 
 
 def should_join(group: ConsumerGroup, member: Member) -> bool:
-    """There is a new target, something to give up, or something that has become free."""
+    """Return whether there is a new target, something to give up, or something that has become free."""
     if member.epoch < group.target_epoch or member.state == State.UNREVOKED:
         return True
     return member.state == State.UNRELEASED and not waits_for_others(group, member)
@@ -200,7 +197,7 @@ def waits_for_others(group: ConsumerGroup, member: Member) -> bool:
 
 
 def expect_join(groups: Groups, group: ConsumerGroup, member: Member, now_ms: int) -> None:
-    """A guest that was told to join has its rebalance timeout for it."""
+    """Give a guest that was told to join its rebalance timeout to do so."""
     name = "guest-join", group.id, member.id
     if name not in groups.timers.by_name:
         action = partial(groups.give_up, group.id, member.id, None)
@@ -208,24 +205,16 @@ def expect_join(groups: Groups, group: ConsumerGroup, member: Member, now_ms: in
 
 
 def leave(groups: Groups, promise: Promise, request: Any, client: Client, version: int, now_ms: int) -> Effects:
-    """Members leave, or an administrator sends static members away by their instance ids."""
+    """Let members leave, or an administrator remove static members by their instance ids."""
     group: Any = groups.groups[request.group_id]
-    rows: list[Any] = []
-    leaving: dict[str, Member] = {}
-    for asked in request.members:
-        row = m.LeaveGroupResponse_MemberResponse(asked.member_id, asked.group_instance_id)
-        try:
-            member = leaver(group, asked.member_id, asked.group_instance_id)
-            leaving[member.id] = member
-        except Refused as refused:
-            row.error_code = refused.error
-        rows.append(row)
-    effects = fence(groups, group, list(leaving.values()), now_ms)
-    return effects.add(answers=[(promise, m.LeaveGroupResponse(members=rows))])
+    leaving: list[Member] = []
+    response = leave_each(request, lambda member, instance: leaving.append(leaver(group, member, instance)))
+    gone = {member.id: member for member in leaving}
+    return fence(groups, group, list(gone.values()), now_ms).add(answers=[(promise, response)])
 
 
 def leaver(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
-    """The member that is meant; raises Refused."""
+    """Return the member that is meant; raises Refused."""
     if instance_id is None:
         return group.member(member_id)
     holder = group.static_member(instance_id)

@@ -89,12 +89,12 @@ class ConsumerGroup:
         return None if member_id is None else self.members[member_id]
 
     def topics_of(self, member: Member) -> frozenset[str]:
-        """The names that a member's subscription stands for."""
+        """Return the names that a member's subscription stands for."""
         resolved = self.regexes.get(member.regex)
         return member.topics | resolved.topics if resolved else member.topics
 
     def preferred_assignor(self, default: str) -> str:
-        """The one that most of those members want who say so."""
+        """Return the one that most of those members want who say so."""
         return max(self.assignors, key=self.assignors.__getitem__) if self.assignors else default
 
     # Replay: the only writers.

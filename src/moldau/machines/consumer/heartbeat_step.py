@@ -43,12 +43,12 @@ class Turn:
         self.epoch, self.regexes = self.group.epoch, dict(self.group.regexes)
 
     def others(self, member: Member) -> list[Member]:
-        """The members beside this one, after the turn."""
+        """Return the members beside this one, after the turn."""
         gone = self.replaced.id if self.replaced else member.id
         return [other for other in self.group.members.values() if other.id not in (member.id, gone)]
 
     def names(self, member: Member) -> set[str]:
-        """The topics that the members subscribe to after the turn."""
+        """Return the topics that the members subscribe to after the turn."""
         group = self.group
         if group.patterns or member.regex:
             return {name for one in (*self.others(member), member) for name in self.topics_of(one)}
@@ -62,7 +62,7 @@ class Turn:
 
 
 def assignors(setting: Callable[[str], Any]) -> list[str]:
-    """The assignors on offer, by their short names; the first is the default."""
+    """Return the assignors on offer, by their short names; the first is the default."""
     names: list[str] = setting("group.consumer.assignors")
     return [ASSIGNOR_CLASSES.get(name, name) for name in names]
 
@@ -98,32 +98,34 @@ def update_regexes(turn: Turn, before: Member, wanted: Member) -> bool:
         stale, group.resolved = patterns, (cluster.topic_changes, turn.now_ms)
     matched = {pattern: resolve(pattern, cluster, turn.visible, turn.now_ms) for pattern in sorted(stale)}
     new = {
-        pattern: found
-        for pattern, found in matched.items()
-        if pattern not in turn.regexes or turn.regexes[pattern].topics != found.topics
+        pattern: resolved
+        for pattern, resolved in matched.items()
+        if pattern not in turn.regexes or turn.regexes[pattern].topics != resolved.topics
     }
     turn.regexes |= new
-    turn.changes += [regex_change(group.id, pattern, found) for pattern, found in new.items()]
+    turn.changes += [regex_change(group.id, pattern, resolved) for pattern, resolved in new.items()]
     return bool(new)
 
 
 def is_refresh_due(turn: Turn) -> bool:
-    """Topics changed since the patterns were matched, though not a moment ago; or it is long since."""
+    """Return whether patterns are to be matched again: topics changed since, or the last time is long ago."""
     topic_changes, at_ms = turn.group.resolved
-    age = turn.now_ms - max(at_ms, *(found.at_ms for found in turn.group.regexes.values()), 0)
+    age = turn.now_ms - max(at_ms, *(resolved.at_ms for resolved in turn.group.regexes.values()), 0)
     if age <= REGEX_PAUSE_MS:
         return False
     changed = topic_changes != turn.groups.cluster().topic_changes
     return changed or age > turn.groups.setting("group.consumer.regex.refresh.interval.ms")
 
 
-def regex_change(group_id: str, pattern: str, found: Resolved | None) -> Change:
-    value = found and m.ConsumerGroupRegularExpressionValue(sorted(found.topics), found.version, found.at_ms)
+def regex_change(group_id: str, pattern: str, resolved: Resolved | None) -> Change:
+    value = resolved and m.ConsumerGroupRegularExpressionValue(
+        sorted(resolved.topics), resolved.version, resolved.at_ms
+    )
     return Change(m.ConsumerGroupRegularExpressionKey(group_id, pattern), value)
 
 
 def update_target(turn: Turn, wanted: Member) -> tuple[int, Partitions]:
-    """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
+    """Return the target's epoch and the member's part of it, computed anew if it is behind and that is due."""
     group = turn.group
     if turn.epoch <= group.target_epoch or not is_assignment_due(turn):
         former = turn.replaced.id if turn.replaced else wanted.id
@@ -156,7 +158,7 @@ def assign(turn: Turn, members: Iterable[Member]) -> Assignment:
 
 
 def move(turn: Turn, member: Member, epoch: int, target: Partitions, owned: Partitions | None, changed: bool) -> Member:
-    """The member's next step."""
+    """Return the member's next step."""
     if is_reconciled(member, epoch) and not changed:
         return member
     group, topics = turn.group, turn.groups.cluster().topics

@@ -79,7 +79,7 @@ def check_join(request: Any) -> None:
 
 
 def is_full(request: Any) -> bool:
-    """A client that sends everything wants to hear everything."""
+    """Return whether the client sends everything: then it wants to hear everything."""
     subscribed = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     complete = request.rebalance_timeout_ms != -1 and subscribed and request.topic_partitions is not None
     return request.member_epoch == JOIN or complete
@@ -116,7 +116,7 @@ def owned_of(request: Any) -> Partitions | None:
 
 
 def find_member(turn: Turn, request: Any, owned: Partitions | None) -> Member:
-    """The member that sends the heartbeat, as it was before it."""
+    """Return the member that sends the heartbeat, as it was before it."""
     check_size(turn.groups, turn.group, request.member_id)
     member_id = request.member_id or fresh_id(turn.groups.random)
     joins = request.member_epoch == JOIN
@@ -130,7 +130,7 @@ def find_member(turn: Turn, request: Any, owned: Partitions | None) -> Member:
 
 
 def find_static(turn: Turn, member_id: str, instance_id: str, joins: bool, *, guest: bool) -> Member:
-    """A static member; one that comes back under a new id takes over what the instance had (KIP-345)."""
+    """Return a static member; one that comes back under a new id takes over what the instance had (KIP-345)."""
     holder = turn.group.static_member(instance_id)
     if not joins:
         return check_holder(holder, member_id, instance_id)
@@ -165,7 +165,7 @@ def take_over(turn: Turn, holder: Member, member_id: str) -> Member:
 
 
 def update(member: Member, request: Any, client: Client) -> Member:
-    """The member with what the heartbeat says; null leaves a field as it was."""
+    """Return the member with what the heartbeat says; null leaves a field as it was."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout = request.rebalance_timeout_ms
     says = request.instance_id, request.rack_id, request.server_assignor, names, regex, member.classic
@@ -185,7 +185,7 @@ def update(member: Member, request: Any, client: Client) -> Member:
 
 
 def answer(turn: Turn, request: Any, before: Member, moved: Member) -> Any:
-    """The member's epoch, and its partitions if they are others than before or it may have missed them."""
+    """Return the member's epoch, and its partitions if they are others than before or it may have missed them."""
     assignment = None
     if is_full(request) or moved.assigned != before.assigned:
         row = m.ConsumerGroupHeartbeatResponse_TopicPartitions

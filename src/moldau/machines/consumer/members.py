@@ -46,11 +46,11 @@ class Member(NamedTuple):
     revoking: Owned[bytes] = NOTHING
 
     def moved(self, epoch: int, state: State, assigned: Owned[bytes], revoking: Owned[bytes]) -> Self:
-        """A step later."""
+        """Return the member a step later."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch in which a partition that it owns, or is giving up, was given to it."""
+        """Return the epoch in which a partition that it owns, or is giving up, was given to it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
 
@@ -86,7 +86,7 @@ def subscription_change(group_id: str, member: Member) -> Change:
 
 
 def with_subscription(member: Member, value: Any) -> Member:
-    """A member after its subscription was replayed."""
+    """Return a member after its subscription was replayed."""
     classic = value.classic_member_metadata
     return member._replace(
         instance_id=value.instance_id,
@@ -121,7 +121,7 @@ def assignment_change(group_id: str, member: Member) -> Change:
 
 
 def encoded_assignment(value: Assigned) -> bytes:
-    """What the codec makes of it, as with `encoded_target`."""
+    """Encode as the codec would, as `encoded_target` does."""
     head = pack(">2xiib", value.epoch, value.previous_epoch, value.state)
     return head + encoded_owned(value.assigned) + encoded_owned(value.revoking) + b"\0"
 
@@ -139,7 +139,7 @@ def encoded_owned(owned: Owned[bytes]) -> bytes:
 
 
 def with_assignment(member: Member, value: Any) -> Member:
-    """A member after its assignment was replayed."""
+    """Return a member after its assignment was replayed."""
     if value.__class__ is Assigned:
         return member._replace(
             epoch=value.epoch,
@@ -180,7 +180,7 @@ def target_change(group_id: str, member_id: str, target: Partitions) -> Change:
 
 
 def encoded_target(target: Partitions) -> bytes:
-    """What the codec makes of the value, in a fraction of its time: each member that joins a group writes many."""
+    """Encode as the codec would, in a fraction of its time: each member that joins a group writes many."""
     parts = [
         topic + uvarint(len(indexes) + 1) + pack(f">{len(indexes)}ix", *sorted(indexes))
         for topic, indexes in target.items()

@@ -54,7 +54,7 @@ def policy(groups: Groups) -> str:
 
 
 def upgrade(groups: Groups, group: ClassicGroup) -> tuple[ConsumerGroup, list[Change], Answers]:
-    """The consumer group that a classic group becomes, with the changes that make it so; raises Refused.
+    """Return the consumer group that a classic group becomes, with the changes that make it so; raises Refused.
 
     Members go on with what they have. Those that wait in a rebalance are told to join again.
     """
@@ -65,7 +65,7 @@ def upgrade(groups: Groups, group: ClassicGroup) -> tuple[ConsumerGroup, list[Ch
     except WireError:
         refuse_upgrade(group, "the embedded consumer protocol is malformed")
     changes = [*group.tombstones(), *conversion(group, members, cluster)]
-    return built(group.id, changes), changes, dismiss(groups, group)
+    return build_group(group.id, changes), changes, dismiss(groups, group)
 
 
 def check_upgrade(groups: Groups, group: ClassicGroup) -> None:
@@ -83,7 +83,7 @@ def refuse_upgrade(group: ClassicGroup, why: str) -> NoReturn:
 
 
 def guest_of(group: ClassicGroup, member: ClassicMember, cluster: Cluster) -> Member:
-    """A classic member as a guest, with the partitions that its leader had assigned to it."""
+    """Return a classic member as a guest, with the partitions that its leader had assigned to it."""
     subscription = read_subscription(member.metadata(group.protocol) if group.protocol else member.protocols[0][1])
     assigned: Partitions = {}
     if member.assignment:
@@ -107,7 +107,7 @@ def guest_of(group: ClassicGroup, member: ClassicMember, cluster: Cluster) -> Me
 
 
 def conversion(group: ClassicGroup, members: list[Member], cluster: Cluster) -> list[Change]:
-    """The records of the consumer group."""
+    """Return the records of the consumer group."""
     number = metadata_hash({name for member in members for name in member.topics}, cluster)
     return [
         *(subscription_change(group.id, member) for member in members),
@@ -122,8 +122,8 @@ def has(member: Member) -> Partitions:
     return {topic: frozenset(mine) for topic, mine in member.assigned.items()}
 
 
-def built(group_id: str, changes: list[Change]) -> ConsumerGroup:
-    """A group as it will be, for decisions that rest on changes not yet made."""
+def build_group(group_id: str, changes: list[Change]) -> ConsumerGroup:
+    """Return a group as it will be, for decisions that rest on changes not yet made."""
     scratch: Any = Scratch({group_id: ConsumerGroup(group_id)})
     for change in changes:
         if replay := REPLAY.get(change.key.SCHEMA.name):
@@ -138,7 +138,7 @@ def dismiss(groups: Groups, group: ClassicGroup) -> Answers:
     answers: Answers = []
     for member in group.members.values():
         groups.timers.cancel(("member", group.id, member.id))
-        answers += classic_rebalance.turned_away(member, Error.REBALANCE_IN_PROGRESS)
+        answers += classic_rebalance.refuse_waiting(member, Error.REBALANCE_IN_PROGRESS)
     return answers
 
 
@@ -146,7 +146,7 @@ def dismiss(groups: Groups, group: ClassicGroup) -> Answers:
 
 
 def may_downgrade(groups: Groups, group: ConsumerGroup, gone: Collection[Member]) -> bool:
-    """Whether only guests stay, and whether the settings let them have a classic group."""
+    """Return whether only guests stay, and whether the settings let them have a classic group."""
     ours = sum(member.classic is None for member in gone)
     stay = len(group.members) - len(gone)
     only_guests = ours > 0 and group.guests == len(group.members) - ours
@@ -155,7 +155,7 @@ def may_downgrade(groups: Groups, group: ConsumerGroup, gone: Collection[Member]
 
 
 def may_be_replaced(groups: Groups, group: ConsumerGroup, replaced: Member) -> bool:
-    """The same where a static member comes back as a guest, and so nobody goes."""
+    """Return the same for a static member that comes back as a guest, so that nobody goes."""
     only_guests = replaced.classic is None and group.guests == len(group.members) - 1
     allowed = policy(groups) in ("downgrade", "bidirectional")
     return only_guests and allowed and len(group.members) <= groups.setting("group.max.size")
@@ -185,7 +185,7 @@ def to_classic(
 def classic_record(
     cluster: Cluster, group: ConsumerGroup, members: list[Member], target: Mapping[str, Partitions], now_ms: int
 ) -> Change:
-    """The classic group, in which each member has what the target gave it."""
+    """Return the classic group, in which each member has what the target gave it."""
     classic = ClassicGroup(group.id, State.STABLE, since_ms=now_ms, protocol_type=CONSUMER, generation=group.epoch)
     classic.members = {member.id: classic_member(member) for member in members}
     classic.protocol = common_protocol(members)
@@ -195,7 +195,7 @@ def classic_record(
 
 
 def common_protocol(members: list[Member]) -> str:
-    """What a group of these members would agree on."""
+    """Return what a group of these members would agree on."""
     group = ClassicGroup("", members={member.id: classic_member(member) for member in members})
     return group.select_protocol()
 
@@ -214,7 +214,7 @@ def classic_member(member: Member) -> ClassicMember:
 
 
 def go_on(groups: Groups, group_id: str, rebalance: bool, now_ms: int) -> Effects:
-    """The classic group is there: its members' sessions begin, and if somebody went, his partitions are shared."""
+    """Begin the sessions of the classic group's members, and a rebalance if somebody went."""
     group = groups.groups.get(group_id)
     if not isinstance(group, ClassicGroup) or group.state is not State.STABLE:
         return Effects()
@@ -227,7 +227,7 @@ def go_on(groups: Groups, group_id: str, rebalance: bool, now_ms: int) -> Effect
 
 
 def read(cls: Any, data: bytes) -> Any:
-    """A message whose version stands before it; a later version is read as the latest known; raises WireError."""
+    """Read a message after its version; one later than the latest known is read as that; raises WireError."""
     if len(data) < 2 or data[0] & 0x80:
         raise WireError("a consumer protocol message without a version")
     return codec.decode_from(cls, min(int.from_bytes(data[:2]), cls.SCHEMA.versions[1]), data, 2)[0]

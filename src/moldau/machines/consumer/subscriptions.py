@@ -35,7 +35,7 @@ class Resolved:
 
 @lru_cache(PATTERNS_KEPT)
 def compiled(pattern: str) -> Any:
-    """The expression; raises Refused if it is none. RE2 is loaded with the first one: most brokers never see any."""
+    """Compile an expression; raises Refused. RE2 is loaded with the first one: most brokers never see any."""
     import re2  # pyright: ignore[reportMissingTypeStubs]
 
     library: Any = re2
@@ -52,7 +52,7 @@ def compiled(pattern: str) -> Any:
 
 
 def resolve(pattern: str, cluster: Cluster, visible: Visible, now_ms: int) -> Resolved:
-    """The topics whose whole name matches, of those that the client may know of."""
+    """Return the topics whose whole name matches, of those that the client may know of."""
     match = compiled(pattern).fullmatch
     names = frozenset(name for name in cluster.topics if match(name) and visible(name))
     return Resolved(names, cluster.topic_changes, now_ms)

@@ -24,30 +24,37 @@ M = TypeVar("M", covariant=True)
 
 
 class Members(Protocol[M]):
-    """A group, as far as it has members."""
+    """A group with epochs."""
 
     id: str
     kind: str
+    epoch: int
+    target_epoch: int
 
     @property
     def members(self) -> Mapping[str, M]: ...
+    @property
+    def target(self) -> Mapping[str, object]: ...
 
 
-class Committer(Moving, Protocol):
-    """A member that commits offsets. `classic` is what one that speaks the classic protocol said of itself."""
+class Member(Moving, Protocol):
+    """A member that moves by epochs. `classic` is what one that speaks the classic protocol said of itself."""
 
+    @property
+    def id(self) -> str: ...
+    @property
+    def previous_epoch(self) -> int: ...
+    @property
+    def rebalance_timeout_ms(self) -> int: ...
     @property
     def classic(self) -> object | None: ...
 
 
-class Committing(Members[Committer], Protocol):
+class Committing(Members[Member], Protocol):
     """A group whose members commit offsets."""
 
-    epoch: int
-    target_epoch: int
-
     def partition_check(self, member: Any, epoch: int, /) -> CheckPartition:
-        """What a member that has moved on may still commit in an older epoch (KIP-1251)."""
+        """Return what a member that has moved on may still commit in an older epoch (KIP-1251)."""
         ...
 
 
@@ -60,7 +67,7 @@ def protocol_name(group: Members[Any]) -> str:
 
 
 def member(group: Members[M], member_id: str) -> M:
-    """The member of this id; raises Refused."""
+    """Return the member of this id; raises Refused."""
     known = group.members.get(member_id)
     if known is None:
         refuse(Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.id}.")
@@ -84,7 +91,7 @@ def state_name(group: Committing) -> str:
 def check_commit(
     group: Committing, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool, version: int
 ) -> CheckPartition | None:
-    """A member commits in its epoch; what it owned before it may also commit in the epochs since it got it.
+    """Refuse a commit that is not in the member's epoch, but for what it has owned since the epoch that it names.
 
     A group without members takes offsets from all, and a transaction need not name a member.
     """
@@ -103,7 +110,7 @@ def check_commit(
     return group.partition_check(known, epoch)
 
 
-def check_given(member: Committer, what: str, given: int | None, epoch: int) -> None:
+def check_given(member: Member, what: str, given: int | None, epoch: int) -> None:
     """Refuse a commit of what the member does not own, or got in a later epoch than it names."""
     if given is None:
         refuse(stale(member), f"{what} is not the member's.")
@@ -119,7 +126,7 @@ def check_fetch(group: Committing, member_id: str | None, epoch: int) -> None:
         refuse(stale(known), f"Epoch {epoch} is not the member's, which is {known.epoch}.")
 
 
-def stale(member: Committer) -> Error:
+def stale(member: Member) -> Error:
     """Clients of the classic protocol know of generations, not of epochs."""
     return Error.ILLEGAL_GENERATION if member.classic else Error.STALE_MEMBER_EPOCH
 
@@ -128,7 +135,7 @@ def stale(member: Committer) -> Error:
 
 
 def config(groups: Groups, group_id: str, name: str, kind: str) -> int:
-    """A setting of this group, or that of the broker for all groups of its kind."""
+    """Return a setting of this group, or that of the broker for all groups of its kind."""
     own = groups.cluster().config(GROUP, group_id).get(f"{kind}.{name}")
     return groups.setting(f"group.{kind}.{name}") if own is None else int(own)
 
@@ -141,14 +148,7 @@ def check_size(groups: Groups, group: Members[Any], member_id: str) -> None:
         refuse(Error.GROUP_MAX_SIZE_REACHED, problem)
 
 
-class Late(Moving, Protocol):
-    """A member that may have missed the answer that moved it to its epoch."""
-
-    @property
-    def previous_epoch(self) -> int: ...
-
-
-def check_epoch(kind: str, member: Late, epoch: int, owned: Wanted[Any] | None) -> None:
+def check_epoch(kind: str, member: Member, epoch: int, owned: Wanted[Any] | None) -> None:
     """Fence a member of another epoch. An answer may have been lost: the epoch before is good, as long as the client
     owns nothing beyond what it was given."""
     if epoch == member.epoch:

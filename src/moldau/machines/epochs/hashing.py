@@ -34,7 +34,7 @@ def topic_hash(topic_id: bytes, name: str, racks: tuple[tuple[str, ...], ...]) -
 
 
 def racks(topic: Topic, cluster: Cluster) -> tuple[tuple[str, ...], ...]:
-    """Where the replicas of each partition are, as far as their brokers say."""
+    """Return where the replicas of each partition are, as far as their brokers say."""
     known = {broker.id: broker.rack for broker in cluster.brokers.values() if broker.rack}
     if len(cluster.brokers) == 1 or not known:
         return (tuple(known.values()),) * len(topic.partitions)

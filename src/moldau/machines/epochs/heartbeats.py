@@ -91,7 +91,7 @@ def update_epoch(turn: Turn, names: Callable[[], Collection[str]], *, force: boo
 
 
 def is_assignment_due(turn: Turn) -> bool:
-    """Whether a target may be computed: the first at once, the next after a while, so that many joins cost one."""
+    """Return whether a target may be computed: the first at once, later ones not too often."""
     group = turn.group
     interval = config(turn.groups, group.id, "assignment.interval.ms", group.kind)
     return not group.assigned_ms or turn.now_ms >= group.assigned_ms + interval

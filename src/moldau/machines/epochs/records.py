@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from moldau.machines.effects import Change
+from moldau.machines.epochs.group import Members
 from moldau.wire import messages as m
-
-
-class Written(Protocol):
-    """A group, as far as it is named in records."""
-
-    id: str
-    kind: str
-
-    @property
-    def members(self) -> Mapping[str, object]: ...
-    @property
-    def target(self) -> Mapping[str, object]: ...
 
 
 @cache
 def message(kind: str, name: str) -> Any:
-    """A message of a kind of group, such as ConsumerGroupMetadataKey. It is built when it is first used."""
+    """Return a message of a kind of group, such as ConsumerGroupMetadataKey. It is built when it is first used."""
     return m.message(f"{kind.capitalize()}Group{name}")
 
 
 def epoch_change(kind: str, group_id: str, epoch: int, *known: Any) -> Change:
-    """A new epoch, with all that was `known` when it began."""
+    """Return a new epoch, with all that was `known` when it began."""
     return Change(message(kind, "MetadataKey")(group_id), message(kind, "MetadataValue")(epoch, *known))
 
 
@@ -46,7 +34,7 @@ def removal(kind: str, group_id: str, member_id: str) -> list[Change]:
     return [Change(message(kind, name)(group_id, member_id), None) for name in MEMBER_KEYS]
 
 
-def tombstones(group: Written, *more: Any) -> list[Change]:
+def tombstones(group: Members[Any], *more: Any) -> list[Change]:
     """Tombstones for all that is written about a group; `more` are the keys that only its kind has."""
     members = [*dict.fromkeys([*group.members, *group.target])]
     assignments, targets, descriptions = (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from moldau.machines.effects import Change, Effects
-from moldau.machines.epochs.group import config
+from moldau.machines.epochs.group import Member, Members, config
 from moldau.machines.epochs.records import epoch_change, removal
 from moldau.machines.reconciling import State
 
@@ -20,26 +20,7 @@ if TYPE_CHECKING:
 TIMERS = ("session", "revocation", "guest-join", "guest-sync")
 
 
-class Group(Protocol):
-    id: str
-    kind: str
-    epoch: int
-
-
-class Watched(Protocol):
-    """A member that may have been asked to give something up."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def state(self) -> State: ...
-    @property
-    def rebalance_timeout_ms(self) -> int: ...
-
-
-def touch(groups: Groups, group: Group, member_id: str, now_ms: int, timeout_ms: int | None = None) -> None:
+def touch(groups: Groups, group: Members[Any], member_id: str, now_ms: int, timeout_ms: int | None = None) -> None:
     """Note a sign of life. A guest brings its own session timeout."""
     if timeout_ms is None:
         timeout_ms = config(groups, group.id, "session.timeout.ms", group.kind)
@@ -47,7 +28,7 @@ def touch(groups: Groups, group: Group, member_id: str, now_ms: int, timeout_ms:
     groups.timers.renew(("session", group.id, member_id), now_ms + timeout_ms, action)
 
 
-def watch_revocation(groups: Groups, group_id: str, member: Watched, now_ms: int) -> None:
+def watch_revocation(groups: Groups, group_id: str, member: Member, now_ms: int) -> None:
     """Give a member that was asked to give something up its rebalance timeout to do so."""
     name = "revocation", group_id, member.id
     if member.state == State.UNREVOKED:
@@ -71,7 +52,9 @@ def cancel_timers(groups: Groups, group_id: str, member_id: str) -> None:
         groups.timers.cancel((name, group_id, member_id))
 
 
-def fence(groups: Groups, group: Group, gone: Collection[Any], *known: Any, more: Iterable[Change] = ()) -> Effects:
+def fence(
+    groups: Groups, group: Members[Any], gone: Collection[Any], *known: Any, more: Iterable[Change] = ()
+) -> Effects:
     """Take members out, and begin a new epoch for those who stay. `known` is what its record tells of the group."""
     for member in gone:
         cancel_timers(groups, group.id, member.id)

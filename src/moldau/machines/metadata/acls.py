@@ -58,7 +58,7 @@ class Filter(NamedTuple):
     permission: int
 
     def is_unknown(self) -> bool:
-        """Whether it uses a code that does not exist."""
+        """Return whether it uses a code that does not exist."""
         codes = (self.resource_type, RESOURCE_TYPES), (self.pattern_type, (MATCH, *PATTERN_TYPES))
         return any(
             code != ANY and code not in known
@@ -141,14 +141,14 @@ class Acls:
             del self.prefix_lengths[resource_type]
 
     def about(self, resource_type: int, name: str) -> Iterator[Mapping[str, set[Rule]]]:
-        """The rules of every pattern that matches a resource."""
+        """Yield the rules of every pattern that matches a resource."""
         patterns = self.patterns
         for literal in (name, WILDCARD) if name != WILDCARD else (WILDCARD,):
-            if found := patterns.get((resource_type, LITERAL, literal)):
-                yield found
+            if rules := patterns.get((resource_type, LITERAL, literal)):
+                yield rules
         for length in self.prefix_lengths.get(resource_type, ()):
-            if length <= len(name) and (found := patterns.get((resource_type, PREFIXED, name[:length]))):
-                yield found
+            if length <= len(name) and (rules := patterns.get((resource_type, PREFIXED, name[:length]))):
+                yield rules
 
 
 def create(acls: Acls, asked: Sequence[Acl], fresh_id: Callable[[], bytes]) -> tuple[list[Any], list[Refused | None]]:
@@ -209,7 +209,7 @@ def delete(acls: Acls, filters: Iterable[Filter]) -> tuple[list[Any], list[list[
 
 
 def describe(acls: Acls, wanted: Filter) -> list[Acl]:
-    """The entries that a filter matches."""
+    """Return the entries that a filter matches."""
     return [acl for acl in acls.ids if wanted.matches(acl)]
 
 

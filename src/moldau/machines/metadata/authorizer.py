@@ -59,21 +59,21 @@ class Authorizer:
         return answer
 
     def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> bool:
-        """The decision itself, by the entries alone."""
+        """Return the decision itself, by the entries alone."""
         denying = set(rules(host, (operation, ALL), DENY))
         allowing = set(rules(host, (operation, ALL, *IMPLIED_BY.get(operation, ())), ALLOW))
         mentioned = allowed = False
         for by_principal in self.acls.about(resource_type, name):
             mentioned = True
             for who in (principal, ANYBODY):
-                if found := by_principal.get(who):
-                    if not denying.isdisjoint(found):
+                if entries := by_principal.get(who):
+                    if not denying.isdisjoint(entries):
                         return False
-                    allowed = allowed or not allowing.isdisjoint(found)
+                    allowed = allowed or not allowing.isdisjoint(entries)
         return allowed or (self.allow_everyone and not mentioned)
 
     def allows_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Whether there is a name, of a resource that is or could be, for which an entry allows the operation.
+        """Return whether there is a name, of a resource that is or could be, for which an entry allows the operation.
 
         As in Kafka: implied operations do not count here, and denials only where they cover a whole pattern.
         """
@@ -90,7 +90,7 @@ class Authorizer:
     def patterns(
         self, principal: str, host: str, operation: int, resource_type: int, permission: int
     ) -> Iterator[tuple[int, str]]:
-        """The patterns for which an entry has this permission."""
+        """Yield the patterns for which an entry has this permission."""
         wanted = set(rules(host, (operation, ALL), permission))
         for (kind, pattern_type, name), by_principal in self.acls.patterns.items():
             if kind == resource_type and any(
@@ -100,12 +100,12 @@ class Authorizer:
 
 
 def rules(host: str, operations: Iterable[int], permission: int) -> Iterator[Rule]:
-    """The rules that would have this effect."""
+    """Return the rules that would have this effect."""
     return ((where, operation, permission) for where in (host, WILDCARD) for operation in operations)
 
 
 def is_covered(pattern: tuple[int, str], denied: set[tuple[int, str]]) -> bool:
-    """Whether all that a pattern allows is denied by another; everything (*) is not denied by less than that."""
+    """Return whether all that a pattern allows is denied by another; everything (*) is not denied by less than that."""
     pattern_type, name = pattern
     if pattern_type == LITERAL and name == WILDCARD:
         return False

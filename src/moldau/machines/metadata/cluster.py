@@ -102,11 +102,11 @@ class Cluster:
         REPLAY.get(record.SCHEMA.name, set_aside)(self, record)
 
     def topic(self, name: str | None, topic_id: bytes) -> Topic | None:
-        """The topic of that name or, where no name is given, of that id."""
+        """Return the topic of that name or, where no name is given, of that id."""
         return self.topics.get(name) if name else self.topics_by_id.get(topic_id)
 
     def config(self, kind: int, name: str) -> Mapping[str, str]:
-        """The settings stored for one resource."""
+        """Return the settings stored for one resource."""
         return self.configs.get((kind, name), {})
 
     def live_brokers(self) -> list[Broker]:
@@ -115,7 +115,7 @@ class Cluster:
 
 
 def ids_or(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
-    """A changed list of a PartitionChangeRecord, or what was there where it says null."""
+    """Return a changed list of a PartitionChangeRecord, or what was there where it says null."""
     return old if new is None else tuple(new)
 
 
@@ -236,7 +236,7 @@ def replay_producer_ids(cluster: Cluster, record: Any) -> None:
 
 
 def quota_entity(parts: Any) -> QuotaEntity:
-    """The key of a quota: its entity types and names, None standing for the default, in a fixed order."""
+    """Return the key of a quota: its entity types and names, None standing for the default, in a fixed order."""
     return tuple(sorted(((part.entity_type, part.entity_name) for part in parts), key=lambda pair: pair[0]))
 
 

@@ -55,7 +55,7 @@ def check_min_insync(cluster: Cluster, name: str, new: Overrides, touched: Colle
 
 
 def broker_layers(cluster: Cluster, broker_id: int) -> tuple[Overrides, Overrides]:
-    """What was changed while running: for this broker, and for all. The broker resolves its settings through them."""
+    """Return what was changed while running, for this broker and for all; both go before its own settings."""
     return cluster.config(BROKER, str(broker_id)), cluster.config(BROKER, "")
 
 

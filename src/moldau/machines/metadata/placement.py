@@ -15,7 +15,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def find(cluster: Cluster, name: str, index: int) -> tuple[Topic, Partition]:
-    """A partition of the image; raises Refused."""
+    """Return a partition of the image; raises Refused."""
     topic = cluster.topics.get(name)
     if topic is None:
         raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
@@ -42,7 +42,7 @@ def elect_leader(cluster: Cluster, name: str, index: int, kind: int) -> list[Any
 
 
 def change(topic: Topic, part: Partition, **changed: Any) -> Any:
-    """A record that changes what is given and leaves the rest."""
+    """Return a record that changes what is given and leaves the rest."""
     return m.PartitionChangeRecord(partition_id=part.index, topic_id=topic.id, **changed)
 
 
@@ -83,7 +83,7 @@ def cancel(cluster: Cluster, name: str, index: int) -> list[Any]:
 
 
 def settle(cluster: Cluster, topic: Topic, part: Partition, replicas: Sequence[int]) -> Any:
-    """The record that ends a move; one of the replicas is in sync."""
+    """Return the record that ends a move; one of the replicas is in sync."""
     isr = [i for i in replicas if i in part.isr]
     leader = NO_LEADER_CHANGE if part.leader in isr else isr[0]
     placed = place(cluster, part, replicas)
@@ -92,7 +92,7 @@ def settle(cluster: Cluster, topic: Topic, part: Partition, replicas: Sequence[i
 
 
 def place(cluster: Cluster, part: Partition, replicas: Sequence[int]) -> dict[str, list[bytes]]:
-    """The directory of each replica: where it has one already, there it stays."""
+    """Return the directory of each replica: where it has one already, there it stays."""
     known = dict(zip(part.replicas, part.directories, strict=False))
     return {"directories": [known.get(i) or default_directory(cluster, i) for i in replicas]}
 
@@ -102,5 +102,5 @@ def is_moving(part: Partition) -> bool:
 
 
 def moving(topic: Topic) -> Iterator[Partition]:
-    """The partitions of a topic whose reassignment has not ended."""
+    """Return the partitions of a topic whose reassignment has not ended."""
     return (part for _, part in sorted(topic.partitions.items()) if is_moving(part))

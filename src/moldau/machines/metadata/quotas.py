@@ -84,7 +84,7 @@ def record(entity: QuotaEntity, key: str, value: float | None) -> Any:
 
 
 def keys_of(entity: QuotaEntity) -> Mapping[str, float | None]:
-    """The keys that an entity may have; refuses what is no entity."""
+    """Return the keys that an entity may have; refuses what is no entity."""
     if not entity:
         raise invalid("an entity has at least one part")
     for kind, name in entity:
@@ -126,7 +126,7 @@ def check_value(allowed: Mapping[str, float | None], key: str, value: float) -> 
 def describe_quotas(
     cluster: Cluster, components: Iterable[Component], strict: bool
 ) -> list[tuple[QuotaEntity, Mapping[str, float]]]:
-    """The entities that fit all the components; strict: and have no part besides them. Raises Refused."""
+    """Return the entities that fit all the components; strict: and have no part besides them. Raises Refused."""
     wanted: dict[str, Component] = {}
     for component in components:
         check_component(component, wanted)

@@ -13,13 +13,13 @@ FRAME_VERSION = 1
 
 
 def encode(record: Any) -> bytes:
-    """A record's bytes, in the newest version; its key and version are below 128, so each takes one byte."""
+    """Return a record's bytes, in the newest version; its key and version are below 128, so each takes one byte."""
     version = record.SCHEMA.versions[1]
     return bytes((FRAME_VERSION, record.SCHEMA.key, version)) + codec.encode(record, version)
 
 
 def decode(value: bytes) -> Any:
-    """The record that `encode`, or Kafka's controller, wrote."""
+    """Return the record that `encode`, or Kafka's controller, wrote."""
     if len(value) < 3 or value[0] != FRAME_VERSION:
         raise WireError("not a metadata record")
     try:

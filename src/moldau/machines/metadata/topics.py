@@ -103,7 +103,7 @@ def spread(cluster: Cluster, indexes: Sequence[int], replication: int, first: in
 
 
 def check_manual(cluster: Cluster, new: NewTopic) -> Assignment:
-    """A manual assignment says all; counts beside it contradict it."""
+    """Check a manual assignment, beside which counts must not be given."""
     if new.replication != -1:
         problem = "With a manual assignment the replication factor must be -1."
         raise Refused(Error.INVALID_REQUEST, problem)
@@ -135,7 +135,7 @@ def check_replicas(cluster: Cluster, assignment: Assignment, replication: int | 
 
 
 def new_partition(cluster: Cluster, topic_id: bytes, index: int, ids: Sequence[int]) -> Any:
-    """The record of a partition whose first replica leads it."""
+    """Return the record of a partition whose first replica leads it."""
     return m.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -149,7 +149,7 @@ def new_partition(cluster: Cluster, topic_id: bytes, index: int, ids: Sequence[i
 
 
 def default_directory(cluster: Cluster, broker_id: int) -> bytes:
-    """A broker with one log directory leaves no choice; with several the broker chooses when it creates the log."""
+    """Return a broker's only log directory; with several the broker chooses when it creates the log."""
     directories = cluster.brokers[broker_id].log_dirs
     return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
 

@@ -17,7 +17,7 @@ Held = list[set[Slot]]  # by the number of the member
 
 
 def simple(subscribers: Sequence[Subscriber], assignable: Partitions) -> Assignment:
-    """The target of each member, from its target until now."""
+    """Return the target of each member, from its target until now."""
     topics = sorted({topic for subscriber in subscribers for topic in subscriber.topics if topic in assignable})
     held: Held = [set() for _ in subscribers]
     if len({subscriber.topics for subscriber in subscribers}) == 1:
@@ -54,7 +54,7 @@ def share_out(subscribers: Sequence[Subscriber], takers: Sequence[int], wanted: 
 
 
 def quotas_of(total: int, members: int) -> list[int]:
-    """How many partitions each member gets, spread evenly."""
+    """Return how many partitions each member gets, spread evenly."""
     marks = [-(-total * number // members) for number in range(members + 1)]
     return [high - low for low, high in itertools.pairwise(marks)]
 

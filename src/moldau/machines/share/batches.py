@@ -24,12 +24,12 @@ class StateBatch(NamedTuple):
 
 
 def read_batches(rows: Iterable[Any]) -> list[StateBatch]:
-    """The batches of a request or of a record."""
+    """Return the batches of a request or of a record."""
     return [StateBatch(row.first_offset, row.last_offset, row.delivery_state, row.delivery_count) for row in rows]
 
 
 def combine(known: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches from the start offset on; with none (-1) all of them."""
+    """Return the batches from the start offset on; with none (-1) all of them."""
     result = list(known)
     for batch in new:
         overlay(result, batch)

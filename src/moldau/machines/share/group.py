@@ -102,7 +102,7 @@ class ShareGroup:
 
 
 def existing_or_new(groups: Groups, group_id: str) -> ShareGroup:
-    """The group, which need not be there yet; raises Refused, for it does not take over the id of another kind."""
+    """Return the group, which may be new; raises Refused if a group of another kind has the id."""
     if group_id in groups.groups:
         return groups.get(group_id, ShareGroup.kind)
     groups.check_room_for(group_id)

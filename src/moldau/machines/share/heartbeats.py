@@ -83,7 +83,7 @@ def open_turn(groups: Groups, request: Any, now_ms: int) -> Turn:
 
 
 def find_member(turn: Turn, request: Any, owned: None) -> ShareMember:
-    """The member that sends it, as it was before it. An answer may have been lost: the epoch before is good."""
+    """Return the member that sends it, as it was before it. An answer may have been lost: the epoch before is good."""
     group, epoch = turn.group, request.member_epoch
     check_size(turn.groups, group, request.member_id)
     if epoch == JOIN:
@@ -119,12 +119,12 @@ def members_after(group: ShareGroup, wanted: ShareMember) -> list[ShareMember]:
 
 
 def names(group: ShareGroup, wanted: ShareMember) -> set[str]:
-    """The topics that the members subscribe to after the turn."""
+    """Return the topics that the members subscribe to after the turn."""
     return {name for member in members_after(group, wanted) for name in member.topics}
 
 
 def is_target_behind(turn: Turn) -> bool:
-    """Whether partitions have got their state since the target was computed."""
+    """Return whether partitions have got their state since the target was computed."""
     group, topics = turn.group, turn.groups.cluster().topics_by_id
     if not group.names:
         return False
@@ -140,7 +140,7 @@ def is_target_behind(turn: Turn) -> bool:
 
 
 def update_target(turn: Turn, wanted: ShareMember) -> tuple[int, Partitions]:
-    """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
+    """Return the target's epoch and the member's part of it, computed anew if it is behind and that is due."""
     group = turn.group
     if turn.epoch <= group.target_epoch or not is_assignment_due(turn):
         return group.target_epoch, group.target.get(wanted.id, NO_TARGET)
@@ -164,7 +164,7 @@ def assign(turn: Turn, members: Iterable[ShareMember]) -> Assignment:
 
 
 def answer(turn: Turn, request: Any, before: ShareMember, moved: ShareMember) -> Heard:
-    """The member's epoch, and its partitions if they are others than before or it may have missed them."""
+    """Return the member's epoch, and its partitions if they are others than before or it may have missed them."""
     full = request.member_epoch == JOIN or request.subscribed_topic_names is not None
     assignment = None
     if full or moved.assigned != before.assigned:

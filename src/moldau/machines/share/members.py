@@ -34,13 +34,13 @@ class ShareMember(NamedTuple):
     classic = None
 
     def at(self, epoch: int, target: Partitions) -> ShareMember:
-        """The member in the target's epoch, with what the target gives it."""
+        """Return the member in the target's epoch, with what the target gives it."""
         before = self.previous_epoch if epoch == self.epoch else self.epoch
         return self._replace(epoch=epoch, previous_epoch=before, assigned=target)
 
 
 def update(member: ShareMember, request: Any, client: Client) -> ShareMember:
-    """The member with what a heartbeat says; null leaves a field as it was."""
+    """Return the member with what a heartbeat says; null leaves a field as it was."""
     names = request.subscribed_topic_names
     return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
@@ -59,7 +59,7 @@ def subscription_change(group_id: str, member: ShareMember) -> Change:
 
 
 def with_subscription(member: ShareMember, value: Any) -> ShareMember:
-    """A member after its subscription was replayed."""
+    """Return a member after its subscription was replayed."""
     return member._replace(
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -75,7 +75,7 @@ def assignment_change(group_id: str, member: ShareMember) -> Change:
 
 
 def with_assignment(member: ShareMember, value: Any) -> ShareMember:
-    """A member after its assignment was replayed."""
+    """Return a member after its assignment was replayed."""
     assigned = partitions_of(value.assigned_partitions)
     return member._replace(epoch=value.member_epoch, previous_epoch=value.previous_member_epoch, assigned=assigned)
 

@@ -19,8 +19,8 @@ from moldau.machines.share.topics import (
     deletable,
     deletion,
     initialization,
-    named,
     states_change,
+    with_names,
 )
 from moldau.wire.errors import Error
 
@@ -38,27 +38,27 @@ class Step(NamedTuple):
 
 
 def initialized(groups: Groups, group_id: str, partitions: Partitions) -> list[Change]:
-    """The share coordinator has the state of these partitions; the next heartbeat assigns them."""
+    """Note that the share coordinator has the state of these partitions; the next heartbeat assigns them."""
     group = existing(groups, group_id, ShareGroup)
     if group is None:
         return []
-    states = group.known_states().finish(named(partitions, groups.cluster()))
+    states = group.known_states().finish(with_names(partitions, groups.cluster()))
     return [states_change(group_id, states)]
 
 
 def uninitialized(groups: Groups, group_id: str, partitions: Partitions) -> list[Change]:
-    """It has not; the next heartbeat tries again."""
+    """Note that it has not; the next heartbeat tries again."""
     group = existing(groups, group_id, ShareGroup)
     if group is None or not group.known_states().initializing:
         return []
-    return [states_change(group_id, group.known_states().give_up(named(partitions, groups.cluster())))]
+    return [states_change(group_id, group.known_states().give_up(with_names(partitions, groups.cluster())))]
 
 
 def alter(groups: Groups, group_id: str, offsets: Mapping[bytes, Mapping[int, int]]) -> Step:
     """Let the group begin at these offsets. It must be empty, and need not be there; raises Refused."""
     group = existing_or_new(groups, group_id)
     group.check_delete()
-    wanted = named({topic: frozenset(starts) for topic, starts in offsets.items() if starts}, groups.cluster())
+    wanted = with_names({topic: frozenset(starts) for topic, starts in offsets.items() if starts}, groups.cluster())
     if not wanted:
         return Step([])
     change = states_change(group_id, group.known_states().begin(wanted))
@@ -77,9 +77,9 @@ def delete_offsets(groups: Groups, group_id: str, names: Iterable[str]) -> tuple
     nothing: dict[str, str] = {}
     topics: dict[bytes, Known] = {}
     for name in names:
-        found = deletable_topic(groups, group, name)
-        topics |= found
-        if not found:
+        stored = deletable_topic(groups, group, name)
+        topics |= stored
+        if not stored:
             known = name in groups.cluster().topics
             nothing[name] = NO_OFFSETS if known else Error.UNKNOWN_TOPIC_OR_PARTITION.message
     change = states_change(group_id, group.states.delete(topics))
@@ -87,7 +87,7 @@ def delete_offsets(groups: Groups, group_id: str, names: Iterable[str]) -> tuple
 
 
 def deletable_topic(groups: Groups, group: ShareGroup, name: str) -> Topics:
-    """A topic of which there is a state, or of which one could not be deleted before."""
+    """Return a topic of which there is a state, or of which one could not be deleted before."""
     topic, states = groups.cluster().topics.get(name), group.known_states()
     if topic is None:
         return {}
@@ -97,7 +97,7 @@ def deletable_topic(groups: Groups, group: ShareGroup, name: str) -> Topics:
 
 
 def offsets_deleted(groups: Groups, group_id: str, topics: Iterable[bytes]) -> list[Change]:
-    """The share coordinator has deleted what it had of these topics."""
+    """Note that the share coordinator has deleted what it had of these topics."""
     group = existing(groups, group_id, ShareGroup)
     if group is None or group.states is None:
         return []
@@ -117,7 +117,7 @@ def delete_group(groups: Groups, group_id: str) -> Step:
 
 
 def of_deleted_topic(groups: Groups, topic: bytes) -> Iterator[Change]:
-    """A topic is gone; the share coordinator hears of it by itself."""
+    """Forget the states of a topic that is gone; the share coordinator hears of it by itself."""
     for group in groups.groups.values():
         if isinstance(group, ShareGroup) and group.states is not None and group.states.knows(topic):
             yield states_change(group.id, group.states.without({topic}))

@@ -83,7 +83,7 @@ class SharePartition:
     # What a fetch needs to know.
 
     def fetch_offset(self) -> int:
-        """The first offset that may be acquired."""
+        """Return the first offset that may be acquired."""
         if self.has_available:
             for run in self.runs:
                 if run.state == AVAILABLE:
@@ -95,7 +95,7 @@ class SharePartition:
         return self.next - self.start if self.runs else 0
 
     def has_room(self) -> bool:
-        """Whether anything may be acquired now, if the log has it."""
+        """Return whether anything may be acquired now, if the log has it."""
         return self.fetch_offset() < self.next or self.in_flight() < self.limits().locks
 
     # Acquiring.
@@ -132,7 +132,7 @@ class SharePartition:
     # Ends of deliveries.
 
     def acknowledge(self, member: str, said: Iterable[Acknowledgement], now_ms: float) -> list[Run]:
-        """The changes that the member asks for; all of them are refused if one cannot be."""
+        """Return the changes that the member asks for; all of them are refused if one cannot be."""
         changes: list[Run] = []
         settled = self.start - 1
         for one in said:
@@ -159,7 +159,7 @@ class SharePartition:
             raise Refused(Error.INVALID_REQUEST, "The records were not delivered yet.")
 
     def ended(self, run: Run, kind: int, now_ms: float) -> Run:
-        """What an acknowledgement makes of acquired records."""
+        """Return what an acknowledgement makes of acquired records."""
         limits, fate = self.limits(), FATE[kind]
         if fate == ACQUIRED:
             if not limits.may_renew:
@@ -170,7 +170,7 @@ class SharePartition:
         return done(run, fate)
 
     def release(self, member: str) -> list[Run]:
-        """A member is gone, and lets go of all that it holds."""
+        """Release all that a member holds which is gone."""
         return [self.ended(run, RELEASE, 0.0) for run in self.runs if run.state == ACQUIRED and run.owner == member]
 
     def expire(self, now_ms: float) -> list[Run]:
@@ -240,7 +240,7 @@ class Taking:
                 self.partition.runs.lay(one)
 
     def fits(self, run: Run) -> bool:
-        """Whether a run may be delivered with what was taken. It may be that it makes its consumers fail.
+        """Return whether a run may be delivered with what was taken. It may be that it makes its consumers fail.
 
         What fails takes others along, so each delivery has half as many of them; the last is alone.
         """
@@ -275,7 +275,7 @@ class Taking:
         return [self.take(Run(*piece, AVAILABLE, 0, batch=piece)) for piece in self.pieces(first, last)]
 
     def end_of(self, first: int) -> int:
-        """Where records from `first` on must end; to give a member part of a batch saves nothing."""
+        """Return where records from `first` on must end; to give a member part of a batch saves nothing."""
         last = first + self.room - 1
         if self.wanted.strictly:
             return last
@@ -283,7 +283,7 @@ class Taking:
         return max(last, self.fetched[place][1]) if place >= 0 else last
 
     def pieces(self, first: int, last: int) -> list[Range]:
-        """A range cut where batches of the log begin, so that each piece has the size that was asked for, or more."""
+        """Cut a range where batches of the log begin, so that no piece is smaller than the size asked for."""
         starts = [first]
         if not self.wanted.strictly:
             for base, _ in self.fetched:
@@ -300,12 +300,12 @@ class Taking:
 
 
 def done(run: Run, state: RecordState) -> Run:
-    """A run that nobody holds any more."""
+    """Return a run that nobody holds any more."""
     return run._replace(state=state, owner="", deadline_ms=0.0, batch=run.batch if state == AVAILABLE else NO_BATCH)
 
 
 def by_type(run: Run, said: Acknowledgement) -> list[tuple[Run, int]]:
-    """A run cut into parts of which the member says the same."""
+    """Return a run cut into parts of which the member says the same."""
     if len(said.types) == 1:
         return [(run, said.types[0])]
     parts: list[tuple[Run, int]] = []
@@ -319,5 +319,5 @@ def by_type(run: Run, said: Acknowledgement) -> list[tuple[Run, int]]:
 
 
 def state_batches(changes: Iterable[Run]) -> list[StateBatch]:
-    """What is persisted of changes: locks are not."""
+    """Return what is persisted of changes: locks are not."""
     return [StateBatch(run.first, run.last, run.state, run.deliveries) for run in changes if run.state != ACQUIRED]

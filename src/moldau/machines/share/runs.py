@@ -70,7 +70,7 @@ class Runs:
         self.items.append(run)
 
     def between(self, first: int, last: int) -> list[Run]:
-        """The runs of these offsets, cut to them."""
+        """Return the runs of these offsets, cut to them."""
         low = bisect_left(self.items, first, key=last_of)
         high = bisect_right(self.items, last, key=first_of)
         return [clip(run, first, last) for run in self.items[low:high]]
@@ -84,7 +84,7 @@ class Runs:
         tail = [clip(items[high - 1], new.last + 1, items[high - 1].last)] if items[high - 1].last > new.last else []
         low = max(0, low - 1)  # the neighbours may be one with it now
         before = [run for run in items[low:high] if run.last < new.first]
-        items[low : high + 1] = joined([*before, *head, new, *tail, *items[high : high + 1]])
+        items[low : high + 1] = join_neighbours([*before, *head, new, *tail, *items[high : high + 1]])
 
     def forget(self, before: int) -> None:
         """Let go of all that lies before an offset."""
@@ -94,7 +94,7 @@ class Runs:
             self.items[0] = self.items[0]._replace(first=before)
 
 
-def joined(runs: Iterable[Run]) -> list[Run]:
+def join_neighbours(runs: Iterable[Run]) -> list[Run]:
     """Neighbours that fare alike as one."""
     result: list[Run] = []
     for run in runs:
@@ -107,14 +107,14 @@ def joined(runs: Iterable[Run]) -> list[Run]:
 
 
 def clip(run: Run, first: int, last: int) -> Run:
-    """The part of a run that lies within a range."""
+    """Return the part of a run that lies within a range."""
     if first <= run.first and run.last <= last:
         return run
     return run._replace(first=max(run.first, first), last=min(run.last, last))
 
 
 def without(runs: Sequence[Run], ranges: Sequence[Range]) -> list[Run]:
-    """The parts of runs that lie in none of the ranges, which are sorted."""
+    """Return the parts of runs that lie in none of the ranges, which are sorted."""
     result: list[Run] = []
     for run in runs:
         at = run.first

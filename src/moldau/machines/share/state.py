@@ -94,7 +94,7 @@ class ShareStates:
         return [snapshot(key, State(epoch, state_epoch, 0, start_offset, complete, now_ms, now_ms))]
 
     def read(self, key: Key, leader_epoch: int, now_ms: int) -> list[Change]:
-        """A leader is about to take over from the state as it is: from now on older leaders are fenced."""
+        """Let a leader take over the state as it is; from now on older leaders are fenced."""
         self.check_key(key)
         known = self.known(key)
         fence(leader_epoch, known.leader_epoch, Error.FENCED_LEADER_EPOCH)
@@ -118,7 +118,7 @@ class ShareStates:
         return [tombstone(key)] if key in self.states else []
 
     def summary(self, key: Key) -> State | None:
-        """The state for those who only look; None if there is none."""
+        """Return the state for those who only look; None if there is none."""
         self.check_key(key)
         self.check_topic(key)
         return self.states.get(key)
@@ -131,7 +131,7 @@ class ShareStates:
         if all(state.created_ms != state.written_ms for state in self.states.values()):
             return []
         cold = now_ms - self.setting(COLD_AFTER)
-        return [snapshot(key, renewed(state, now_ms)) for key, state in self.states.items() if state.written_ms <= cold]
+        return [snapshot(key, renew(state, now_ms)) for key, state in self.states.items() if state.written_ms <= cold]
 
     def needed_from(self) -> int:
         """Records before this offset say nothing that a later one does not say."""
@@ -154,12 +154,12 @@ class ShareStates:
             raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION.message)
 
     def change(self, key: Key, known: State, write: Write, leader_epoch: int, now_ms: int) -> Change:
-        """An update or, when there were many of them, a snapshot. Only a read makes a new leader, no write does."""
+        """Make an update or, after many of them, a snapshot. Only a read makes a new leader, no write does."""
         if known.updates < self.setting(UPDATES_PER_SNAPSHOT):
             return update(key, known.snapshot_epoch, leader_epoch, write)
         start_offset = known.start_offset if write.start_offset == SAME else write.start_offset
         state = replace(
-            renewed(known, now_ms),
+            renew(known, now_ms),
             leader_epoch=leader_epoch,
             start_offset=start_offset,
             complete_count=write.complete_count,
@@ -223,8 +223,8 @@ def apply(state: State, value: Any) -> None:
     state.updates += 1
 
 
-def renewed(state: State, now_ms: int) -> State:
-    """The next snapshot of a state that has not changed: that it was made later than its state tells it is cold."""
+def renew(state: State, now_ms: int) -> State:
+    """Make the next snapshot of a state that has not changed; its later time of writing tells that it is cold."""
     return replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms)
 
 

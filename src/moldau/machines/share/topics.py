@@ -39,25 +39,25 @@ class States:
     deleting: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
 
     def begin(self, topics: Topics) -> States:
-        """Partitions are about to get a state."""
+        """Note that partitions are about to get a state."""
         deleting = {topic: name for topic, name in self.deleting.items() if topic not in topics}
         return replace(self, initializing=union(self.initializing, topics), deleting=deleting)
 
     def finish(self, topics: Topics) -> States:
-        """They have it."""
+        """Note that they have it."""
         return replace(self.give_up(topics), initialized=union(self.initialized, topics))
 
     def give_up(self, topics: Topics) -> States:
-        """They did not get it."""
+        """Note that they did not get it."""
         return replace(self, initializing=difference(self.initializing, topics))
 
     def delete(self, topics: Topics) -> States:
-        """The state of whole topics is about to be deleted."""
+        """Note that the state of whole topics is about to be deleted."""
         names = {topic: known.name for topic, known in topics.items()}
         return replace(self.without(topics), deleting={**self.deleting, **names})
 
     def without(self, topics: Collection[bytes]) -> States:
-        """All that is said of some topics is gone."""
+        """Forget all about some topics."""
         return States(
             {topic: known for topic, known in self.initializing.items() if topic not in topics},
             {topic: known for topic, known in self.initialized.items() if topic not in topics},
@@ -86,14 +86,14 @@ def difference(some: Topics, others: Topics) -> Topics:
 
 
 def missing(states: States, names: Iterable[str], cluster: Cluster) -> Topics:
-    """The partitions of these topics that have no state yet, or of which a crash has left none known."""
+    """Return the partitions of these topics that have no state yet, or of which a crash has left none known."""
     wanted = [cluster.topics[name] for name in sorted(names) if name in cluster.topics]
     whole = {topic.id: Known(topic.name, frozenset(topic.partitions)) for topic in wanted}
     return difference(whole, states.initialized)
 
 
 def deletable(states: States, cluster: Cluster) -> Topics:
-    """All that a group has, or may have, at the share coordinator; what could not be deleted before is tried again."""
+    """Return all that a group may have at the share coordinator, also what could not be deleted before."""
     retried = {
         topic: Known(name, frozenset(cluster.topics_by_id[topic].partitions))
         for topic, name in states.deleting.items()
@@ -102,7 +102,7 @@ def deletable(states: States, cluster: Cluster) -> Topics:
     return union(union(states.initialized, states.initializing), retried)
 
 
-def named(partitions: Partitions, cluster: Cluster) -> Topics:
+def with_names(partitions: Partitions, cluster: Cluster) -> Topics:
     """Partitions by topic id, with the names of their topics."""
     known = cluster.topics_by_id
     return {
@@ -143,7 +143,7 @@ def topics_of(rows: Iterable[Any]) -> Topics:
 
 
 def initialization(group_id: str, epoch: int, offsets: Mapping[bytes, Mapping[int, int]]) -> Any:
-    """A request to set up the state of partitions, each with the offset at which it begins."""
+    """Return a request to set up the state of partitions, each with the offset at which it begins."""
     rows = [
         m.InitializeShareGroupStateRequest_InitializeStateData(
             topic,
@@ -162,7 +162,7 @@ def unset(topics: Topics) -> dict[bytes, dict[int, int]]:
 
 
 def deletion(group_id: str, topics: Topics) -> Any:
-    """A request to delete the state of partitions."""
+    """Return a request to delete the state of partitions."""
     rows = [
         m.DeleteShareGroupStateRequest_DeleteStateData(
             topic, [m.DeleteShareGroupStateRequest_PartitionData(index) for index in sorted(known.partitions)]

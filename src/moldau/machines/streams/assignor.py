@@ -169,7 +169,7 @@ def partition_first(task: Task) -> tuple[int, str]:
 def assign(
     workers: Sequence[Worker], subtopologies: Mapping[str, Subtopology], standby_replicas: int
 ) -> dict[str, Tasks]:
-    """The tasks of each member."""
+    """Return the tasks of each member."""
     active = [(name, index) for name, part in subtopologies.items() for index in range(part.tasks)]
     stateful = [task for task in active if subtopologies[task[0]].is_stateful]
     assignment = Assignment(workers, len(active), len(active) + len(stateful) * standby_replicas)

@@ -123,7 +123,7 @@ def summary(topics: Collection[str]) -> str:
 
 
 def decide(topology: Any, counts: Counts) -> dict[str, int]:
-    """The partitions that internal topics are to have."""
+    """Return the partitions that internal topics are to have."""
     decided = repartition_counts(topology, counts)
     for part in topology.subtopologies:
         for group in part.copartition_groups:
@@ -138,17 +138,17 @@ def decide(topology: Any, counts: Counts) -> dict[str, int]:
 
 
 def known(counts: Counts, decided: Mapping[str, int]) -> Counts:
-    """What there is comes before what was decided."""
+    """Return counts in which existing topics come before what was decided."""
 
     def count(topic: str) -> int | None:
-        found = counts(topic)
-        return decided.get(topic) if found is None else found
+        existing = counts(topic)
+        return decided.get(topic) if existing is None else existing
 
     return count
 
 
 def repartition_counts(topology: Any, counts: Counts) -> dict[str, int]:
-    """What each repartition topic asks for, or else the widest input of a subtopology that writes to it."""
+    """Return what each repartition topic asks for, or else the widest input of a subtopology that writes to it."""
     decided = {topic.name: topic.partitions for topic in repartition_topics(topology) if topic.partitions}
     open_sinks = {
         (sink, part.subtopology_id): part
@@ -157,14 +157,14 @@ def repartition_counts(topology: Any, counts: Counts) -> dict[str, int]:
         if sink not in decided
     }
     while open_sinks:
-        found = {
+        widths = {
             place: count
             for place, part in open_sinks.items()
             if (count := widest_known(part, decided, counts)) is not None
         }
-        if not found:
+        if not widths:
             invalid("The partitions of repartition topics cannot be told: the topology may have a loop.")
-        for (sink, _), count in found.items():
+        for (sink, _), count in widths.items():
             decided.setdefault(sink, count)
         open_sinks = {place: part for place, part in open_sinks.items() if place[0] not in decided}
     if any(topic.name not in decided for topic in repartition_topics(topology)):
@@ -173,10 +173,10 @@ def repartition_counts(topology: Any, counts: Counts) -> dict[str, int]:
 
 
 def widest_known(part: Any, decided: Mapping[str, int], counts: Counts) -> int | None:
-    """The widest of the inputs whose partitions can be told so far."""
-    found = [decided.get(name) for name in names(part.repartition_source_topics)]
-    found += [counts(name) for name in part.source_topics]
-    return max((count for count in found if count is not None), default=None)
+    """Return the widest of the inputs whose partitions can be told so far."""
+    sizes = [decided.get(name) for name in names(part.repartition_source_topics)]
+    sizes += [counts(name) for name in part.source_topics]
+    return max((count for count in sizes if count is not None), default=None)
 
 
 def copartition(topology: Any, topics: Collection[str], counts: Counts) -> dict[str, int]:
@@ -234,10 +234,10 @@ def missing_topics(subtopologies: Iterable[Subtopology], counts: Counts) -> tupl
     """Internal topics that have to be created. Those that are there must have the partitions that were decided."""
     wanted = {topic.name: topic for part in subtopologies for topic in part.internal()}
     for name, topic in wanted.items():
-        found = counts(name)
-        if found is not None and found != topic.partitions:
+        count = counts(name)
+        if count is not None and count != topic.partitions:
             raise Unfit(
                 Status.INCORRECTLY_PARTITIONED_TOPICS,
-                f"Existing topic {name} has different number of partitions: expected {topic.partitions}, found {found}",
+                f"Existing topic {name} has different number of partitions: expected {topic.partitions}, found {count}",
             )
     return tuple(wanted[name] for name in sorted(wanted) if counts(name) is None)

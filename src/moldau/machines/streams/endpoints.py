@@ -17,7 +17,7 @@ from moldau.wire import messages as m
 
 
 def partitions_by_endpoint(group: StreamsGroup, member: Member, cluster: Cluster) -> list[Any]:
-    """A row for each member with an address; `member` as it is after its turn."""
+    """Return a row for each member with an address; `member` as it is after its turn."""
     members = [*(other for other in group.members.values() if other.id != member.id), member]
     return [
         m.StreamsGroupHeartbeatResponse_EndpointToPartitions(
@@ -31,11 +31,11 @@ def partitions_by_endpoint(group: StreamsGroup, member: Member, cluster: Cluster
 
 
 def input_partitions(group: StreamsGroup, member: Member, role: Role, cluster: Cluster) -> Iterator[Any]:
-    """The partitions that a member's tasks read; a topic may have fewer of them than its subtopology has tasks."""
+    """Yield the partitions that a member's tasks read; a topic may have fewer than there are tasks."""
     parts = group.configured.subtopologies if group.configured else NO_PARTS
     for (mine, subtopology), indexes in member.assigned.items():
         if mine == role and subtopology in parts:
             for name in sorted(parts[subtopology].inputs):
                 topic = cluster.topics.get(name)
-                found = [index for index in sorted(indexes) if topic and index in topic.partitions]
-                yield m.StreamsGroupHeartbeatResponse_TopicPartition(name, found)
+                partitions = [index for index in sorted(indexes) if topic and index in topic.partitions]
+                yield m.StreamsGroupHeartbeatResponse_TopicPartition(name, partitions)

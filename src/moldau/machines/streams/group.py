@@ -91,7 +91,7 @@ class StreamsGroup:
         return check
 
     def is_taken(self, process_id: str, kind: Kind, index: int) -> bool:
-        """Whether somebody still runs a task that is to become active, or the process has it in whatever role."""
+        """Return whether a task that is to become active still runs, or the process has it in any role."""
         role, subtopology = kind
         if role == Role.ACTIVE and self.owners_of(kind, index):
             return True

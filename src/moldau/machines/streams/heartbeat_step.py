@@ -73,7 +73,7 @@ def take_turn(turn: Turn, before: Member, wanted: Member, owned: Tasks | None) -
 
 
 def update_topology(turn: Turn, member: Member) -> Any:
-    """The group's topology, which is that of its first member. Members that have an older one are told so."""
+    """Return the group's topology, which is that of its first member. Members that have an older one are told so."""
     group, told = turn.group, turn.topology
     if group.topology is None:
         topology = topologies.record_of(told)
@@ -89,7 +89,7 @@ def update_topology(turn: Turn, member: Member) -> Any:
 
 
 def look_at_topics(turn: Turn, topology: Any) -> tuple[Configured, int]:
-    """The topology on the topics that there are, and their hash. It is looked at anew when a topic has changed."""
+    """Return the topology on the existing topics, and their hash; made anew when a topic has changed."""
     group, cluster = turn.group, turn.groups.cluster()
     if group.configured is not None and group.seen == (cluster.topic_changes, group.epoch):
         return group.configured, group.metadata_hash
@@ -138,7 +138,7 @@ def config_rows(configs: Mapping[str, str]) -> list[Any]:
 
 
 def gather_first(turn: Turn) -> None:
-    """An application starts its members one after the other: a group that was empty waits before it assigns tasks."""
+    """Let a group that was empty wait before it assigns tasks: members start one after the other."""
     delay = turn.config("initial.rebalance.delay.ms")
     name = gathering(turn.group)
     if turn.group.is_empty() and delay > 0 and not turn.groups.timers.is_set(name):
@@ -151,7 +151,7 @@ def gathering(group: StreamsGroup) -> tuple[str, str]:
 
 
 def assign_gathered(groups: Groups, group_id: str, now_ms: int) -> Effects:
-    """The time for others to join is over."""
+    """Assign tasks: the time for others to join is over."""
     group = existing(groups, group_id, StreamsGroup)
     if group is None or group.is_empty() or group.configured is None:
         return Effects()
@@ -161,7 +161,7 @@ def assign_gathered(groups: Groups, group_id: str, now_ms: int) -> Effects:
 
 
 def update_target(turn: Turn, configured: Configured, wanted: Member | None) -> tuple[int, Tasks]:
-    """The target's epoch and what it gives to this member; computed anew if it is behind and its time has come."""
+    """Return the target's epoch and the member's part of it, computed anew if it is behind and that is due."""
     group = turn.group
     if turn.groups.timers.is_set(gathering(group)):
         why = "Assignment delayed due to the configured initial rebalance delay."
@@ -193,7 +193,7 @@ def compute_target(turn: Turn, configured: Configured, members: Iterable[Member]
 
 
 def move(turn: Turn, member: Member, epoch: int, target: Tasks, owned: Tasks | None) -> Member:
-    """The member's next step."""
+    """Return the member's next step."""
     if is_reconciled(member, epoch):
         return member
     is_taken = partial(turn.group.is_taken, member.process_id)

@@ -101,12 +101,12 @@ def check_join(request: Any) -> None:
 
 
 def is_full(request: Any) -> bool:
-    """A client that sends everything wants to hear everything: it joins, or has missed the last answer."""
+    """Return whether the client sends everything: it joins, or has missed the last answer, and wants to hear all."""
     return request.member_epoch == JOIN or (request.rebalance_timeout_ms != -1 and request.active_tasks is not None)
 
 
 def open_turn(groups: Groups, request: Any, now_ms: int) -> Turn:
-    """The group, which a member that joins may create, or take over from the classic protocol if it is empty."""
+    """Find the group, which a member that joins may create, or take over from the classic protocol if empty."""
     group_id, joins = request.group_id, request.member_epoch == JOIN
     group = groups.groups.get(group_id)
     if group is None:
@@ -128,7 +128,7 @@ def owned_of(request: Any) -> Tasks | None:
 
 
 def find_member(turn: Turn, request: Any, owned: Tasks | None) -> Member:
-    """The member that sends the heartbeat, as it was before it."""
+    """Return the member that sends the heartbeat, as it was before it."""
     group, member_id = turn.group, request.member_id
     if request.member_epoch == JOIN:
         return group.members.get(member_id) or Member(member_id)
@@ -138,7 +138,7 @@ def find_member(turn: Turn, request: Any, owned: Tasks | None) -> Member:
 
 
 def update(member: Member, request: Any, client: Client) -> Member:
-    """The member with what the heartbeat says; null leaves a field as it was."""
+    """Return the member with what the heartbeat says; null leaves a field as it was."""
     timeout, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
     return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
@@ -153,8 +153,7 @@ def update(member: Member, request: Any, client: Client) -> Member:
 
 
 def answer(turn: Turn, request: Any, before: Member, member: Member) -> Heard:
-    """The member's epoch, its tasks if they are others than before or it may have missed them, and whatever else it
-    should know."""
+    """Tell the member its epoch, its tasks if they changed or it may have missed them, and what else it should know."""
     group = turn.group
     if request.shutdown_application:
         group.shutdown_by = group.shutdown_by or member.id
@@ -176,7 +175,7 @@ def answer(turn: Turn, request: Any, before: Member, member: Member) -> Heard:
 
 
 def standing(group: StreamsGroup) -> list[tuple[Status, str]]:
-    """What everybody in the group is told, for as long as it is so."""
+    """Return what everybody in the group is told, for as long as it is so."""
     told = [group.configured.problem] if group.configured and group.configured.problem else []
     if group.shutdown_by is not None:
         who = f"Streams group member {group.shutdown_by} encountered a fatal error"

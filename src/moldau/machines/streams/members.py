@@ -32,11 +32,11 @@ class Member(NamedTuple):
     classic = None  # none speaks the classic protocol
 
     def moved(self, epoch: int, state: State, assigned: OwnedTasks, revoking: OwnedTasks) -> Self:
-        """A step later."""
+        """Return the member a step later."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking)
 
     def epoch_of(self, subtopology: str, partition: int) -> int | None:
-        """The epoch in which an active task that it owns, or is giving up, was given to it."""
+        """Return the epoch in which an active task that it owns, or is giving up, was given to it."""
         kind = Role.ACTIVE, subtopology
         epoch = self.assigned.get(kind, {}).get(partition)
         return self.revoking.get(kind, {}).get(partition) if epoch is None else epoch
@@ -61,7 +61,7 @@ def member_change(group_id: str, member: Member) -> Change:
 
 
 def with_metadata(member: Member, value: Any) -> Member:
-    """A member after what it says of itself was replayed."""
+    """Return a member after what it says of itself was replayed."""
     endpoint = value.user_endpoint
     return member._replace(
         rack_id=value.rack_id,
@@ -101,7 +101,7 @@ def owned_rows(owned: OwnedTasks) -> dict[str, list[Any]]:
 
 
 def with_assignment(member: Member, value: Any) -> Member:
-    """A member after its assignment was replayed."""
+    """Return a member after its assignment was replayed."""
     return member._replace(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
@@ -121,7 +121,7 @@ def owned_of(value: Any, suffix: str) -> OwnedTasks:
 
 
 def epochs_of(row: Any) -> list[int]:
-    """Where a record has no epochs any epoch of the member was good."""
+    """Return the epochs of a record, or 0 for each partition where it has none: any epoch was good then."""
     epochs = row.assignment_epochs
     return epochs if epochs and len(epochs) == len(row.partitions) else [0] * len(row.partitions)
 

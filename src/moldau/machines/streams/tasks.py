@@ -27,7 +27,7 @@ FIELDS = {Role.ACTIVE: "active_tasks", Role.STANDBY: "standby_tasks", Role.WARMU
 
 
 def tasks_of(message: Any) -> Tasks:
-    """The tasks of a request or a record, which has a field for each role."""
+    """Return the tasks of a request or a record, which has a field for each role."""
     return {
         (role, row.subtopology_id): frozenset(row.partitions)
         for role, field in FIELDS.items()
@@ -37,7 +37,7 @@ def tasks_of(message: Any) -> Tasks:
 
 
 def task_rows(tasks: Mapping[Kind, Collection[int]], row: Any) -> dict[str, list[Any]]:
-    """The same as fields of a message, in the order of subtopologies; `row` is the class of what they hold."""
+    """Return the same as fields of a message, in the order of subtopologies; `row` is the class of what they hold."""
     fields: dict[str, list[Any]] = {field: [] for field in FIELDS.values()}
     for role, subtopology in sorted(tasks):
         fields[FIELDS[role]].append(row(subtopology, sorted(tasks[role, subtopology])))

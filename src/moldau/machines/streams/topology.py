@@ -15,7 +15,7 @@ from moldau.wire.errors import Error
 
 
 def record_of(told: Any) -> Any:
-    """The record of a topology that a heartbeat tells; raises Refused if it makes no sense."""
+    """Return the record of a topology that a heartbeat tells; raises Refused if it makes no sense."""
     check(told)
     rows = [
         m.StreamsGroupTopologyValue_Subtopology(
@@ -65,7 +65,7 @@ def invalid(why: str) -> NoReturn:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two topologies are the same, in whatever order their parts come."""
+    """Return whether two topologies are the same, in whatever order their parts come."""
     return one.epoch == other.epoch and parts(one) == parts(other)
 
 
@@ -82,12 +82,12 @@ def inputs_of(part: Any) -> list[str]:
 
 
 def input_topics(topology: Any) -> dict[str, str]:
-    """The topics that tasks read and commit offsets for, each with its subtopology."""
+    """Return the topics that tasks read and commit offsets for, each with its subtopology."""
     return {topic: part.subtopology_id for part in topology.subtopologies for topic in inputs_of(part)}
 
 
 def required_topics(topology: Any) -> set[str]:
-    """All topics that must be there before a task can run."""
+    """Return all topics that must be there before a task can run."""
     return {name for part in topology.subtopologies for name in (*inputs_of(part), *names(part.state_changelog_topics))}
 
 
@@ -97,10 +97,10 @@ def repartition_topics(topology: Any) -> Iterator[Any]:
 
 
 def all_topics(topology: Any) -> list[str]:
-    """Each topic that a topology names, once."""
-    found = [
+    """Return each topic that a topology names, once."""
+    topics = [
         name
         for part in topology.subtopologies
         for name in (*inputs_of(part), *part.repartition_sink_topics, *names(part.state_changelog_topics))
     ]
-    return [*dict.fromkeys(found)]
+    return [*dict.fromkeys(topics)]
