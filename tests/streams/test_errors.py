@@ -40,7 +40,7 @@ def fed(driver: TopologyTestDriver, *values: bytes) -> list[Any]:
 
 def test_by_default_a_record_that_cannot_be_read_ends_the_application() -> None:
     with pytest.raises(
-        StreamsError, match=r"deserialization failed in KSTREAM-SOURCE-0000000000 at in-0 offset 1: .* is no json"
+        StreamsError, match=r"deserialization failed in KSTREAM-SOURCE-0000000000 at in-0 offset 1: .* is not json"
     ):
         fed(numbers({}), b"5", b"{")
 

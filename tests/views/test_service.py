@@ -72,7 +72,7 @@ def test_sql_is_answered(http: httpx.Client) -> None:
     [
         ("/stores/none/entries/k", 404, "has no store none"),
         ("/stores/counts/entries/nobody", 404, "has nothing of nobody"),
-        ("/stores/counts/entries/ann?at=x", 422, "is no position"),
+        ("/stores/counts/entries/ann?at=x", 422, "is not a position"),
         ("/stores/counts/entries?limit=x", 422, "limit must be a whole number"),
         ("/stores/pages/entries", 422, "is versioned"),
         ("/elsewhere", 404, ""),

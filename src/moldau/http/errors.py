@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 
 class HttpError(Exception):
-    """An answer that is no success. The code is the status, or that with two digits more."""
+    """An answer that is not a success. The code is the status, or that with two digits more."""
 
     def __init__(self, code: int, message: str = "", *, headers: dict[str, str] | None = None) -> None:
         status = code if code < 1000 else code // 100

@@ -131,7 +131,7 @@ def _latin(data: Any, where: str) -> bytes:
     try:
         return _expected(data, str, "a string that stands for bytes", where).encode("latin-1")
     except UnicodeEncodeError:
-        raise SerdeError(f"{where or 'the value'} has a character beyond U+00FF, which is no byte") from None
+        raise SerdeError(f"{where or 'the value'} has a character beyond U+00FF, which is not a byte") from None
 
 
 def _expected(data: Any, kind: type, what: str, where: str) -> Any:

@@ -105,7 +105,7 @@ def document(body: bytes, read: Callable[[bytes], Any] = read_json) -> Any:
         if b"\\u" in body:
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise HttpError(400, "The document has half of a surrogate pair, which is no character.") from None
+        raise HttpError(400, "The document has half of a surrogate pair, which is not a character.") from None
     except ValueError as error:
         raise HttpError(400, f"Invalid JSON: {error}") from None
     return found

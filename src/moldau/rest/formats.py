@@ -53,7 +53,7 @@ def from_string(data: Any) -> bytes:
     try:
         return data.encode()
     except UnicodeEncodeError:
-        raise HttpError(400, "Bad Request: data has half of a surrogate pair, which is no character.") from None
+        raise HttpError(400, "Bad Request: data has half of a surrogate pair, which is not a character.") from None
 
 
 def write_json(data: Any) -> bytes:
@@ -86,6 +86,6 @@ def plain_decoder(format: Format) -> Decoder:
             return None if data is None else format.to_json(data)
         except (ValueError, RecursionError):
             where = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
-            raise HttpError(CANNOT_DESERIALIZE, f"The {field} of the record in {where} is no {format.name}.") from None
+            raise HttpError(CANNOT_DESERIALIZE, f"The {field} of the record in {where} is not {format.name}.") from None
 
     return decode

@@ -10,7 +10,7 @@ MOST_DEPTH = 500
 
 
 class Broken(ValueError):
-    """What follows is no document; nothing behind it can be read."""
+    """What follows is not a document; nothing after it can be read."""
 
 
 class Splitter:

@@ -207,7 +207,7 @@ class Schemas:
             return TYPED[format].read(schema, ref, payload)
         except (SerdeError, SchemaError) as error:
             where = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
-            detail = f"The {field} of the record in {where} is no {format}: {error}."
+            detail = f"The {field} of the record in {where} is not {format}: {error}."
             raise HttpError(CANNOT_DESERIALIZE, detail) from None
 
 

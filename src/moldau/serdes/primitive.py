@@ -40,7 +40,7 @@ class Plain:
         try:
             return self.decode(data)
         except (ValueError, RecursionError, struct.error) as error:
-            raise SerdeError(f"{excerpt(data)} is no {self.name}: {error}") from None
+            raise SerdeError(f"{excerpt(data)} is not {self.name}: {error}") from None
 
 
 def excerpt(value: Any) -> str:

@@ -132,7 +132,7 @@ def of_bytes(data: bytes, kind: type[Message]) -> Message:
     try:
         return kind.FromString(bytes(data))
     except DecodeError as error:
-        raise SerdeError(f"the bytes are no {kind.DESCRIPTOR.full_name}: {error}") from None
+        raise SerdeError(f"the bytes are not a {kind.DESCRIPTOR.full_name}: {error}") from None
 
 
 @dataclass(slots=True)

@@ -63,4 +63,4 @@ def position_of_text(text: str) -> dict[int, int]:
         pairs = [part.split(":") if ":" in part else ["0", part] for part in text.split(",")]
         return {int(partition): int(offset) for partition, offset in pairs}
     except ValueError:
-        raise ViewError(f"{text!r} is no position: write PARTITION:OFFSET, several with commas between") from None
+        raise ViewError(f"{text!r} is not a position: write PARTITION:OFFSET, several with commas between") from None

@@ -291,7 +291,7 @@ def branch_for(writer: Schema, reader: Union) -> Schema:
         for branch in reader.branches:
             if same(writer, branch):
                 return branch
-    raise Unreadable(f"the writer's {name_of(writer)} is no branch of the reader's union")
+    raise Unreadable(f"the writer's {name_of(writer)} is not a branch of the reader's union")
 
 
 def is_same(writer: Schema, reader: Schema) -> bool:

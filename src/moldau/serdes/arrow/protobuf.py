@@ -186,7 +186,7 @@ def read_protobuf(
             try:
                 made = parse(data)
             except DecodeError as error:
-                errors[row] = f"the bytes are no {wanted.full_name}: {error}"
+                errors[row] = f"the bytes are not a {wanted.full_name}: {error}"
         rows.append(made)
     return Converted(messages_array(wanted, rows, message_type(wanted)), errors)
 

@@ -127,7 +127,7 @@ class Parser:
                 return self.keep(Union([self.schema(branch, namespace) for branch in value]))
             case dict():
                 return self.complex(value, namespace)
-        raise SchemaError(f"{json_text.dumps(value)} is no Avro schema: expected a name, an object or an array")
+        raise SchemaError(f"{json_text.dumps(value)} is not an Avro schema: expected a name, an object or an array")
 
     def complex(self, value: dict[str, Any], namespace: str) -> Schema:
         kind = value.get("type")
@@ -187,7 +187,7 @@ class Parser:
             raise SchemaError(f"enum {node.full_name} has no symbols")
         for symbol in symbols:
             if not isinstance(symbol, str):
-                raise SchemaError(f"enum {node.full_name} has a symbol that is no string: {json_text.dumps(symbol)}")
+                raise SchemaError(f"enum {node.full_name} has a symbol that is not a string: {json_text.dumps(symbol)}")
             self.check_name(symbol, f"enum {node.full_name}: symbol")
         if len(set(symbols)) < len(symbols):
             raise SchemaError(f"enum {node.full_name} has a symbol twice")
@@ -284,7 +284,7 @@ def default_of(made: Field, value: Any, record: Named) -> Any:
         try:
             return float(value)
         except ValueError:
-            problem = f"field {made.name} of {record.full_name} has the default {value!r}, which is no number"
+            problem = f"field {made.name} of {record.full_name} has the default {value!r}, which is not a number"
             raise SchemaError(problem) from None
     return value
 
