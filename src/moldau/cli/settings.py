@@ -37,15 +37,15 @@ def cli(
     if as_page:
         print(markdown(), end="")
         return
-    found = find(name, scope)
-    if not found:
+    settings = find(name, scope)
+    if not settings:
         _reject(name or "")
     if output != "table":
-        write(output, [as_dict(row) for row in found])
-    elif len({row.name for row in found}) == 1:
-        _print_cards(found)
+        write(output, [as_dict(row) for row in settings])
+    elif len({row.name for row in settings}) == 1:
+        _print_cards(settings)
     else:
-        _print_table(found)
+        _print_table(settings)
 
 
 def find(name: str | None, scope: str | None) -> list[Row]:
@@ -78,8 +78,8 @@ def _reject(name: str) -> None:
     raise typer.Exit(1)
 
 
-def _print_cards(found: Iterable[Row]) -> None:
-    for number, row in enumerate(found):
+def _print_cards(settings: Iterable[Row]) -> None:
+    for number, row in enumerate(settings):
         facts = {key.replace("_", " "): value for key, value in as_dict(row).items() if value not in (None, "", [])}
         if row.kafka_default == row.default:
             facts.pop("kafka default", None)
@@ -89,7 +89,7 @@ def _print_cards(found: Iterable[Row]) -> None:
             print(f"{key:<{width}}  {', '.join(value) if isinstance(value, list) else value}")
 
 
-def _print_table(found: Iterable[Row]) -> None:
+def _print_table(settings: Iterable[Row]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -97,7 +97,7 @@ def _print_table(found: Iterable[Row]) -> None:
     listing = Table(
         "setting", "scope", "type", "default", "allowed", "changes", "documentation", box=None, pad_edge=False
     )
-    for row in found:
+    for row in settings:
         cells = (row.name, row.scope, row.type, row.default or "", allowed(row), MODES[row.mode], row.doc)
         listing.add_row(*(cell.replace("[", "\\[") for cell in cells))
     console.print(listing)

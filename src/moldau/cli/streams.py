@@ -165,22 +165,24 @@ def query(
 
     The application need not run: for a file or an id the changelogs answer, for a URL the application itself.
     """
-    asked = {"from": low, "to": high, "prefix": prefix, "start": start, "end": end, "as_of": as_of, "at": at}
-    asked = {name: text for name, text in {**asked, "at_least": at_least, "limit": str(limit)}.items() if text}
+    conditions = {"from": low, "to": high, "prefix": prefix, "start": start, "end": end, "as_of": as_of, "at": at}
+    conditions = {
+        name: text for name, text in {**conditions, "at_least": at_least, "limit": str(limit)}.items() if text
+    }
     if bool(sql) == bool(store):
         raise Mistake("Name a store, or give a query with --sql.")
     if application.startswith(("http://", "https://")):
-        found = over_http(application, store, key, sql, asked)
+        entries = over_http(application, store, key, sql, conditions)
     elif application.endswith(".py"):
-        found = of_views(builder_of(application).stores(_settings(session)), store, key, sql, asked)
+        entries = of_views(builder_of(application).stores(_settings(session)), store, key, sql, conditions)
     elif not store:
         raise Mistake("--sql needs a Python file or a URL: an id alone does not say which stores there are.")
     else:
         registry = partial(connect_registry, session.connection)
         serdes = serde_of(key_format, registry), serde_of(value_format, registry)
         served = by_id(application, spec_of(store, kind, window_size, *serdes), session.connection.kafka_settings)
-        found = of_views(served, store, key, sql, asked)
-    rows = found if isinstance(found, list) else [found]
+        entries = of_views(served, store, key, sql, conditions)
+    rows = entries if isinstance(entries, list) else [entries]
     session.show(rows, empty="There are no such entries.")
 
 
@@ -211,8 +213,8 @@ def reset(
     session.done(f"{application} starts from the beginning next time.", application=application, deleted=own)
 
 
-def _fallbacks(found: list[dict[str, Any]]) -> str:
-    lines = (f"{one['batches']:,} batches of sub-topology {one['sub_topology']} ({one['reason']})" for one in found)
+def _fallbacks(fallbacks: list[dict[str, Any]]) -> str:
+    lines = (f"{one['batches']:,} batches of sub-topology {one['sub_topology']} ({one['reason']})" for one in fallbacks)
     return "; ".join(lines) or "none"
 
 

@@ -51,7 +51,7 @@ def cli(
     `moldau logs` shows the logs of the parts, `moldau status` their states. Ctrl-C, SIGTERM and `moldau down` stop all
     parts in order; a part that crashes is restarted.
     """
-    asked = tuple(name.strip() for name in only.split(",") if name.strip())
+    parts = tuple(name.strip() for name in only.split(",") if name.strip())
     with report_mistakes("up"):
         given = up_file.read(config) if config else Options()
         options = replace(
@@ -59,7 +59,7 @@ def cli(
             data_dir=data_dir or given.data_dir,
             ephemeral=ephemeral or given.ephemeral or (demo and not (data_dir or given.data_dir)),
             port_offset=given.port_offset if port_offset is None else port_offset,
-            only=asked or given.only,
+            only=parts or given.only,
             bootstrap_servers=bootstrap_servers or given.bootstrap_servers,
             overrides=tuple(overrides or ()),
             demo=tuple(DEMO) if demo else (),

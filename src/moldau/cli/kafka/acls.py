@@ -166,8 +166,8 @@ def principal(text: str) -> str:
     return text.strip()
 
 
-def check_operations(found: Rules) -> None:
-    for pattern, listed in found.items():
+def check_operations(by_pattern: Rules) -> None:
+    for pattern, listed in by_pattern.items():
         allowed = [*SUPPORTED[pattern.resource].split(), "ALL"]
         if any(entry.operation not in allowed for entry in listed):
             raise Usage(f"ResourceType {pattern.resource} only supports operations [{', '.join(allowed)}]")
@@ -219,21 +219,21 @@ def agreed(options: Options, question: str) -> bool:
 def list_acls(client: Client, options: Options) -> None:
     named = patterns(options, needed=False)
     filters = [Filter(one.resource, one.name, one.pattern) for one in named] or [Filter()]
-    found: Rules = {}
+    by_pattern: Rules = {}
     for acl in dict.fromkeys(acl for one in filters for acl in acls.described(client, one)):
         entry = Entry(acl.principal, acl.host, acl.operation, acl.permission)
-        found.setdefault(Pattern(acl.resource, acl.name, acl.pattern), []).append(entry)
+        by_pattern.setdefault(Pattern(acl.resource, acl.name, acl.pattern), []).append(entry)
     people = [principal(text) for text in options.all("principal")]
     if not people:
-        print_acls(found)
+        print_acls(by_pattern)
     for who in people:
         print(f"ACLs for principal `{who}`")
-        own = {pattern: [entry for entry in listed if entry.principal == who] for pattern, listed in found.items()}
+        own = {pattern: [entry for entry in listed if entry.principal == who] for pattern, listed in by_pattern.items()}
         print_acls({pattern: listed for pattern, listed in own.items() if listed})
 
 
-def print_acls(found: Mapping[Pattern, Sequence[Entry]]) -> None:
-    for pattern, listed in found.items():
+def print_acls(by_pattern: Mapping[Pattern, Sequence[Entry]]) -> None:
+    for pattern, listed in by_pattern.items():
         print(f"Current ACLs for resource `{pattern}`:\n{block(listed)}")
 
 

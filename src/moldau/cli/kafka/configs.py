@@ -299,11 +299,11 @@ def _java(value: str | None) -> str:
     return "null" if value is None else value
 
 
-def print_quotas(found: Mapping[quotas.Entity, Mapping[str, float]]) -> None:
-    for entity in hash_order(found, entity_hash, len(found)):
+def print_quotas(limits: Mapping[quotas.Entity, Mapping[str, float]]) -> None:
+    for entity in hash_order(limits, entity_hash, len(limits)):
         named = dict(entity)
         texts = [quota_name(kind, named[kind]) for kind in ("user", "client-id", "ip") if kind in named]
-        values = found[entity]
+        values = limits[entity]
         shown = ", ".join(f"{key}={double_text(values[key])}" for key in java_order.names(values, len(values)))
         print(f"Quota configs for {', '.join(texts)} are {shown}")
 
@@ -318,8 +318,8 @@ def entity_hash(entity: quotas.Entity) -> int:
     return 31 + sum(pairs) & WORD
 
 
-def print_credentials(found: Iterable[users.Credentials]) -> None:
-    for one in found:
+def print_credentials(credentials: Iterable[users.Credentials]) -> None:
+    for one in credentials:
         if one.error:
             continue
         texts = ", ".join(f"{each.mechanism}=iterations={each.iterations}" for each in one.credentials)

@@ -88,14 +88,14 @@ def consumer_properties(options: Options) -> dict[str, str]:
 
 def _reset(options: Options, given: Mapping[str, str]) -> str:
     earliest = "from-beginning" in options
-    asked = given.get("auto.offset.reset")
-    if asked is None:
+    reset = given.get("auto.offset.reset")
+    if reset is None:
         return "earliest" if earliest else "latest"
-    if earliest and asked != "earliest":
+    if earliest and reset != "earliest":
         raise Failed(
-            f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={asked}', please remove one option"
+            f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one option"
         )
-    return asked
+    return reset
 
 
 def start_offset(options: Options) -> int:

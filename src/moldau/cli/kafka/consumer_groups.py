@@ -139,10 +139,10 @@ def selected(client: Client, options: Options) -> list[str]:
 
 
 def describe(client: Client, options: Options) -> None:
-    found = {name: described(client, name) for name in selected(client, options)}
+    by_name = {name: described(client, name) for name in selected(client, options)}
     verbose = "verbose" in options
-    for name in sorted(found):
-        one = found[name]
+    for name in sorted(by_name):
+        one = by_name[name]
         if "members" in options:
             text.print_members(one, verbose)
         elif "state" in options:
@@ -163,22 +163,22 @@ def described(client: Client, name: str, kind: str | None = None) -> groups.Desc
 
 
 def reset(client: Client, options: Options) -> None:
-    found: dict[str, dict[TopicPartition, int]] = {}
+    by_group: dict[str, dict[TopicPartition, int]] = {}
     for name in java_order.names(selected(client, options)):
         state = state_of(client, name)
         if state in ("Empty", "Dead"):
-            found[name] = new_offsets(client, options, name)
+            by_group[name] = new_offsets(client, options, name)
             if "execute" in options:
-                groups.commit(client, name, found[name])
+                groups.commit(client, name, by_group[name])
         else:
             why = f"inactive, but the current state is {state}."
             text.complain(f"Assignments can only be reset if the group '{name}' is {why}")
-            found[name] = {}
+            by_group[name] = {}
     if "export" in options:
         alone = len(options.all("group")) == 1
-        print("".join(resets.to_csv(None if alone else name, new) for name, new in found.items()))
+        print("".join(resets.to_csv(None if alone else name, new) for name, new in by_group.items()))
     else:
-        text.print_new_offsets(found)
+        text.print_new_offsets(by_group)
 
 
 def state_of(client: Client, name: str) -> str:

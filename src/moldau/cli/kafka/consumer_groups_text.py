@@ -58,11 +58,11 @@ def has_rows(group: DescribedGroup, count: int, kind: str = "Consumer") -> bool:
     return group.state != "Dead" and count > 0
 
 
-def print_listing(found: Sequence[ListedGroup], with_type: bool, with_state: bool) -> None:
-    widths = [widest(one.id for one in found) + 10, *([20] * (with_type + with_state))]
+def print_listing(listed: Sequence[ListedGroup], with_type: bool, with_state: bool) -> None:
+    widths = [widest(one.id for one in listed) + 10, *([20] * (with_type + with_state))]
     heading = ["GROUP", *(["TYPE"] if with_type else []), *(["STATE"] if with_state else [])]
     print(row(heading, widths))
-    for one in found:
+    for one in listed:
         cells = [one.id, *([one.type.capitalize()] if with_type else []), *([one.state] if with_state else [])]
         print(row(cells, widths))
 
@@ -143,10 +143,10 @@ def print_state(group: DescribedGroup, verbose: bool) -> None:
     print(f"\n{row([*heading, '#MEMBERS'], widths)}\n{row(cells, widths)}")
 
 
-def print_new_offsets(found: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-    widths = [widest(found), widest(topic for new in found.values() for topic, _ in new), 10, 0]
-    lines: list[Sequence[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]] if found else []
-    lines += [[group, *place, offset] for group, new in found.items() for place, offset in new.items()]
+def print_new_offsets(by_group: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+    widths = [widest(by_group), widest(topic for new in by_group.values() for topic, _ in new), 10, 0]
+    lines: list[Sequence[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]] if by_group else []
+    lines += [[group, *place, offset] for group, new in by_group.items() for place, offset in new.items()]
     print_rows(lines, widths)
 
 

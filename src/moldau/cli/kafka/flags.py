@@ -124,7 +124,7 @@ class Options:
 
 def read(tool: Tool, arguments: Sequence[str]) -> Options:
     """Parse a command line."""
-    found: dict[str, list[str]] = {}
+    given: dict[str, list[str]] = {}
     others: list[str] = []
     rest = list(reversed(arguments))
     while rest:
@@ -133,27 +133,27 @@ def read(tool: Tool, arguments: Sequence[str]) -> Options:
             others += reversed(rest)
             break
         if len(token) > 1 and token[0] == "-":
-            _take(tool, token, rest, found)
+            _take(tool, token, rest, given)
         else:
             others.append(token)
     for flag in tool.flags:
-        if flag.alias and flag.name in found:
-            found.setdefault(flag.deprecated, found[flag.name])
-    if not {"help", "version"} & found.keys() and (lacking := _lacking(tool, found)):
+        if flag.alias and flag.name in given:
+            given.setdefault(flag.deprecated, given[flag.name])
+    if not {"help", "version"} & given.keys() and (lacking := _lacking(tool, given)):
         raise Mistake(f"Missing required option(s) [{', '.join(lacking)}]")
-    if lost := _lost(tool, found):
+    if lost := _lost(tool, given):
         raise Mistake(f"Option(s) [{', '.join(lost)}] are unavailable given other options on the command line")
-    return Options(tool, found, others, arguments)
+    return Options(tool, given, others, arguments)
 
 
-def _take(tool: Tool, token: str, rest: list[str], found: dict[str, list[str]]) -> None:
+def _take(tool: Tool, token: str, rest: list[str], given: dict[str, list[str]]) -> None:
     name, equals, value = token.lstrip("-").partition("=") if token.startswith("--") else token[1:].partition("=")
     flag = tool.flag(name)
     if flag is None:
         raise Mistake(_unknown(tool, name) if token.startswith("--") else f"{name[:1]} is not a recognized option")
     if flag.refused:
         raise Mistake(f"Option {name} is not supported: {flag.refused}")
-    values = found.setdefault(name, [])
+    values = given.setdefault(name, [])
     if not flag.argument:
         return
     if equals:
@@ -171,13 +171,13 @@ def _unknown(tool: Tool, name: str) -> str:
     return f"{name} is not a recognized option" + (f"; did you mean --{similar[0]}?" if similar else "")
 
 
-def _lacking(tool: Tool, found: dict[str, list[str]]) -> list[str]:
-    return [flag.name for flag in tool.flags if flag.required and flag.name not in found]
+def _lacking(tool: Tool, given: dict[str, list[str]]) -> list[str]:
+    return [flag.name for flag in tool.flags if flag.required and flag.name not in given]
 
 
-def _lost(tool: Tool, found: dict[str, list[str]]) -> list[str]:
-    rows = (flag for flag in tool.flags if flag.beside and flag.name in found)
-    return [flag.name for flag in rows if not found.keys() & set(flag.beside)]
+def _lost(tool: Tool, given: dict[str, list[str]]) -> list[str]:
+    rows = (flag for flag in tool.flags if flag.beside and flag.name in given)
+    return [flag.name for flag in rows if not given.keys() & set(flag.beside)]
 
 
 def require(options: Options, *names: str) -> None:

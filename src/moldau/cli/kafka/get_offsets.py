@@ -87,9 +87,9 @@ def print_offsets(client: Client, options: Options, wanted: Allows, time: int) -
     places = [place for place in places if wanted(place)]
     if not places:
         raise Terse("Could not match any topic-partitions with the specified filters")
-    found = offsets.at(client, dict.fromkeys(places, time))
-    for topic, partition in sorted(found, key=lambda place: f"{place[0]}-{place[1]}"):
-        offset = found[topic, partition]
+    by_place = offsets.at(client, dict.fromkeys(places, time))
+    for topic, partition in sorted(by_place, key=lambda place: f"{place[0]}-{place[1]}"):
+        offset = by_place[topic, partition]
         if offset.error:
             why = f"due to error: {spoken(offset.error)}"
             print(f"Skip getting offsets for topic-partition {topic}-{partition} {why}", file=sys.stderr)

@@ -44,8 +44,8 @@ def is_wanted(options: Options, one: ListedGroup) -> bool:
     return all(kind == flag for flag in options.given("share", "streams"))
 
 
-def table(found: list[ListedGroup]) -> str:
-    rows = [(one.id, one.type.capitalize(), one.protocol) for one in found]
+def table(listed: list[ListedGroup]) -> str:
+    rows = [(one.id, one.type.capitalize(), one.protocol) for one in listed]
     width = max([LEAST_WIDTH, *(len(text) for row in rows for text in row)])
     lines = [" ".join(f"{text:<{width}}" for text in ("GROUP", "TYPE", "PROTOCOL"))]
     lines += ["".join(f"{text:<{width}} " for text in row) for row in rows]

@@ -39,14 +39,14 @@ _JAAS_PAIR = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*
 
 def translated(given: Mapping[str, str]) -> dict[str, str]:
     """Translate settings of a Java client to those of a client here."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name, value in given.items():
         if special := SPECIAL.get(name):
-            found |= special(name, value, given)
+            settings |= special(name, value, given)
         else:
-            found[RENAMED.get(name, name)] = value
+            settings[RENAMED.get(name, name)] = value
     known = {*rows(CLIENT), *client_inert_names()} | {alias for row in rows(CLIENT).values() for alias in row.chain}
-    return {name: value for name, value in found.items() if name in known}
+    return {name: value for name, value in settings.items() if name in known}
 
 
 def read_file(path: str) -> dict[str, str]:

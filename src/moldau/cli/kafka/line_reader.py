@@ -104,11 +104,11 @@ def line_reader(properties: Mapping[str, str]) -> LineReader:
         for name in ("parse_key", "parse_headers", "ignore_error")
     }
     given |= {name: properties[java] for name, java in SIGNS.items() if java in properties}
-    found = LineReader(**given)
+    reader = LineReader(**given)
     for one, other in PAIRS:
-        if getattr(found, one) == getattr(found, other):
+        if getattr(reader, one) == getattr(reader, other):
             raise BadLine(f"{SIGNS[one]} and {SIGNS[other]} may not be equal")
-    return found
+    return reader
 
 
 def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

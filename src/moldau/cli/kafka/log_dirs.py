@@ -42,9 +42,11 @@ def ids(brokers: Sequence[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def document(found: Mapping[int, Sequence[log_dirs.LogDir]], names: set[str]) -> dict[str, Any]:
+def document(directories: Mapping[int, Sequence[log_dirs.LogDir]], names: set[str]) -> dict[str, Any]:
     """Return the JSON, its names in Java's order."""
-    rows = [{"broker": broker, "logDirs": [_directory(one, names) for one in dirs]} for broker, dirs in found.items()]
+    rows = [
+        {"broker": broker, "logDirs": [_directory(one, names) for one in dirs]} for broker, dirs in directories.items()
+    ]
     return _ordered({"version": 1, "brokers": [_ordered(row) for row in rows]})
 
 

@@ -26,11 +26,11 @@ def describe(options: Options) -> int:
     if "status" in options and "human-readable" in options:
         raise Terse("The option --human-readable is only supported along with --replication")
     with reach(options) as client:
-        found = clusters.quorum(client)
+        quorum = clusters.quorum(client)
         where = endpoints(client)
         cluster = clusters.described(client).id
     human = "human-readable" in options
-    print(replication(found, human) if "replication" in options else status(cluster, found, where))
+    print(replication(quorum, human) if "replication" in options else status(cluster, quorum, where))
     return OK
 
 
@@ -43,14 +43,14 @@ def endpoints(client: Client) -> dict[int, list[str]]:
     }
 
 
-def leader_of(found: Quorum) -> Replica:
-    return next(one for one in found.replicas if one.is_voter and one.id == found.leader)
+def leader_of(quorum: Quorum) -> Replica:
+    return next(one for one in quorum.replicas if one.is_voter and one.id == quorum.leader)
 
 
-def replication(found: Quorum, human: bool) -> str:
-    leader = leader_of(found)
-    voters = [one for one in found.replicas if one.is_voter and one.id != found.leader]
-    observers = [one for one in found.replicas if not one.is_voter]
+def replication(quorum: Quorum, human: bool) -> str:
+    leader = leader_of(quorum)
+    voters = [one for one in quorum.replicas if one.is_voter and one.id != quorum.leader]
+    observers = [one for one in quorum.replicas if not one.is_voter]
     ordered = [(leader, "Leader"), *((one, "Follower") for one in voters), *((one, "Observer") for one in observers)]
     rows = [
         (
@@ -73,27 +73,27 @@ def moment(time_ms: int, human: bool) -> str:
     return f"{int(time.time() * 1000) - time_ms} ms ago"
 
 
-def status(cluster: str, found: Quorum, where: Mapping[int, Sequence[str]]) -> str:
-    leader = leader_of(found)
-    voters = [one for one in found.replicas if one.is_voter]
+def status(cluster: str, quorum: Quorum, where: Mapping[int, Sequence[str]]) -> str:
+    leader = leader_of(quorum)
+    voters = [one for one in quorum.replicas if one.is_voter]
     last = min(voters, key=lambda one: one.log_end_offset)
     known = leader.last_caught_up_ms >= 0 and last.last_caught_up_ms >= 0
     lag_ms = 0 if last.id == leader.id else leader.last_caught_up_ms - last.last_caught_up_ms if known else -1
     lines = (
         ("ClusterId:", cluster),
-        ("LeaderId:", found.leader),
-        ("LeaderEpoch:", found.leader_epoch),
-        ("HighWatermark:", found.high_watermark),
+        ("LeaderId:", quorum.leader),
+        ("LeaderEpoch:", quorum.leader_epoch),
+        ("HighWatermark:", quorum.high_watermark),
         ("MaxFollowerLag:", leader.log_end_offset - last.log_end_offset),
         ("MaxFollowerLagTimeMs:", lag_ms),
         ("CurrentVoters:", replicas(voters, where)),
-        ("CurrentObservers:", replicas([one for one in found.replicas if not one.is_voter], where)),
+        ("CurrentObservers:", replicas([one for one in quorum.replicas if not one.is_voter], where)),
     )
     return "\n".join(f"{name:<23} {value}" for name, value in lines)
 
 
-def replicas(found: Iterable[Replica], where: Mapping[int, Sequence[str]]) -> str:
-    return f"[{', '.join(replica(one, where.get(one.id, ())) for one in found)}]"
+def replicas(listed: Iterable[Replica], where: Mapping[int, Sequence[str]]) -> str:
+    return f"[{', '.join(replica(one, where.get(one.id, ())) for one in listed)}]"
 
 
 def replica(one: Replica, listeners: Sequence[str]) -> str:

@@ -322,16 +322,16 @@ def moves(
     return found
 
 
-def throttle(client: Client, options: Options, plan: Plan, found: Moves) -> None:
+def throttle(client: Client, options: Options, plan: Plan, moving: Moves) -> None:
     between, within = options["throttle"], options["replica-alter-log-dirs-throttle"]
     if between < 0 and within < 0:
         return
     print(VERIFY)
     if between >= 0:
-        for topic in sorted({place[0] for place in found}):
-            limits = {setting: throttled(found, topic, side) for side, setting in enumerate(OF_TOPICS)}
+        for topic in sorted({place[0] for place in moving}):
+            limits = {setting: throttled(moving, topic, side) for side, setting in enumerate(OF_TOPICS)}
             configs.alter(client, Resource(Kind.TOPIC, topic), configs.changes(limits))
-        for broker in sorted({broker for sides in found.values() for side in sides for broker in side}):
+        for broker in sorted({broker for sides in moving.values() for side in sides for broker in side}):
             limits = {setting: str(between) for setting in OF_BROKERS}
             configs.alter(client, Resource(Kind.BROKER, str(broker)), configs.changes(limits))
         print(f"The inter-broker throttle limit was set to {between} B/s")
@@ -342,9 +342,9 @@ def throttle(client: Client, options: Options, plan: Plan, found: Moves) -> None
         print(f"The replica-alter-dir throttle limit was set to {within} B/s")
 
 
-def throttled(found: Moves, topic: str, side: int) -> str:
+def throttled(moving: Moves, topic: str, side: int) -> str:
     """Return `partition:broker` for all sources (side 0) or destinations (side 1) of a topic."""
-    pairs = {f"{part}:{broker}" for (one, part), sides in found.items() if one == topic for broker in sides[side]}
+    pairs = {f"{part}:{broker}" for (one, part), sides in moving.items() if one == topic for broker in sides[side]}
     return ",".join(sorted(pairs))
 
 

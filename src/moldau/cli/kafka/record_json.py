@@ -13,12 +13,12 @@ from moldau.wire.schema import Field, Message, Struct
 def to_json(message: Any, version: int) -> dict[str, Any]:
     """Return the fields of a version; tagged ones only if they differ from their default."""
     spec: Message | Struct = message.SCHEMA
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for field in spec.fields:
         value = getattr(message, field.name)
         if field.at(version) and not (field.tag is not None and _is_default(field, value)):
-            found[json_name(field.name)] = _value(field, value, version)
-    return found
+            document[json_name(field.name)] = _value(field, value, version)
+    return document
 
 
 def json_name(name: str) -> str:

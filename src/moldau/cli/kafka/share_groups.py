@@ -101,14 +101,14 @@ def describe(client: Client, options: Options) -> None:
             print_offsets(name, shares.offsets(client, name), verbose)
 
 
-def print_offsets(name: str, found: Sequence[shares.ShareOffset], verbose: bool) -> None:
-    if not found:
+def print_offsets(name: str, offsets: Sequence[shares.ShareOffset], verbose: bool) -> None:
+    if not offsets:
         print(f"\nShare group '{name}' has no offset information.")
         return
-    widths = [widest([name]), widest(one.topic for one in found), 10, *([13] if verbose else []), 13, 0]
+    widths = [widest([name]), widest(one.topic for one in offsets), 10, *([13] if verbose else []), 13, 0]
     heading = ["GROUP", "TOPIC", "PARTITION", *(["LEADER-EPOCH"] if verbose else []), "START-OFFSET", "LAG"]
     lines: list[Sequence[object]] = [heading]
-    for one in sorted(found, key=lambda each: (each.topic, each.partition)):
+    for one in sorted(offsets, key=lambda each: (each.topic, each.partition)):
         epoch = [MISSING if one.start is None else one.leader_epoch] if verbose else []
         numbers = [MISSING if number is None else number for number in (one.start, one.lag)]
         lines.append([name, one.topic, one.partition, *epoch, *numbers])

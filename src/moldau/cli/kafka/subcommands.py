@@ -73,12 +73,12 @@ class ParsedTool:
         """Read the options and the function that runs them; flags of the tool may come before the subcommand."""
         flags = {flag.name: flag for flag in self.flags}
         command: Command | None = None
-        found: dict[str, list[str]] = {}
+        given: dict[str, list[str]] = {}
         rest = list(reversed(arguments))
         while rest:
             token = rest.pop()
             if token.startswith("-") and len(token) > 1:
-                self._take(token, rest, flags, found)
+                self._take(token, rest, flags, given)
             elif command is None and self.commands:
                 command = next((one for one in self.commands if one.name == token), None)
                 if command is None:
@@ -89,13 +89,13 @@ class ParsedTool:
                 flags |= {flag.name: flag for flag in command.flags}
             else:
                 raise Mistake(f"unrecognized arguments: '{token}'")
-        self._check(flags, found, command)
+        self._check(flags, given, command)
         run = command.run if command else self.run
         assert run is not None
         tool = Tool(self.name, self.about, tuple(flags.values()), run, warning=HAS_BEEN_DEPRECATED)
-        return Options(tool, found, [command.name] if command else [], arguments), run
+        return Options(tool, given, [command.name] if command else [], arguments), run
 
-    def _take(self, token: str, rest: list[str], flags: dict[str, Flag], found: dict[str, list[str]]) -> None:
+    def _take(self, token: str, rest: list[str], flags: dict[str, Flag], given: dict[str, list[str]]) -> None:
         name, equals, value = token.lstrip("-").partition("=")
         if not token.startswith("--"):
             name = next((flag.name for flag in flags.values() if flag.short == name), name)
@@ -104,7 +104,7 @@ class ParsedTool:
             raise Mistake(f"unrecognized arguments: '{token}'")
         if flag.refused:
             raise Mistake(f"argument --{name}: {flag.refused}")
-        values = found.setdefault(name, [])
+        values = given.setdefault(name, [])
         if not flag.argument:
             return
         if equals:
