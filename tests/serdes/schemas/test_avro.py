@@ -33,7 +33,7 @@ CANONICAL = {
 # What is given -> a part of what is said about it.
 REFUSED = {
     "int": "not valid JSON",
-    "null": "no Avro schema",
+    "null": "not an Avro schema",
     "{}": "no type",
     '{"type":{"type":"string"}}': "no type",
     '"Nope"': "Nope is used but not defined",
