@@ -29,6 +29,7 @@ class Lines:
 def options(lines: Sequence[tuple[str, Points]], about: str) -> dict[str, Any]:
     """Return the options for ECharts; points are (seconds, number)."""
     is_empty = not any(points for _, points in lines)
+    axis = {"show": not is_empty, "splitNumber": 4}
     return {
         "animation": False,
         "aria": {"enabled": True, "label": {"description": describe(lines, about)}},
@@ -36,20 +37,8 @@ def options(lines: Sequence[tuple[str, Points]], about: str) -> dict[str, Any]:
         "grid": {"left": 8, "right": 28, "top": 36 if len(lines) > 1 else 12, "bottom": 8, "containLabel": True},
         "legend": {"top": 0, "type": "scroll", "show": len(lines) > 1},
         "tooltip": {"trigger": "axis"},
-        "xAxis": {
-            "type": "time",
-            "show": not is_empty,
-            "splitNumber": 4,
-            "axisLabel": {"formatter": "{HH}:{mm}:{ss}", "hideOverlap": True},
-        },
-        "yAxis": {
-            "type": "value",
-            "show": not is_empty,
-            "min": 0,
-            "minInterval": 1,
-            "splitNumber": 4,
-            "splitLine": {"lineStyle": {"color": GRID}},
-        },
+        "xAxis": {**axis, "type": "time", "axisLabel": {"formatter": "{HH}:{mm}:{ss}", "hideOverlap": True}},
+        "yAxis": {**axis, "type": "value", "min": 0, "minInterval": 1, "splitLine": {"lineStyle": {"color": GRID}}},
         "color": list(COLOURS),
         "series": [_line(name, points, alone=len(lines) == 1) for name, points in lines],
     }

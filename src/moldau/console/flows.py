@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from moldau.admin import TopicPartition, groups, offsets, topics, transactions
+from moldau.admin import TopicPartition, groups, topics, transactions
 from moldau.client import Client
+from moldau.console.model.history import reads
 from moldau.console.model.lineage import Graph, Seen, graph, is_shown
+from moldau.console.sampler import ends
 from moldau.spark.runner.reports import latest
 
 GROUPS = 300  # that are asked what they have committed
@@ -30,7 +32,7 @@ def load_graph(client: Client) -> Graph:
         Seen(
             tuple(topic.name for topic in listed),
             {one.id: one.type for one in known_groups},
-            _reads(client, committed),
+            _lags(client, committed),
             transactions.writers(client, known) if names else {},
             names,
             {one.id: one.state for one in known_groups},
@@ -39,14 +41,10 @@ def load_graph(client: Client) -> Graph:
     )
 
 
-def _reads(client: Client, committed: dict[str, dict[TopicPartition, groups.Committed]]) -> dict[str, dict[str, int]]:
+def _lags(client: Client, committed: dict[str, dict[TopicPartition, groups.Committed]]) -> dict[str, dict[str, int]]:
     """Return the lag of each group in each topic that it reads."""
     places = {place for of_group in committed.values() for place in of_group}
-    ends = offsets.at(client, dict.fromkeys(sorted(places), offsets.LATEST))
-    reads: dict[str, dict[str, int]] = {}
-    for name, of_group in committed.items():
-        mine = reads.setdefault(name, {})
-        for place, one in of_group.items():
-            behind = 0 if ends[place].error else max(0, ends[place].offset - one.offset)
-            mine[place[0]] = mine.get(place[0], 0) + behind
-    return reads
+    lags: dict[str, dict[str, int]] = {}
+    for (group, topic), one in reads(committed, ends(client, sorted(places))).items():
+        lags.setdefault(group, {})[topic] = one.lag
+    return lags

@@ -11,10 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from moldau.admin import clusters, groups, offsets, topics
-from moldau.admin.topics import TopicState
+from moldau.admin import TopicPartition, clusters, groups, offsets, topics
 from moldau.client import Client, ClientError
-from moldau.console.model.history import History, Read, Sample
+from moldau.console.model.history import History, Sample, reads
 
 WATCHED_S, UNWATCHED_S = 2.0, 15.0
 WATCHING_S = 30.0  # after a page was last updated
@@ -68,28 +67,18 @@ class Sampler:
 def sample(client: Client, clock: Callable[[], float]) -> Sample:
     """Return the state of the cluster now."""
     cluster, listed = clusters.described(client), topics.listed(client)
-    ends = _ends(client, listed)
-    reads = _reads(client, ends)
-    by_topic, lags = Counter[str](), Counter[str]()
-    for (topic, _), end in ends.items():
-        by_topic[topic] += end
-    for (group, _), one in reads.items():
-        lags[group] += one.lag
-    return Sample(clock(), cluster, tuple(listed), by_topic, lags, reads)
-
-
-def _ends(client: Client, listed: Iterable[TopicState]) -> dict[tuple[str, int], int]:
     places = [(topic.name, part.index) for topic in listed for part in topic.partitions if part.leader >= 0]
-    found = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
-    return {place: offset.offset for place, offset in found.items() if not offset.error}
+    known = ends(client, places)
+    read = reads(groups.commits(client, groups.listed(client), GROUPS), known)
+    by_topic, lags = Counter[str](), Counter[str]()
+    for (topic, _), end in known.items():
+        by_topic[topic] += end
+    for (group, _), one in read.items():
+        lags[group] += one.lag
+    return Sample(clock(), cluster, tuple(listed), by_topic, lags, read)
 
 
-def _reads(client: Client, ends: dict[tuple[str, int], int]) -> dict[tuple[str, str], Read]:
-    """Return offset and lag of each group in each topic where it has committed something."""
-    found: dict[tuple[str, str], Read] = {}
-    for group, done in groups.commits(client, groups.listed(client), GROUPS).items():
-        for place, one in done.items():
-            before = found.get((group, place[0]), Read(0, 0))
-            behind = max(0, ends[place] - one.offset) if place in ends else 0
-            found[group, place[0]] = Read(before.offset + one.offset, before.lag + behind)
-    return found
+def ends(client: Client, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the next offsets of partitions, without those that have an error."""
+    latest = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
+    return {place: one.offset for place, one in latest.items() if not one.error}

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from moldau.admin import TopicPartition
 from moldau.admin.clusters import ClusterState
+from moldau.admin.groups import Committed
 from moldau.admin.topics import TopicState
 
 POINTS = 300  # of a chart
@@ -20,6 +22,19 @@ class Read:
 
     offset: int
     lag: int
+
+
+def reads(
+    committed: Mapping[str, Mapping[TopicPartition, Committed]], ends: Mapping[TopicPartition, int]
+) -> dict[tuple[str, str], Read]:
+    """Return offset and lag of each group in each topic where it has committed something."""
+    sums: dict[tuple[str, str], Read] = {}
+    for group, offsets in committed.items():
+        for place, one in offsets.items():
+            before = sums.get((group, place[0]), Read(0, 0))
+            behind = max(0, ends[place] - one.offset) if place in ends else 0
+            sums[group, place[0]] = Read(before.offset + one.offset, before.lag + behind)
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +86,12 @@ class Health:
 
     @property
     def sentence(self) -> str:
-        wrong = [
-            f"{number} {words}"
-            for number, words in (
-                (self.leaderless, "partitions have no leader"),
-                (self.under_replicated, "partitions lack replicas"),
-                (self.fenced, "brokers are fenced"),
-            )
-            if number
-        ]
+        counts = {
+            "partitions have no leader": self.leaderless,
+            "partitions lack replicas": self.under_replicated,
+            "brokers are fenced": self.fenced,
+        }
+        wrong = [f"{number} {words}" for words, number in counts.items() if number]
         return "; ".join(wrong) + "." if wrong else "All is well."
 
 
@@ -115,13 +127,9 @@ class History:
             if new.at_s > old.at_s
         ]
 
-    def rates(self) -> dict[str, float]:
+    def rates(self) -> Mapping[str, float]:
         """Return the current records per second of each topic."""
-        old, new = self.before, self.last
-        if old is None or new is None or new.at_s <= old.at_s:
-            return {}
-        passed = new.at_s - old.at_s
-        return {topic: max(0, end - old.ends.get(topic, end)) / passed for topic, end in new.ends.items()}
+        return self.flow().written
 
     def flow(self) -> Flow:
         """Return the current flow. A group whose offsets were set back reads nothing."""
@@ -132,12 +140,13 @@ class History:
         if old is None or new.at_s <= old.at_s:
             return Flow(lag=lag)
         passed = new.at_s - old.at_s
+        written = {topic: max(0, end - old.ends.get(topic, end)) / passed for topic, end in new.ends.items()}
         read = {
             place: max(0, one.offset - old.reads[place].offset) / passed
             for place, one in new.reads.items()
             if place in old.reads
         }
-        return Flow(self.rates(), read, lag)
+        return Flow(written, read, lag)
 
     def lag_lines(self) -> dict[str, list[tuple[float, int]]]:
         """Return the lag at each point of the groups with the largest lag."""

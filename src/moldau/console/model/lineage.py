@@ -191,11 +191,8 @@ def labels(of: Graph, flow: Flow, application: str = "") -> dict[tuple[Node, Nod
             rate, behind = flow.read.get(place), flow.lag.get(place, lag)
         else:
             rate, behind = flow.written.get(target.name), None
-        texts = (
-            f"{figures.count(rate)}/s" if rate is not None else "",
-            f"lag {figures.count(behind)}" if behind else "",
-        )
-        found[source, target] = " · ".join(filter(None, texts))
+        speed = f"{figures.count(rate)}/s" if rate is not None else ""
+        found[source, target] = " · ".join(filter(None, (speed, f"lag {figures.count(behind)}" if behind else "")))
     return found
 
 

@@ -11,21 +11,8 @@ from nicegui import ui
 from moldau.admin import groups
 from moldau.client import Client
 from moldau.console import drawing, flows, frame, paths
-from moldau.console.model import figures
-from moldau.console.model.lineage import (
-    STREAMS,
-    Application,
-    Graph,
-    Kind,
-    Node,
-    application,
-    applications,
-    fallback_line,
-    is_own,
-    labels,
-    store_of,
-    topology,
-)
+from moldau.console.model import figures, lineage
+from moldau.console.model.lineage import Graph, Kind, Node
 from moldau.console.page_context import Desk
 from moldau.console.store_box import store_box
 
@@ -40,7 +27,7 @@ class Found:
 
 def load(client: Client, name: str | None = None) -> Found:
     """Load all applications, and the topology of the one that is named."""
-    streams = name and any(one.id == name and one.type.lower() == STREAMS for one in groups.listed(client))
+    streams = name and any(one.id == name and one.type.lower() == lineage.STREAMS for one in groups.listed(client))
     return Found(flows.load_graph(client), groups.topology(client, name) if name and streams else [])
 
 
@@ -52,7 +39,7 @@ def show(desk: Desk) -> None:
 
 
 def _show_list(found: Found) -> None:
-    mine = applications(found.graph, now_ms())
+    mine = lineage.applications(found.graph, now_ms())
     if not mine:
         remedy = "`moldau streams run FILE` starts one, `moldau demo` two; applications of Kafka Streams are shown too."
         frame.empty("No streams application has run here.", remedy, "bolt")
@@ -92,27 +79,27 @@ def _show_application(desk: Desk, found: Found, node: Node) -> None:
             f"There is no application {node.name}.", "It may have been reset. Its group may still exist.", "bolt"
         )
         return
-    own = [topic for topic in whole.nodes if topic.kind is Kind.TOPIC and is_own(topic.name, node.name)]
+    own = [topic for topic in whole.nodes if topic.kind is Kind.TOPIC and lineage.is_own(topic.name, node.name)]
     read, written = whole.into(node), [topic for topic in whole.out_of(node) if topic not in own]
     near = {node, *read, *written}
     part = Graph(
         tuple(one for one in whole.nodes if one in near),
         {edge: lag for edge, lag in whole.edges.items() if near.issuperset(edge) and node in edge},
     )
-    one = application(whole, node, now_ms())
+    one = lineage.application(whole, node, now_ms())
     frame.facts({"state": one.state, "since": since(one), "lag": figures.count(one.lag)})
-    for sentence in filter(None, (one.detail, *map(fallback_line, one.fallbacks))):
+    for sentence in filter(None, (one.detail, *map(lineage.fallback_line, one.fallbacks))):
         ui.label(sentence).classes("wrap")
-    drawing.draw(part, lambda: labels(part, drawing.flow(desk)))
+    drawing.draw(part, lambda: lineage.labels(part, drawing.flow(desk)))
     for title, topics in (("Reads", read), ("Writes", written), ("Its own stores and topics", own)):
         _topics(title, topics)
     if found.topology:
         _topology(desk, node.name, found.topology)
-    if stores := [name for topic in own if (name := store_of(topic.name, node.name))]:
+    if stores := [name for topic in own if (name := lineage.store_of(topic.name, node.name))]:
         store_box(desk, node.name, stores)
 
 
-def since(one: Application) -> str:
+def since(one: lineage.Application) -> str:
     return "–" if one.since_ms is None else figures.moment(one.since_ms)[:-4]
 
 
@@ -122,8 +109,8 @@ def now_ms() -> int:
 
 def _topology(desk: Desk, application: str, parts: list[groups.SubTopology]) -> None:
     frame.subheading("Topology")
-    whole = topology(parts)
-    drawing.draw(whole, lambda: labels(whole, drawing.flow(desk), application))
+    whole = lineage.topology(parts)
+    drawing.draw(whole, lambda: lineage.labels(whole, drawing.flow(desk), application))
     table = frame.table("sub-topology", "reads", "repartitions to", "stores").props("wrap-cells")
     table.rows = [
         {

@@ -54,8 +54,7 @@ def _directories(found: list[log_dirs.LogDir]) -> None:
         }
         for one in found
     ]
-    rows = largest(replica for one in found for replica in one.replicas)
-    if rows:
+    if rows := largest(replica for one in found for replica in one.replicas):
         most = frame.table("topic", "partition", "size", numbers=("partition", "size"), key="place").props("wrap-cells")
         frame.link_cell(most, "topic")
         most.rows = rows

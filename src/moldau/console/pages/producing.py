@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,9 +56,8 @@ def produce_dialog(desk: Desk, topic: str, then: Callable[[], Awaitable[Any]]) -
         def act() -> None:
             for half in halves.values():
                 half.check()
-            key, value = halves["key"], halves["value"]
-            write(desk, topic, key.box.value or "", key.kind.value, value.box.value or "", value.kind.value,
-                  more.value or "", partition.value)  # fmt: skip
+            texts = {field: (half.kind.value, half.box.value or "") for field, half in halves.items()}
+            write(desk, topic, texts, more.value or "", partition.value)
 
         if await frame.attempt(desk, f"Written to {topic}.", act):
             await then()
@@ -107,29 +106,22 @@ def headers(text: str) -> Headers:
     return found
 
 
-def write(
-    desk: Desk, topic: str, key: str, key_format: str, value: str, value_format: str, more: str, partition: float | None
-) -> None:
-    """Write one record, and wait until it is acknowledged."""
-    if len(key) + len(value) + len(more) > LARGEST:
+def write(desk: Desk, topic: str, texts: Mapping[str, tuple[str, str]], more: str, partition: float | None) -> None:
+    """Write one record, and wait until it is acknowledged. `texts` has the format and the text of key and value."""
+    if sum(len(text) for _, text in texts.values()) + len(more) > LARGEST:
         raise Refused(f"A record may have at most {LARGEST} characters here; `moldau produce` takes more.")
     carried = headers(more)
-    item = Item(
-        _encoded(desk, topic, "key", key, key_format, carried),
-        _encoded(desk, topic, "value", value, value_format, carried),
-        tuple(carried),
-        None if partition is None else int(partition),
-    )
-    _send(desk.client, topic, item)
+    key, value = (_encoded(desk, Context(topic, field, carried), *texts[field]) for field in ("key", "value"))
+    _send(desk.client, topic, Item(key, value, tuple(carried), None if partition is None else int(partition)))
 
 
-def _encoded(desk: Desk, topic: str, field: Any, text: str, format: str, carried: Headers) -> bytes | None:
+def _encoded(desk: Desk, context: Context, format: str, text: str) -> bytes | None:
     if format == NULL:
         return None
     if format not in FORMATS:
         raise Refused(f"There is no format {format!r:.40}.")
     codec = formats.codec(formats.Wanted(format), lambda: desk.console.registry, writing=True)
-    return codec.parse(text.encode(), Context(topic, field, carried))
+    return codec.parse(text.encode(), context)
 
 
 def _send(client: Client, topic: str, item: Item) -> None:

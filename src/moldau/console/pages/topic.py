@@ -14,6 +14,7 @@ from moldau.console.model import figures
 from moldau.console.model.topics import Reading, readings
 from moldau.console.page_context import Desk
 from moldau.console.pages.topics import partitions_of
+from moldau.console.sampler import ends
 from moldau.console.settings_table import settings_table
 from moldau.records.subjects import pretty
 from moldau.serdes.registry import Registered, RegistryError
@@ -64,13 +65,13 @@ def _partitions(desk: Desk, name: str) -> None:
         return state, offsets.ends(desk.client, places), topics.sizes(desk.client, [name])
 
     def show_partitions(found: tuple[topics.TopicState, Offsets, Sizes]) -> None:
-        state, ends, sizes = found
+        state, bounds, sizes = found
         numbers = ("partition", "first offset", "next offset", "records", "size")
         wide = ("first offset", "leader", "replicas", "in sync")
         table = frame.table(*numbers, "leader", "replicas", "in sync", numbers=numbers, if_wide=wide)
         frame.link_cell(table, "partition")
-        table.rows = [_partition(state.name, part, ends, sizes) for part in state.partitions]
-        records = sum(last - first for first, last in ends.values())
+        table.rows = [_partition(state.name, part, bounds, sizes) for part in state.partitions]
+        records = sum(last - first for first, last in bounds.values())
         size = sum(sum(replicas.values()) for replicas in sizes.values())
         words = f"{figures.count(records)} records and {figures.size(size)} in {len(state.partitions)} partitions"
         ui.label(f"{words}; replication factor {state.replication_factor}").classes("quiet text-sm")
@@ -78,8 +79,8 @@ def _partitions(desk: Desk, name: str) -> None:
     frame.Section(desk, load, show_partitions)
 
 
-def _partition(name: str, part: topics.PartitionState, ends: Any, sizes: Any) -> dict[str, Any]:
-    first, last = ends.get((name, part.index), (None, None))
+def _partition(name: str, part: topics.PartitionState, bounds: Any, sizes: Any) -> dict[str, Any]:
+    first, last = bounds.get((name, part.index), (None, None))
     return {
         "partition": part.index,
         "link": paths.topic(name, f"messages?partition={part.index}"),
@@ -119,10 +120,8 @@ def _consumers(desk: Desk, name: str) -> None:
 
 def consumers(client: Client, name: str) -> list[Reading]:
     """Return the groups that have committed offsets in a topic."""
-    places = topics.partitions(client, [name])
-    found = offsets.at(client, dict.fromkeys(places, offsets.LATEST))
-    ends = {place: one.offset for place, one in found.items() if not one.error}
-    return readings(name, groups.commits(client, groups.listed(client), GROUPS), ends)
+    known = ends(client, topics.partitions(client, [name]))
+    return readings(name, groups.commits(client, groups.listed(client), GROUPS), known)
 
 
 def _schemas(desk: Desk, name: str) -> None:
