@@ -65,24 +65,14 @@ LONGER: dict[str, str] = {
     "src/moldau/serdes/arrow/avro_writer.py::write_rows": "as read_rows",
 }
 UNTYPED_ARROW = "pyarrow and numpy have no complete types"
-UNTYPED_SPARK = "Spark's sessions, queries and readers have no complete types"
-LOOSE_NEIGHBOURS = "what it handles comes from moldau.spark and from other files here, which are not checked strictly"
 # Files of strict packages that pyright checks as it does the others, and why.
 BASIC: dict[str, str] = {
     "src/moldau/plan/blobs.py": UNTYPED_ARROW,
     "src/moldau/plan/columns.py": UNTYPED_ARROW,
-    "src/moldau/plan/conveyor/background.py": UNTYPED_SPARK,
-    "src/moldau/plan/conveyor/beginning.py": LOOSE_NEIGHBOURS,
-    "src/moldau/plan/conveyor/datasource.py": UNTYPED_SPARK,
-    "src/moldau/plan/conveyor/folder.py": UNTYPED_SPARK,
     "src/moldau/plan/conveyor/level.py": "pandas frames and Spark's stateful processors have no complete types",
     "src/moldau/plan/conveyor/rows.py": UNTYPED_ARROW,
     "src/moldau/plan/conveyor/sink.py": UNTYPED_ARROW,
     "src/moldau/plan/conveyor/source.py": UNTYPED_ARROW,
-    "src/moldau/plan/conveyor/start.py": UNTYPED_SPARK,
-    "src/moldau/plan/conveyor/start_checks.py": LOOSE_NEIGHBOURS,
-    "src/moldau/plan/conveyor/tally.py": UNTYPED_SPARK,
-    "src/moldau/plan/conveyor/views.py": LOOSE_NEIGHBOURS,
     "src/moldau/plan/routing.py": UNTYPED_ARROW,
 }
 BAD_NAME = re.compile(r"(Manager|Helpers?|Utils?|Impl|Base)$|^Base")
