@@ -39,7 +39,7 @@ from moldau.spark.sink.values import Values
 from moldau.topicstore import settings_of
 
 TOPICS = 10_000  # that a task may write to
-LIMITS_S = 300.0  # how long the limits of a topic are cachedfrom moldau.topicstore import settings_of
+LIMITS_S = 300.0  # how long the limits of a topic are cached
 
 
 def run(options: SinkOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Outcome:
