@@ -120,6 +120,8 @@ class Admin:
             elif not self.world.storage_may_fail():
                 raise Broken(Property.SOUND_STAYS_ONLINE, f"{operation.text}: {error.name}")
             self.maybes.append(operation)
+        elif error is Error.NOT_LEADER_OR_FOLLOWER and operation.ledger is not None:
+            self.world.check_refusal(operation.ledger, error)
         else:
             raise Broken(Property.ANSWERS, f"{operation.text}: {error.name}")
 
