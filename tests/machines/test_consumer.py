@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moldau.machines import offsets
+from moldau.machines.consumer.group import ConsumerGroup
+from moldau.machines.consumer.members import Member
 from moldau.machines.offsets import Row
 from moldau.machines.reconciling import State
 from moldau.wire import messages as m
@@ -213,6 +215,15 @@ def test_a_static_member_that_stays_away_is_taken_out(coordinator):
     assert list(coordinator.group().members) == ["m1"]
     coordinator.advance(SESSION_MS)
     assert not coordinator.group().members
+
+
+def test_an_instance_id_is_free_when_its_member_has_come_back_with_another():
+    group = ConsumerGroup("g")
+    group.put(Member("m1", "i1"))
+    group.put(Member("m1", "i2"))
+    assert group.static_member("i1") is None and group.static_member("i2").id == "m1"
+    group.remove("m1")
+    assert group.static_member("i2") is None
 
 
 def test_an_unknown_instance_cannot_go_on_or_leave(coordinator):

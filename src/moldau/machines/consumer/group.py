@@ -104,6 +104,7 @@ class ConsumerGroup:
         self.count(old, -1)
         self.count(member, 1)
         self.members[member.id] = member
+        self.forget_instance(old)  # it may have come back as another one
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
         if old is None or old.assigned is not member.assigned or old.revoking is not member.revoking:
@@ -117,7 +118,10 @@ class ConsumerGroup:
             return
         self.count(member, -1)
         self.release(member)
-        if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+        self.forget_instance(member)
+
+    def forget_instance(self, member: Member | None) -> None:
+        if member is not None and member.instance_id is not None and self.static.get(member.instance_id) == member.id:
             del self.static[member.instance_id]
 
     def count(self, member: Member | None, by: int) -> None:
