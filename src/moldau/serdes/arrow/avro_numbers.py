@@ -8,7 +8,7 @@ from moldau.wire.kernel import compiled, read_long
 
 from .avro_code import BAD_DECIMAL, BAD_LENGTH
 
-BUILT_ON = "964de56bb82f"  # numba knows this file only: tests/wire/test_kernel.py
+BUILT_ON = "0dee5a115a84"  # numba knows this file only: tests/wire/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 
 

@@ -11,7 +11,7 @@ from moldau.wire.kernel import compiled, copy, read_long
 from . import avro_code as op
 from .avro_numbers import exceeds, is_utf8, read_decimal, read_length, write_uuid
 
-BUILT_ON = "d6727f1b47d5"  # numba knows this file only: tests/wire/test_kernel.py
+BUILT_ON = "8c96c7483016"  # numba knows this file only: tests/wire/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 
 

@@ -9,7 +9,7 @@ from moldau.wire.kernel import compiled, copy, write_long
 from . import avro_code as op
 from .avro_numbers import decimal_size, hex_value
 
-BUILT_ON = "d6727f1b47d5"  # numba knows this file only: tests/wire/test_kernel.py
+BUILT_ON = "8c96c7483016"  # numba knows this file only: tests/wire/test_kernel.py
 Memory = Any  # an array of numba, or a memoryview
 SLACK = 64  # room that every instruction may use without asking
 

@@ -13,7 +13,7 @@ import numpy as np
 from moldau.wire.kernel import compiled, read_long
 from moldau.wire.records.layout import CRC_START, HEADER_SIZE, LENGTH_START, LOG_APPEND_TIME, MAGIC
 
-BUILT_ON = "cdb2301afd8c"  # numba knows this file only: tests/wire/test_kernel.py
+BUILT_ON = "9b4110665d4b"  # numba knows this file only: tests/wire/test_kernel.py
 
 NULL = -1
 MICROS = 1000  # in a millisecond, Kafka's unit of time

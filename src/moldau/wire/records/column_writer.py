@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.wire.kernel import compiled, long_size, write_long
 
-BUILT_ON = "90c90a3db7c4"  # numba knows this file only: tests/wire/test_kernel.py
+BUILT_ON = "8f7bb9dd5e6e"  # numba knows this file only: tests/wire/test_kernel.py
 
 MASK = 0xFFFFFFFF
 MIX = 0x9E3779B9
