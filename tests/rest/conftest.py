@@ -18,6 +18,15 @@ def rest_broker() -> Iterator[Broker]:
         yield started
 
 
+@pytest.fixture(autouse=True)
+def no_consumers_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    proxies = [request.getfixturevalue(name) for name in ("rest", "typed") if name in request.fixturenames]
+    before = [len(proxy.instances) for proxy in proxies]
+    yield
+    for proxy, first in zip(proxies, before, strict=True):
+        proxy.delete_instances(first)
+
+
 @pytest.fixture(scope="session")
 def rest(rest_broker: Broker) -> Iterator[Running]:
     with running(rest_broker.bootstrap_servers) as started:

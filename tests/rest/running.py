@@ -48,6 +48,7 @@ class Running:
         self.service = Service("rest", *where, settings=settings, **client)
         self.url, self.http = self.service.url, self.service.http
         self.document = self.http.get("/openapi.json").json()
+        self.instances: list[str] = []  # consumers that were made, also those that are gone by now
         self._cluster = ""
 
     @property
@@ -78,7 +79,15 @@ class Running:
         assert "Traceback" not in answer.text
         assert '.py"' not in answer.text
         self._hold(method, path.partition("?")[0], answer)
+        if method == "POST" and re.fullmatch(r"/consumers/[^/]+", path) and answer.is_success:
+            self.instances.append(answer.json()["base_uri"].removeprefix(self.url))
         return answer
+
+    def delete_instances(self, first: int) -> None:
+        """Delete the consumers from this number on that a test has left: each of them fetches until its time is up."""
+        for instance in self.instances[first:]:
+            self.http.delete(instance)
+        del self.instances[first:]
 
     def _hold(self, method: str, path: str, answer: httpx.Response) -> None:
         """The document must know the path, the status, the media type and the shape of the answer."""
