@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.plants import FOUND, PLANTS, SEEDS, first_seed
 from tests.simulation.run import run
 
-CHUNKS, WORLDS = 12, 50
+CHUNKS, WORLDS = 12, 25
 FIRST = 1_000_000
 
 
