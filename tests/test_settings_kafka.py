@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moldau import settings
-from moldau.settings import BROKER, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row, SettingError, rows
+from moldau.settings import BROKER, CLIENT_METRICS, GROUP, IP, QUOTA, TOPIC, Row, SettingError, entries, rows
 
 pytestmark = pytest.mark.needs("java", "javac")
 
@@ -197,7 +197,7 @@ def test_topics_and_groups_take_the_same_broker_settings_as_in_kafka(facts: dict
 def test_sources_and_types_have_kafkas_numbers(facts: dict[str, list[list[str]]]) -> None:
     names = {"TOPIC_CONFIG": "DYNAMIC_TOPIC_CONFIG"}
     for name, number in facts["source"][1:]:
-        assert getattr(settings, names.get(name, name)) == int(number)
+        assert getattr(entries, names.get(name, name)) == int(number)
     assert {name: str(code) for name, code in settings.TYPE_CODES.items()} == dict(map(tuple, facts["type"]))
 
 
