@@ -54,16 +54,25 @@ FIRST_ID = Case("ready", "InitProducerId", 4, {"transactional_id": None, "transa
 @contextmanager
 def pair(libs: Path, folder: Path) -> Iterator[tuple[Target, Target]]:
     """Both brokers; they are ended whatever happens."""
-    with apache_kafka(libs, folder) as kafka, broker(SETTINGS) as moldau:
-        here = Target("Moldau", moldau.port, moldau.data_dir)
-        here.written = lambda: moldau.log
+    with apache_kafka(libs, folder) as kafka, moldau() as here:
+        kafka.until(FIRST_ID, 4, lambda answer: not answer.error_code)
         try:
-            for target in (kafka, here):
-                target.until(FIRST_ID, 4, lambda answer: not answer.error_code)
             yield kafka, here
         finally:
             kafka.close()
-            here.close()
+
+
+@contextmanager
+def moldau() -> Iterator[Target]:
+    """Moldau alone, ready to give out producer ids."""
+    with broker(SETTINGS) as running:
+        target = Target("Moldau", running.port, running.data_dir)
+        target.written = lambda: running.log
+        try:
+            target.until(FIRST_ID, 4, lambda answer: not answer.error_code)
+            yield target
+        finally:
+            target.close()
 
 
 @contextmanager

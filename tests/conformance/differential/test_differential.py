@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.testing import broker
-from tests.conformance.differential.brokers import FIRST_ID, SETTINGS
+from tests.conformance.differential import brokers
 from tests.conformance.differential.case import Script
 from tests.conformance.differential.kafka_side import Recorded, recordings
 from tests.conformance.differential.play import play
@@ -20,12 +19,8 @@ PLAYED = [script for script in SCRIPTS if not script.slow]
 
 @pytest.fixture(scope="module")
 def moldau() -> Iterator[Target]:
-    with broker(SETTINGS) as running:
-        target = Target("Moldau", running.port, running.data_dir)
-        target.written = lambda: running.log
-        target.until(FIRST_ID, 4, lambda answer: not answer.error_code)
+    with brokers.moldau() as target:
         yield target
-        target.close()
 
 
 @pytest.mark.parametrize("script", PLAYED, ids=lambda script: script.name)
