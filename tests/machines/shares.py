@@ -47,8 +47,8 @@ class Shares(Coordinator):
         heard = promise.answer
         if crash:
             self.crash()
-        elif heard.initialize is not None:
-            self.initialize(heard.initialize)
+        elif request := share_offsets.begin_set_up(self.machine, request.group_id, heard.set_up):
+            self.initialize(request)
         return heard.response
 
     def initialize(self, request: Any) -> None:

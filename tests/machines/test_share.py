@@ -8,6 +8,7 @@ from moldau.machines import offsets
 from moldau.machines.effects import Effects
 from moldau.machines.share import offsets as share_offsets
 from moldau.machines.share.group import ShareGroup
+from moldau.machines.share.topics import Known
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -89,6 +90,19 @@ def test_states_that_cannot_be_had_are_asked_for_again(home):
     home.down = False
     settle(home, [one])
     assert len(one.has) == 3
+
+
+def test_a_partition_is_set_up_once_however_many_heartbeats_ask_for_it(home):
+    Sharer(home, "m1", ["t"]).join(crash=True)
+    group, topic = home.share_group(), home.cluster.topics["t"]
+    wanted = {topic.id: Known("t", frozenset(topic.partitions))}
+    request = share_offsets.begin_set_up(home.machine, "g", wanted)
+    assert [part.partition for row in request.topics for part in row.partitions] == [0, 1, 2]
+    assert share_offsets.begin_set_up(home.machine, "g", wanted) is None, "it is under way"
+    assert Sharer(home, "m2", ["t"]).join().error == 0 and not home.offsets
+    home.initialize(request)
+    assert len(home.offsets) == 3 and group.setting_up == {}
+    assert share_offsets.begin_set_up(home.machine, "g", wanted) is None, "it has been done"
 
 
 def test_a_crash_before_the_states_are_there_is_made_good(home):

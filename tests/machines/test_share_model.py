@@ -157,7 +157,7 @@ class ShareGroups(RuleBasedStateMachine):
 
 def picture(machine: Groups) -> object:
     """The hard state of all groups."""
-    soft = ("seen",)
+    soft = ("seen", "setting_up")
     return {
         group_id: {name: value for name, value in vars(group).items() if name not in soft}
         for group_id, group in machine.groups.items()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 STEPS = 3  # so many batches may be in the log that were not lived through
-SOFT = {"seen", "resolved", "configured", "shutdown_by", "endpoint_epoch"}
+SOFT = {"seen", "setting_up", "resolved", "configured", "shutdown_by", "endpoint_epoch"}
 REBALANCING = "rebalancing"
 
 Books = dict[str, Any]

@@ -31,6 +31,6 @@ async def share_group_heartbeat(
     promise = Promise(lambda error: refusal(error, error.message))
     effects = heartbeat(machine, promise, request, client_of(connection), node.clock.wall_ms())
     heard = await node.groups.start(index, promise, effects)
-    if heard.initialize is not None:
-        await share_groups.initialize(node, index, heard.initialize)
+    if heard.set_up:
+        await share_groups.initialize(node, index, request.group_id, heard.set_up)
     return heard.response

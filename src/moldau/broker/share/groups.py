@@ -14,6 +14,7 @@ from moldau.machines.consumer.assignors import Partitions
 from moldau.machines.effects import Change
 from moldau.machines.groups import Groups
 from moldau.machines.share import offsets as share_offsets
+from moldau.machines.share.topics import Topics
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -42,8 +43,13 @@ async def write(node: Node, index: int, changes: Iterable[Change] = ()) -> None:
         raise Refused(error, error.message)
 
 
-async def initialize(node: Node, index: int, request: Any) -> None:
+async def initialize(node: Node, index: int, group_id: str, partitions: Topics) -> None:
     """Set up the state of partitions that a heartbeat has asked for. As in Kafka, one that fails fails them all."""
+    if (machine := node.groups.machines.get(index)) is None:
+        return
+    request = share_offsets.begin_set_up(machine, group_id, partitions)
+    if request is None:
+        return
     response = await node.share_state.initialize(request)
     ok = not any(errors_of(response).values())
     outcome: Outcome = share_offsets.initialized if ok else share_offsets.uninitialized

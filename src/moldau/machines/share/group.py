@@ -21,7 +21,7 @@ from moldau.machines.epochs.records import tombstones
 from moldau.machines.group import CheckPartition, Expiry, refuse
 from moldau.machines.replaying import members_with_epochs, put_epoch, row
 from moldau.machines.share.members import ShareMember, with_assignment, with_subscription
-from moldau.machines.share.topics import States, states_of
+from moldau.machines.share.topics import States, Topics, states_of
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -44,8 +44,10 @@ class ShareGroup:
         self.target_epoch = FIRST_EPOCH
         self.assigned_ms = 0
         self.states: States | None = None
-        # Soft: at which state of the metadata, and in which epoch, the topics were last looked at.
+        # Soft: at which state of the metadata, and in which epoch, the topics were last looked at; and which partitions
+        # the share coordinator has been asked to set up, which a second heartbeat must not do again.
         self.seen: tuple[int, int] = (-1, -1)
+        self.setting_up: Topics = {}
 
     # What all kinds of groups are asked.
 

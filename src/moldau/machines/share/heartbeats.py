@@ -29,7 +29,7 @@ from moldau.machines.share.members import (
     target_change,
     update,
 )
-from moldau.machines.share.topics import initialization, missing, states_change, unset
+from moldau.machines.share.topics import Known, Topics, difference, missing, states_change
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The answer to a heartbeat, and then a request to the share coordinator, if one is due."""
+    """The answer to a heartbeat, and the partitions that the share coordinator has to set up before it is given."""
 
     response: Any
-    initialize: Any = None
+    set_up: Topics = field(default_factory=dict[bytes, Known])
 
 
 @dataclass(slots=True)
@@ -179,14 +179,13 @@ def answer(turn: Turn, request: Any, before: ShareMember, moved: ShareMember) ->
     return Heard(response, begin_states(turn, moved))
 
 
-def begin_states(turn: Turn, member: ShareMember) -> Any:
-    """Note the partitions that need a state; the request that gets it for them, or None."""
+def begin_states(turn: Turn, member: ShareMember) -> Topics:
+    """Note the partitions that need a state, and return them."""
     group, states = turn.group, turn.group.known_states()
-    topics = missing(states, names(group, member), turn.groups.cluster())
-    if not topics:
-        return None
-    turn.changes.append(states_change(group.id, states.begin(topics)))
-    return initialization(group.id, turn.epoch, unset(topics))
+    topics = difference(missing(states, names(group, member), turn.groups.cluster()), group.setting_up)
+    if topics:
+        turn.changes.append(states_change(group.id, states.begin(topics)))
+    return topics
 
 
 def leave(groups: Groups, request: Any, now_ms: int) -> tuple[Effects, Heard]:

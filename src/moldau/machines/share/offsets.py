@@ -18,8 +18,11 @@ from moldau.machines.share.topics import (
     Topics,
     deletable,
     deletion,
+    difference,
     initialization,
     states_change,
+    union,
+    unset,
     with_names,
 )
 from moldau.wire.errors import Error
@@ -37,21 +40,40 @@ class Step(NamedTuple):
     request: Any = None
 
 
+def begin_set_up(groups: Groups, group_id: str, wanted: Topics) -> Any:
+    """Return the request for those of the partitions that still have no state, and note that it is under way; or None.
+
+    Several heartbeats may have asked for the same partitions before the first of them was carried out. Setting one up
+    a second time would take away what members have acquired of it since.
+    """
+    group = existing(groups, group_id, ShareGroup)
+    if group is None:
+        return None
+    todo = difference(difference(wanted, group.known_states().initialized), group.setting_up)
+    group.setting_up = union(group.setting_up, todo)
+    return initialization(group_id, group.epoch, unset(todo)) if todo else None
+
+
 def initialized(groups: Groups, group_id: str, partitions: Partitions) -> list[Change]:
     """Note that the share coordinator has the state of these partitions; the next heartbeat assigns them."""
     group = existing(groups, group_id, ShareGroup)
     if group is None:
         return []
-    states = group.known_states().finish(with_names(partitions, groups.cluster()))
-    return [states_change(group_id, states)]
+    topics = with_names(partitions, groups.cluster())
+    group.setting_up = difference(group.setting_up, topics)
+    return [states_change(group_id, group.known_states().finish(topics))]
 
 
 def uninitialized(groups: Groups, group_id: str, partitions: Partitions) -> list[Change]:
     """Note that it has not; the next heartbeat tries again."""
     group = existing(groups, group_id, ShareGroup)
-    if group is None or not group.known_states().initializing:
+    if group is None:
         return []
-    return [states_change(group_id, group.known_states().give_up(with_names(partitions, groups.cluster())))]
+    topics = with_names(partitions, groups.cluster())
+    group.setting_up = difference(group.setting_up, topics)
+    if not group.known_states().initializing:
+        return []
+    return [states_change(group_id, group.known_states().give_up(topics))]
 
 
 def alter(groups: Groups, group_id: str, offsets: Mapping[bytes, Mapping[int, int]]) -> Step:
