@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moldau.machines.effects import Change, Effects
 from moldau.machines.reconciling import State
 from moldau.machines.streams.configuring import Status
 from moldau.machines.streams.tasks import Role
@@ -284,6 +285,15 @@ def test_after_a_crash_everybody_has_a_session_to_be_heard_of(coordinator):
     assert one.beat().error == 0
     coordinator.advance(SESSION_MS)
     assert coordinator.streams().members == {}
+
+
+def test_a_group_whose_topology_was_lost_gets_it_from_members_that_join_again(coordinator):
+    (one,) = running(coordinator, "m1")
+    coordinator.run(Effects([Change(m.StreamsGroupTopologyKey("g"), None)]))
+    assert one.beat().error == Error.FENCED_MEMBER_EPOCH
+    assert one.join().error == 0 and coordinator.streams().topology is not None
+    converge(coordinator, [one])
+    assert one.tasks() == ALL
 
 
 def test_one_member_may_shut_the_whole_application_down(coordinator):

@@ -76,6 +76,8 @@ def update_topology(turn: Turn, member: Member) -> Any:
     """Return the group's topology, which is that of its first member. Members that have an older one are told so."""
     group, told = turn.group, turn.topology
     if group.topology is None:
+        if told is None:  # the disk lost the record in a crash: the member has to join again, and then tells it
+            refuse(Error.FENCED_MEMBER_EPOCH, "The group has no topology. The member must join again and provide it.")
         topology = topologies.record_of(told)
         turn.changes.append(Change(m.StreamsGroupTopologyKey(group.id), topology))
         return topology
