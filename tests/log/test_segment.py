@@ -138,6 +138,17 @@ def test_renaming_takes_all_files_along(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_search_does_not_pass_over_records_behind_a_damaged_length(tmp_path: Path) -> None:
+    segment = written(tmp_path, 3)
+    segment.seal()
+    path = Path(segment.path)
+    data = bytearray(path.read_bytes())
+    data[8] ^= 1  # the highest byte of the first batch's length
+    path.write_bytes(data)
+    with pytest.raises(Damaged, match="ends within a batch"):
+        segment.locate(segment.base_offset + 2)
+
+
 def test_a_walk_says_where_there_is_no_batch(tmp_path: Path) -> None:
     segment = written(tmp_path, 3)
     segment.open_file().append(b"\x00" * 100)

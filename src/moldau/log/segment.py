@@ -308,6 +308,8 @@ class Segment:
             if base + delta >= offset:
                 return position, size
             position += size
+        if position != end:  # a damaged length would lead past the records that follow
+            raise Damaged(f"{self.path} ends within a batch, before position {position}")
         return None
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, Batch]]:
