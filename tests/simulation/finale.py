@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.wire.errors import Error
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Peer
-from tests.simulation.plan import COPY, INPUT
+from tests.simulation.plan import COPY, INPUT, MADE_AGAIN_MS
 from tests.simulation.producers import Session, produce_request
 from tests.simulation.properties import Broken, Property
 
@@ -38,6 +38,8 @@ def finish(world: World) -> None:
         return
     assert world.up, "the node has had time to start"
     drain(world)
+    if any(ledger.high == 0 and world.was_unmade(ledger) for ledger in world.ledgers()):
+        world.run_for(MADE_AGAIN_MS)
     answers = probe(world)
     world.run_for(PROBE_MS)
     for ledger, errors in answers.items():

@@ -18,6 +18,8 @@ FORGETFUL = {
 KINDS = ("eager", "cooperative", "consumer")
 STREAMS = "streams"
 CHANGELOG = "-store-changelog"
+MADE_AGAIN_MS = 1100
+"""By then a partition that a full disk has prevented is made, if there is room again."""
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from tests.simulation.groups.roster import Roster
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link
 from tests.simulation.peers import SimPeers
-from tests.simulation.plan import DIRECTORIES, Plan
+from tests.simulation.plan import DIRECTORIES, MADE_AGAIN_MS, Plan
 from tests.simulation.producers import Producer
 from tests.simulation.properties import Broken, Property
 from tests.simulation.shares.pool import Pool
@@ -290,7 +290,7 @@ class World:
 
     def was_unmade(self, ledger: Ledger) -> bool:
         """Whether the partition could not be made, and its time to be tried again has not come."""
-        return self.storage_may_fail() or self.clock.now - max(self.room_since_ms, self.started_ms) < 1100
+        return self.storage_may_fail() or self.clock.now - max(self.room_since_ms, self.started_ms) < MADE_AGAIN_MS
 
     def forget_topic(self, topic: Topic) -> None:
         if self.topics.get(topic.name) is topic:

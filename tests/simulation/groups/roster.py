@@ -116,11 +116,15 @@ class Roster:
     # What is committed.
 
     def sends(self, ledger: Ledger, offset: int, goes_back: bool = False) -> None:
-        """A commit is under way; only one that is meant to go back may do so, or one after records were lost."""
-        self.sent.setdefault(ledger, {NOTHING}).add(offset)
-        if (goes_back or self.world.lost_power) and offset < self.floors.get(ledger, NOTHING):
-            self.floors[ledger] = offset
+        """A commit is under way; only one that is meant to go back may do so, or one after records were lost.
+
+        It may go back behind a commit that was done and never answered, which is not in the floors.
+        """
+        sent = self.sent.setdefault(ledger, {NOTHING})
+        if (goes_back or self.world.lost_power) and offset < max(sent):
+            self.floors[ledger] = min(self.floors.get(ledger, NOTHING), offset)
             self.lowered_ms[ledger] = self.world.clock.now
+        sent.add(offset)
 
     def committed(self, ledger: Ledger, offset: int, sent_ms: float) -> None:
         """A commit that was sent then was acknowledged, and counts."""
