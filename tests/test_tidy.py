@@ -51,10 +51,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "demo": {"client", "serdes", "streams", "plan", "spark", "admin"},
 }
 ROOTS = {"__init__", "__main__", "cli", "platform"}  # composition: may import all
-PURE = ("wire", "machines", "operators")
+PURE = ("wire", "machines", "cluster", "operators")
 IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "datetime"}
 IMPURE |= {"socket", "asyncio", "uvloop", "threading", "multiprocessing", "subprocess"}
-STRICT = ("wire", "log", "machines", "plan")
+STRICT = ("wire", "log", "machines", "cluster", "plan")
 
 FUNCTION_LINES = 60
 FILE_LINES = 600
