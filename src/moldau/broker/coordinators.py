@@ -21,6 +21,7 @@ from moldau.broker.topics import create_topic
 from moldau.broker.wait import Wait
 from moldau.broker.work import BUSY, IDLE, Work
 from moldau.log.answers import Origin
+from moldau.log.log import Log
 from moldau.machines import offset_records
 from moldau.machines.effects import Change, Effects, Promise, error_promise
 from moldau.machines.metadata.topics import NewTopic
@@ -296,6 +297,19 @@ class Coordinators(Generic[M]):
         self.machines.pop(index, None)
         self.answer([(p, p.refuse(error)) for p, at in self.open.items() if at == index])
 
+    def leadership_changed(self, index: int) -> None:
+        """Load a machine whose partition this node leads from now on; let one go that is led elsewhere."""
+        self.broken.pop(index, None)
+        if index in self.machines:
+            self.unload(index, Error.NOT_COORDINATOR)
+        if self.wants_load(index) and index not in self.loads:
+            self.node.work.add(self.begin_load(index))
+
+    def wants_load(self, index: int) -> bool:
+        """Tell whether a partition is led here and has records from which something goes on."""
+        home = self.node.replicas.by_name[self.topic].get(index)
+        return index not in self.machines and home is not None and home.leads and has_records(home.log)
+
     def forget_topic(self, topic: str) -> None:
         """Let all machines go if the deleted topic is the coordinators' own."""
         if topic == self.topic:
@@ -336,8 +350,7 @@ class Coordinators(Generic[M]):
         """Load every machine that has something to go on with, one after the other."""
         known = self.node.cluster.topics.get(self.topic)
         for index in sorted(known.partitions) if known else ():
-            home = self.node.replicas.by_name[self.topic].get(index)
-            if index not in self.machines and home is not None and home.log.end_offset > home.log.start_offset:
+            if self.wants_load(index):
                 yield from self.begin_load(index)
 
     def start(self, index: int, promise: Promise, effects: Effects) -> Promise:
@@ -397,6 +410,10 @@ class Coordinators(Generic[M]):
     def by_monotonic(self, wall_ms: float) -> float:
         clock = self.node.clock
         return clock.monotonic_ms() + max(0.0, wall_ms - clock.wall_ms())
+
+
+def has_records(log: Log) -> bool:
+    return log.end_offset > log.start_offset
 
 
 # Records that are read without the codec where they are many.

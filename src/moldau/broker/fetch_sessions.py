@@ -33,6 +33,8 @@ class Wanted:
     max_bytes: int
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
+    start_offset: int = -1  # of a follower's log
+    strange: bool = False  # it says that it is a replica, and is none
     told: tuple[int, int, int] | None = None  # high watermark, last stable offset, log start offset
 
 

@@ -12,7 +12,7 @@ quorum can take it over. A directory that Apache Kafka wrote is understood: its 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker import logs
 from moldau.broker.authorizer import list_unheeded
 from moldau.broker.features import SUPPORTED
+from moldau.broker.outbox import Lost
 from moldau.broker.partition import Partition
 from moldau.broker.steps import start
-from moldau.log.answers import Origin
+from moldau.log.answers import Isolation, Origin
 from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
 from moldau.log.log import Log
@@ -36,7 +37,7 @@ from moldau.machines.metadata.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records
+from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records, starts
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ SNAPSHOT = ".checkpoint"
 MIN_INSYNC = "min.insync.replicas"
 SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
+ALLOCATED_MS = 5.0  # between looks for a block that the controller gives
 FEW_IDS = PRODUCER_ID_BLOCK // 10  # with fewer the next block is asked for
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"delete"}),
@@ -112,6 +114,8 @@ class Metadata:
         self.bytes_since_snapshot = 0
         self.is_writing_snapshot = False
         self.home: Partition
+        self.applied = 0  # what stands before this offset of the log is in `cluster`
+        self.transaction: list[Any] | None = None  # records of one that several batches make up, until it ends
         self.in_flight: deque[list[Any]] = deque()  # batches that are written and not committed yet
         self.draft: Proposal | None = None
         self._planned: Cluster | None = None
@@ -139,13 +143,80 @@ class Metadata:
     def load(self, log: Log) -> None:
         """Rebuild the image from the newest snapshot and the log after it."""
         placement = Placement(0, (self.node.id,), (self.node.id,), self.node.id, leader_epoch=0, partition_epoch=0)
-        self.home = Partition(TOPIC, TOPIC_ID, 0, log, self.node.id, placement)
+        self.home = Partition(TOPIC, TOPIC_ID, 0, log, self.node.id, placement, is_alone=True)
         log.advance_high_watermark(log.end_offset)
         offset = self.load_snapshot()
         while offset < log.end_offset:
             offset = self.replay_from(offset)
+        self.applied = offset
         for sentence in list_unheeded(self.cluster, self.node.authorizer):
             logger.warning(sentence)
+
+    # A log that others write.
+
+    def load_followed(self, log: Log) -> None:
+        """Rebuild the image as far as this node knows what is committed; the rest comes from the quorum."""
+        self.home = Partition(TOPIC, TOPIC_ID, 0, log, self.node.id)
+        self.applied = self.load_snapshot()
+        log.advance_high_watermark(self.applied)
+        for record in self.read_committed():
+            self.cluster.replay(record)
+
+    def catch_up(self) -> None:
+        """Make true what has been committed since."""
+        if records := list(self.read_committed()):
+            self.node.apply(records)
+
+    def read_committed(self) -> Iterator[Any]:
+        """Yield the records up to the high watermark. Those of a transaction count when it ends (KIP-868)."""
+        while self.applied < self.log.high_watermark:
+            span = self.log.read(self.applied, CHUNK, isolation=Isolation.HIGH_WATERMARK).span
+            if span is None:
+                raise Damaged(f"{self.log.path} has no records at offset {self.applied}")
+            view = memoryview(span.read())
+            for at in starts(view):
+                batch = Batch(view, at)
+                if batch.next_offset > self.log.high_watermark:
+                    return
+                batch.verify()
+                self.epoch = max(self.epoch, batch.partition_leader_epoch)
+                self.applied = batch.next_offset
+                self.bytes_since_snapshot += batch.size
+                if not batch.is_control:
+                    for record in records(batch):
+                        yield from self.count(metadata_records.decode(record.value or b""))
+
+    def count(self, record: Any) -> Iterable[Any]:
+        """Return the records that count with this one."""
+        kind = record.SCHEMA.name
+        if kind == "BeginTransactionRecord":
+            self.transaction = []
+        elif kind == "AbortTransactionRecord":
+            self.transaction = None
+        elif kind == "EndTransactionRecord":
+            ended, self.transaction = self.transaction or [], None
+            return ended
+        elif self.transaction is not None:
+            self.transaction.append(record)
+        elif kind != "NoOpRecord":  # the quorum writes one whenever there is nothing to write
+            return (record,)
+        return ()
+
+    def install(self, end_offset: int, epoch: int, data: bytes) -> None:
+        """Begin anew with a snapshot that the quorum has sent."""
+        name = f"{end_offset:020d}-{epoch:010d}{SNAPSHOT}"
+        self.node.disk.write_atomic(f"{self.log.path}/{name}", data)
+        self.log.truncate_fully(end_offset, self.node.clock.wall_ms())
+        self.log.leader_epochs.assign(epoch, end_offset)
+        image = Cluster()
+        for batch in batches(memoryview(data)):
+            batch.verify()
+            if not batch.is_control:
+                for record in records(batch):
+                    image.replay(metadata_records.decode(record.value or b""))
+        self.applied = self.snapshot_offset = end_offset
+        self.transaction = None
+        self.node.replace_image(image)
 
     def load_snapshot(self) -> int:
         """Replay the newest snapshot, and say from where the log goes on."""
@@ -319,7 +390,11 @@ class Metadata:
         if self.producer_ids.ids:
             return Error.NONE
         self.request_producer_ids()
-        return await self.write([]) or self.producer_ids.error
+        if self.node.membership is None:
+            return await self.write([]) or self.producer_ids.error
+        while not self.producer_ids.ids and self.producer_ids.is_requested:
+            await self.node.after(ALLOCATED_MS)
+        return self.producer_ids.error
 
     def request_producer_ids(self) -> None:
         if not self.producer_ids.is_requested:
@@ -328,14 +403,22 @@ class Metadata:
 
     async def allocate_producer_ids(self) -> None:
         """Take a block of producer ids from the cluster."""
-        proposal, mine = self.propose(), self.producer_ids
-        first = proposal.image.next_producer_id
-        proposal.add([m.ProducerIdsRecord(self.node.id, self.broker_epoch, first + PRODUCER_ID_BLOCK)])
-        mine.error = await proposal.commit()
+        mine = self.producer_ids
+        if self.node.membership is None:
+            proposal, count = self.propose(), PRODUCER_ID_BLOCK
+            first = proposal.image.next_producer_id
+            proposal.add([m.ProducerIdsRecord(self.node.id, self.broker_epoch, first + count)])
+            mine.error = await proposal.commit()
+        else:
+            answer = await self.node.membership.call(m.AllocateProducerIdsRequest(self.node.id, self.broker_epoch))
+            lost = isinstance(answer, Lost)
+            mine.error = Error.COORDINATOR_NOT_AVAILABLE if lost or answer.error_code else Error.NONE
+            first, count = (0, 0) if mine.error else (answer.producer_id_start, answer.producer_id_len)
         mine.is_requested = False
         if not mine.error:
-            mine.ids.extend(range(first, first + PRODUCER_ID_BLOCK))
+            mine.ids.extend(range(first, first + count))
 
     @property
     def broker_epoch(self) -> int:
-        return self.cluster.brokers[self.node.id].epoch
+        mine = self.cluster.brokers.get(self.node.id)
+        return -1 if mine is None else mine.epoch

@@ -22,10 +22,13 @@ from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
+from moldau.broker.forwarding import FORWARDED, forwarded
 from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
-from moldau.broker.outbox import Ask, Done, Network, Nowhere, Outbox, Peer
+from moldau.broker.outbox import Ask, Done, Lost, Network, Nowhere, Outbox, Peer
+from moldau.broker.partition import Partition
 from moldau.broker.replicas import EFFECTS, Replicas
+from moldau.broker.replication import Replication
 from moldau.broker.share.partitions import SharePartitions
 from moldau.broker.share.sessions import ShareSessions
 from moldau.broker.share.state import ShareState, forget_shared, share_coordinators
@@ -36,8 +39,9 @@ from moldau.broker.wait import NO_ANSWER, Wait, Waits
 from moldau.broker.work import Workshop
 from moldau.log.checkpoints import Damaged
 from moldau.log.disk import Disk
+from moldau.machines.effects import Promise, error_promise
 from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME
-from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
+from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint, Topic
 from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
@@ -45,6 +49,7 @@ from moldau.wire.errors import WireError
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
+    from moldau.broker.membership import Membership
     from moldau.broker.telemetry import Telemetry
     from moldau.log.cleaner import Cleaner
 
@@ -95,6 +100,7 @@ class Node:
         self.random = random
         self.background = background
         self.id: int = settings["node.id"]
+        self.is_controller = "controller" in settings["process.roles"]  # the only one then: its own quorum
         self.apis = known_with(settings)
         self.routes: dict[tuple[int, int], Route] = {}
         self.heads: learned_requests.Heads = {}  # forgotten when the metadata changes
@@ -112,11 +118,15 @@ class Node:
         self.transactions = transaction_coordinators(self)
         self.shares = share_coordinators(self)
         self.share_state = ShareState(self)
+        self.share_state_here = ShareState(self, is_here=True)
         self.share_partitions = SharePartitions(self)
         self.share_sessions = ShareSessions(settings["group.share.max.share.sessions"])
         self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions, self.shares]
         self.replicas = Replicas(self)
+        self.replication = Replication(self)
         self.metadata = Metadata(self)
+        self.membership: Membership | None = None  # in a cluster that other controllers lead
+        self.inter_broker_listener = ""
         self.authorizer = make_authorizer(settings, self.cluster.acls)
 
     # Not cached_property: that looks at __dict__, which makes every attribute of the node slower from then on.
@@ -144,13 +154,27 @@ class Node:
         """Open the data directories and take part in the cluster; raises StartError with a sentence if it cannot."""
         self.replicas.directories = open_directories(self)
         try:
-            self.metadata.load(open_metadata_log(self))
-            self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
-            self.load_dynamic_settings()
-            self.replicas.open_all()
+            if self.is_controller:
+                self.metadata.load(open_metadata_log(self))
+                self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
+                self.open_partitions()
+            else:
+                self.metadata.load_followed(open_metadata_log(self))
+                self.membership = self.join(endpoints)
         except (Damaged, OSError, Refused, StartError, WireError) as error:
             self.abandon()
             raise explain(self, error) from error
+
+    def join(self, endpoints: Sequence[Endpoint]) -> Membership:
+        from moldau.broker.membership import Membership
+
+        self.inter_broker_listener = self.settings["inter.broker.listener.name"] or endpoints[0].listener
+        return Membership(self, endpoints)
+
+    def open_partitions(self) -> None:
+        """Open what the metadata gives to this node, and begin to serve."""
+        self.load_dynamic_settings()
+        self.replicas.open_all()
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
@@ -179,21 +203,51 @@ class Node:
 
     def apply(self, records: Sequence[Any]) -> None:
         """Make committed records of the metadata true, here and for all who ask from now on."""
-        gone = [self.cluster.topics_by_id[r.topic_id] for r in records if r.SCHEMA.name == "RemoveTopicRecord"]
+        removed = [r.topic_id for r in records if r.SCHEMA.name == "RemoveTopicRecord"]
+        gone = [topic for topic_id in removed if (topic := self.cluster.topics_by_id.get(topic_id)) is not None]
         self.heads.clear()
         for record in records:
             self.cluster.replay(record)
+        if self.membership is not None and not self.membership.is_open:
+            return
         for topic in gone:
-            self.replicas.remove_topic(topic)
-            for coordinators in self.coordinators:
-                coordinators.forget_topic(topic.name)
-            forget_topic(self, topic)
-            forget_shared(self, topic)
-            self.share_partitions.forget_topic(topic.id)
+            self.forget(topic)
         for record in records:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:
                 effect(self, record)
+        self.signal(self.cluster)
+
+    def forget(self, topic: Topic) -> None:
+        """Let everything go that belongs to a topic which is gone."""
+        self.replicas.remove_topic(topic)
+        for coordinators in self.coordinators:
+            coordinators.forget_topic(topic.name)
+        forget_topic(self, topic)
+        forget_shared(self, topic)
+        self.share_partitions.forget_topic(topic.id)
+
+    def replace_image(self, image: Cluster) -> None:
+        """Go on with an image that came as a whole: this node was behind for too long to be told each change."""
+        before, self.metadata.cluster = self.metadata.cluster, image
+        self.heads.clear()
+        self.authorizer = make_authorizer(self.settings, image.acls)
+        self.routes.clear()
+        if self.membership is not None and self.membership.is_open:
+            for topic in before.topics.values():
+                if topic.id not in image.topics_by_id:
+                    self.forget(topic)
+            self.load_dynamic_settings()
+            for topic in image.topics.values():
+                self.replicas.open_topic(topic)
+            self.replicas.reconfigure()
+            self.signal(image)
+
+    def leadership_changed(self, partition: Partition) -> None:
+        """Coordinators go where their partitions are led. At a start all are loaded afterwards."""
+        for coordinators in self.coordinators:
+            if coordinators.topic == partition.topic and self.replicas.all_found:
+                coordinators.leadership_changed(partition.index)
 
     def brokers(self, listener: str) -> list[tuple[int, str, int, str | None]]:
         """Return id, host, port and rack of the live brokers, as seen from a listener."""
@@ -257,7 +311,9 @@ class Node:
         if api is None or not api.low <= version <= api.high:
             return None
         handle, learner = api.handler(), LEARNERS.get(key)
-        if self.authorizer is not None:
+        if self.membership is not None and key in FORWARDED:
+            handle = forwarded(key, handle)
+        elif self.authorizer is not None:
             from moldau.broker import authorization
 
             handle = authorization.guarded(key, handle)
@@ -316,11 +372,32 @@ class Node:
             timeout_ms = float(self.settings["request.timeout.ms"])
         self.outbox.put(peer, Ask(request, done), self.clock.monotonic_ms() + timeout_ms)
 
+    def call(self, peer: Peer, request: Any, timeout_ms: float | None = None) -> Promise:
+        """Send a request to another node; the promise is kept with the response or a `Lost`."""
+        promise = Promise(lambda error: Lost(error.message))
+        self.ask(peer, request, promise.resolve, timeout_ms)
+        return promise
+
+    def leader_of(self, topic: str, index: int) -> int | None:
+        """Return the broker that leads a partition, -1 while nobody does; None if there is no such partition."""
+        known = self.cluster.topics.get(topic)
+        part = known.partitions.get(index) if known else None
+        return None if part is None else part.leader
+
+    def after(self, delay_ms: float) -> Promise:
+        """Return a promise that is kept after a while."""
+        promise = error_promise()
+        self.waits.park(Wait(self.clock.monotonic_ms() + delay_ms, lambda expired: expired or None), promise.resolve)
+        return promise
+
     def tick(self) -> float:
         """Let time pass: deadlines, timers, a slice of background work. Returns after how many ms to come again."""
         now = self.clock.monotonic_ms()
         self.waits.expire(now)
         self.outbox.tick(now)
+        if self.membership is not None:
+            self.membership.tick(now)
+            self.replication.tick(now)
         while self.timers and self.timers[0][0] <= now:
             number = self.timers[0][1]
             heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
@@ -343,6 +420,8 @@ class Node:
         due = [IDLE_TICK_MS + now, self.outbox.next_deadline_ms(), *(timer[0] for timer in self.timers[:1])]
         due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
         due.append(self.share_partitions.deadline_ms)
+        if self.membership is not None:
+            due += self.membership.next_ms(), self.replication.next_ms()
         deadline = self.waits.next_deadline_ms()
         if deadline is not None:
             due.append(deadline)

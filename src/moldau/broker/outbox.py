@@ -29,10 +29,15 @@ MOST_WAITING = 1000  # requests on one line
 
 
 class Peer(NamedTuple):
-    """Where a listener of another node is."""
+    """Where a listener of another node is, and what for it is asked.
+
+    Kafka answers the requests of a connection one after the other. What may wait for long there has a connection of its
+    own: a fetch, or markers, which wait until they are replicated, that is, for the next fetch.
+    """
 
     host: str
     port: int
+    purpose: str = ""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"

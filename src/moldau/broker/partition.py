@@ -1,12 +1,13 @@
-"""A partition on this node: its log, and the place in the cluster that the metadata gives it."""
+"""A partition on this node: its log, and the part that this node plays in it."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from moldau.cluster.leading import Leading
 from moldau.log.answers import Appended, Origin
 from moldau.log.log import Log
 from moldau.machines.metadata.cluster import Partition as Placement
@@ -24,6 +25,9 @@ class Partition:
     A record is committed when the high watermark has passed it: all replicas in sync have it, and if `flush.messages`
     promises a sync of it, that is done. Everything that is promised to a client waits for this one event: see
     `on_commit`, and `is_settled` for acknowledgements.
+
+    The metadata says who leads. What that means here is done by `lead` and `follow`, and by nothing else: `placement`
+    is a copy that changes with them, not while a request is being answered.
     """
 
     topic: str
@@ -31,12 +35,20 @@ class Partition:
     index: int
     log: Log
     node_id: int
-    placement: Placement
+    placement: Placement = field(default_factory=lambda: Placement(0, (), (), -1, -1, -1))
     min_insync_replicas: int = 1
+    led: Leading | None = None  # what this leader knows of its followers; None where it has none, and where it follows
+    is_alone: bool = False  # it leads, and nobody else is in sync: what is written is committed
     uncommitted: deque[tuple[int, Then]] | None = None  # end offsets, in order, and who waits for their commit
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
+
+    # The part that this node plays.
+
+    @property
+    def leads(self) -> bool:
+        return self.placement.leader == self.node_id
 
     def leader_error(self, epoch: int) -> Error:
         """Return whether a client that thinks of `epoch` (-1: none) may use this replica as the leader (KIP-320)."""
@@ -47,18 +59,47 @@ class Partition:
             return Error.NONE
         return Error.FENCED_LEADER_EPOCH if epoch < placement.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
 
-    def become_leader(self) -> None:
-        """An epoch begins where the log ends. With no other replica in sync, all that is there is committed; what a
+    def lead(self, placement: Placement, now_ms: float) -> None:
+        """Lead in the epoch that the metadata names, or go on leading with others in sync.
+
+        An epoch begins where the log ends. With no other replica in sync, all that is there is committed; what a
         process that died had not synced is synced first, where `flush.messages` promises it to readers.
         """
-        if self.must_sync():
+        is_new = not self.leads or placement.leader_epoch != self.placement.leader_epoch
+        if not is_new and placement.partition_epoch < self.placement.partition_epoch:
+            return  # the controller has told this leader more than the metadata has shown yet
+        self.placement = replace(placement)
+        if len(placement.replicas) == 1:
+            self.led = None
+        else:
+            if is_new or self.led is None:
+                self.begin_epoch()
+                self.led = Leading(self.node_id, placement.leader_epoch, self.log.end_offset)
+            self.led.place(placement.replicas, placement.isr, placement.partition_epoch, now_ms)
+        self.count_members()
+        if is_new and self.is_alone and self.must_sync():
             with suppress(Refused):  # the log is offline then, or has no room: it is synced with the next append
                 self.log.flush()
         self.synced()
 
+    def count_members(self) -> None:
+        """Note whether what is written is committed at once: nobody else is in sync, and nobody else has to be."""
+        led, least = self.led, min(self.min_insync_replicas, len(self.placement.replicas))
+        counted = self.placement.isr if led is None else led.counted
+        self.is_alone = self.leads and tuple(counted) == (self.node_id,) and least <= 1
+
+    def follow(self, placement: Placement) -> None:
+        """Follow another leader, or nobody while there is none; who waits for a commit is sent there."""
+        self.placement = replace(placement)
+        self.led, self.is_alone = None, False
+        self.abandon(Error.NOT_LEADER_OR_FOLLOWER)
+
     def begin_epoch(self) -> None:
         """Let the log know of this leader's epoch: until the first append it begins at the log's end."""
-        self.log.leader_epochs.assign_if_newer(self.placement.leader_epoch, self.log.end_offset)
+        with suppress(Refused):  # an offline log has no epochs
+            self.log.leader_epochs.assign_if_newer(self.placement.leader_epoch, self.log.end_offset)
+
+    # Records.
 
     def append(
         self, view: memoryview, now_ms: int, origin: Origin = Origin.CLIENT, transaction_version: int = 0
@@ -66,9 +107,9 @@ class Partition:
         """Append as the leader. With no other replica in sync, what is written is committed, unless `flush.messages`
         promises a sync: the caller then asks for one (`Replicas.flush`, `Replicas.commit`).
         """
-        log, placement = self.log, self.placement
-        appended = log.append(view, placement.leader_epoch, now_ms, origin, transaction_version)
-        if len(placement.isr) == 1 and not self.must_sync():
+        log = self.log
+        appended = log.append(view, self.placement.leader_epoch, now_ms, origin, transaction_version)
+        if self.is_alone and not self.must_sync():
             log.advance_high_watermark(log.end_offset)
         return appended
 
@@ -97,17 +138,29 @@ class Partition:
     def is_settled(self, offset: int, acks: int) -> bool:
         """Tell whether a record can be acknowledged: for acks=all it is committed, otherwise synced as promised.
 
-        Nothing more happens to the records of a log that is offline.
+        Nothing more happens to the records of a log that is offline, or that is led elsewhere by now.
         """
         log = self.log
         done = log.high_watermark > offset if acks == ALL else log.recovery_point > offset or not self.must_sync()
-        return done or log.offline is not None
+        return done or log.offline is not None or not self.leads
+
+    def lacks_replicas(self) -> bool:
+        """Tell whether fewer replicas are in sync than `min.insync.replicas` asks for.
+
+        A topic cannot ask for more than it has (KIP-966).
+        """
+        placement = self.placement
+        return len(placement.isr) < min(self.min_insync_replicas, len(placement.replicas))
 
     def synced(self) -> None:
         """Let readers see what waited for a sync, unless more came meanwhile that must wait."""
-        placement, log = self.placement, self.log
-        if placement.leader == self.node_id and len(placement.isr) == 1 and log.offline is None:
+        log = self.log
+        if self.is_alone and log.offline is None:
             log.advance_high_watermark(log.recovery_point if self.must_sync() else log.end_offset)
+
+    def counted_end(self) -> int:
+        """Return up to where this leader's own log counts: what `flush.messages` promises to sync must be synced."""
+        return self.log.recovery_point if self.must_sync() else self.log.end_offset
 
     def must_sync(self) -> bool:
         """Tell whether `flush.messages` promises a sync of what was appended."""

@@ -80,18 +80,21 @@ class Replicas:
         values = self.settings_of(topic.name)
         config = LogConfig.of(values)
         for index, placement in topic.partitions.items() if only is None else [(only, topic.partitions[only])]:
-            if index in partitions or self.node.id not in placement.replicas:
+            partition = partitions.get(index)
+            if self.node.id not in placement.replicas:
+                if partition is not None:
+                    self.remove(topic, partition)
                 continue
-            try:
-                opened = self.open_log(topic, index, config)
-            except Refused as refused:
-                log.error("cannot make a partition yet", partition=f"{topic.name}-{index}", reason=refused.message)
-                self.missing.add(topic.id)
-                continue
-            partition = Partition(topic.name, topic.id, index, opened, self.node.id, placement)
-            partition.min_insync_replicas = values["min.insync.replicas"]
-            partitions[index] = partition
-            partition.become_leader()
+            if partition is None:
+                try:
+                    opened = self.open_log(topic, index, config)
+                except Refused as refused:
+                    log.error("cannot make a partition yet", partition=f"{topic.name}-{index}", reason=refused.message)
+                    self.missing.add(topic.id)
+                    continue
+                partition = partitions[index] = Partition(topic.name, topic.id, index, opened, self.node.id)
+                partition.min_insync_replicas = values["min.insync.replicas"]
+            self.node.replication.place(partition, placement)
 
     def open_missing(self) -> None:
         """Try again to make the partitions for which there was no room."""
@@ -135,6 +138,19 @@ class Replicas:
                 problem = refused
         raise problem
 
+    def remove(self, topic: Topic, partition: Partition) -> None:
+        """Close and delete a partition that other brokers keep from now on."""
+        log.info("moved away", partition=str(partition))
+        partition.follow(topic.partitions[partition.index])
+        self.node.replication.unfollow(partition)
+        self.node.leadership_changed(partition)
+        del self.by_id[topic.id][partition.index]
+        self.node.cleaner.forget(partition.log)
+        home = self.home_of(partition)
+        home.delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
+        home.make_certain()
+        self.advanced(partition)
+
     def remove_topic(self, topic: Topic) -> None:
         """Close and delete the partitions of a topic that is gone; who waits for them is told."""
         partitions = self.by_id.pop(topic.id, {})
@@ -142,6 +158,7 @@ class Replicas:
         homes = {id(home): home for home in map(self.home_of, partitions.values())}
         for partition in partitions.values():
             self.node.cleaner.forget(partition.log)
+            self.node.replication.unfollow(partition)
             self.home_of(partition).delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
             partition.abandon(Error.UNKNOWN_TOPIC_OR_PARTITION)
             self.advanced(partition)
@@ -157,6 +174,7 @@ class Replicas:
             for partition in self.by_name.get(name, {}).values():
                 partition.log.configure(config)
                 partition.min_insync_replicas = values["min.insync.replicas"]
+                partition.count_members()
                 partition.synced()  # flush.messages may promise less than before
                 self.advanced(partition)
 
@@ -207,6 +225,7 @@ class Replicas:
         else:
             flush.complete()
             partition.synced()
+            self.node.replication.advance(partition)
         self.advanced(partition)
         if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way
             self.flush(partition)
@@ -221,7 +240,9 @@ class Replicas:
 
 
 def on_partition(node: Node, record: Any) -> None:
-    node.replicas.open_topic(node.cluster.topics_by_id[bytes(record.topic_id)], record.partition_id)
+    topic = node.cluster.topics_by_id.get(bytes(record.topic_id))
+    if topic is not None:  # it may be deleted by a record that came along
+        node.replicas.open_topic(topic, record.partition_id)
 
 
 def on_config(node: Node, record: Any) -> None:

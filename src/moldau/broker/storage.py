@@ -51,6 +51,10 @@ def claim(node: Node, directories: list[Directory]) -> None:
     known = {meta.cluster_id for meta in metas if meta and meta.cluster_id}
     if len(known) > 1:
         raise StartError(f"The data directories belong to different clusters: {', '.join(sorted(known))}.")
+    if not known and not node.is_controller:
+        which = ", ".join(directory.path for directory in directories)
+        how = "kafka-storage format -t CLUSTER_ID -c FILE"
+        raise StartError(f"{which} is not formatted. This broker joins a cluster: run {how} first.")
     node.metadata.cluster_id = known.pop() if known else fresh_id(node)
     for directory, meta in zip(directories, metas, strict=True):
         if meta and meta.node_id not in (None, node.id):

@@ -7,23 +7,53 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moldau import settings as table
+from moldau.broker.outbox import Lost
 from moldau.machines.metadata import topics
 from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.metadata.topics import NewTopic
+from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
 
+CREATE_MS = 10_000
+SEEN_MS = 5.0  # between looks for a topic that the controller has created
+
 
 async def create_topic(node: Node, new: NewTopic) -> None:
     """Create a topic, unless somebody else is about to, and wait until it is there; raises Refused."""
+    if node.membership is not None:
+        for error, message in (await ask_for_topics(node, [new])).values():
+            raise Refused(error, message)
+        return
     proposal = node.metadata.propose()
     if new.name not in proposal.image.topics:
         proposal.add(plan_topic(node, proposal.image, new))
     if error := await proposal.commit():
         raise Refused(error, error.message)
+
+
+async def ask_for_topics(node: Node, topics: Iterable[NewTopic]) -> dict[str, tuple[Error, str]]:
+    """Ask the controller for topics and wait until this node has heard of them; returns what was refused, and why."""
+    assert node.membership is not None
+    row, pair = m.CreateTopicsRequest_CreatableTopic, m.CreateTopicsRequest_CreatableTopicConfig
+    rows = [
+        row(new.name, new.partitions, new.replication, configs=[pair(*item) for item in new.configs.items()])
+        for new in topics
+    ]
+    response = await node.membership.call(m.CreateTopicsRequest(rows, CREATE_MS), CREATE_MS)
+    if isinstance(response, Lost):
+        return {one.name: (Error.REQUEST_TIMED_OUT, response.reason) for one in rows}
+    refused = {one.name: (Error(one.error_code), one.error_message or "") for one in response.topics if one.error_code}
+    refused = {name: why for name, why in refused.items() if why[0] is not Error.TOPIC_ALREADY_EXISTS}
+    deadline = node.clock.monotonic_ms() + CREATE_MS
+    while any(one.name not in node.cluster.topics for one in rows if one.name not in refused):
+        if node.clock.monotonic_ms() > deadline:
+            break
+        await node.after(SEEN_MS)
+    return refused
 
 
 def plan_topic(node: Node, image: Cluster, new: NewTopic) -> list[Any]:
@@ -49,15 +79,17 @@ async def create_unasked(node: Node, names: Iterable[str]) -> dict[str, Error]:
 
     An internal one becomes what its coordinators need.
     """
-    proposal, problems = node.metadata.propose(), dict[str, Error]()
     internal = {coordinators.topic: coordinators for coordinators in node.coordinators}
-    for name in names:
-        new = internal[name].new_topic() if name in internal else NewTopic(name)
+    topics = [internal[name].new_topic() if name in internal else NewTopic(name) for name in names]
+    if node.membership is not None:
+        return {name: error for name, (error, _) in (await ask_for_topics(node, topics)).items()}
+    proposal, problems = node.metadata.propose(), dict[str, Error]()
+    for new in topics:
         try:
-            if name not in proposal.image.topics:
+            if new.name not in proposal.image.topics:
                 proposal.add(plan_topic(node, proposal.image, new))
         except Refused as refused:
-            problems[name] = refused.error
+            problems[new.name] = refused.error
     error: Error = await proposal.commit()
     return dict.fromkeys(names, error) if error else problems
 

@@ -7,15 +7,18 @@ these are committed too, the transaction is complete. A crash in between does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.coordinators import Coordinators
+from moldau.broker.outbox import Lost, Peer
 from moldau.broker.steps import start
 from moldau.log.answers import Origin
 from moldau.machines.effects import Effects, Promise, error_promise
 from moldau.machines.transactions import Identity, Limits, Outcome, Partition, Transactions
+from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import end_txn_marker
 from moldau.wire.refusal import Refused
@@ -93,7 +96,7 @@ async def write_markers(node: Node, index: int, machine: Transactions, name: str
     machine.marking.add(name)
     coordinator_epoch = node.transactions.home(index).placement.leader_epoch
     end = Marker(node, Identity(one.producer_id, one.epoch), one.commits, coordinator_epoch, one.client_version)
-    outcomes = [(where, end.write(*where)) for where in sorted(missing)]
+    outcomes = end.write_all(sorted(missing))
     missing.difference_update([where for where, error in outcomes if await error in NOTHING_TO_END])
     machine.marking.discard(name)
     if missing:
@@ -111,6 +114,7 @@ class Marker:
         self.node = node
         self.producer = producer
         self.commit = commit
+        self.coordinator_epoch = coordinator_epoch
         self.transaction_version = transaction_version
         self.now_ms = node.clock.wall_ms()
         self.batch = memoryview(
@@ -122,6 +126,39 @@ class Marker:
                 timestamp=self.now_ms,
             )
         )
+
+    def write_all(self, partitions: Iterable[Partition]) -> list[tuple[Partition, Promise]]:
+        """Write the marker to partitions wherever they are led; each promise is an Error, NONE when it is committed."""
+        outcomes: list[tuple[Partition, Promise]] = []
+        elsewhere: dict[Peer, list[tuple[Partition, Promise]]] = {}
+        for where in partitions:
+            leader = self.node.leader_of(*where)
+            if leader in (self.node.id, None):  # of a partition that is gone the short way tells
+                outcomes.append((where, self.write(*where)))
+                continue
+            promise, address = error_promise(), self.node.replication.address_of(leader, "markers")
+            outcomes.append((where, promise))
+            if address is None:
+                promise.resolve(Error.NOT_LEADER_OR_FOLLOWER)
+            else:
+                elsewhere.setdefault(address, []).append((where, promise))
+        for address, some in elsewhere.items():
+            self.node.ask(address, self.request(dict(some)), partial(told_by_leader, dict(some)))
+        return outcomes
+
+    def request(self, partitions: Iterable[Partition]) -> Any:
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append(index)
+        marker = m.WriteTxnMarkersRequest_WritableTxnMarker(
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            transaction_result=self.commit,
+            topics=[m.WriteTxnMarkersRequest_WritableTxnMarkerTopic(*item) for item in topics.items()],
+            coordinator_epoch=self.coordinator_epoch,
+            transaction_version=self.transaction_version,
+        )
+        return m.WriteTxnMarkersRequest([marker])
 
     def write(self, topic: str, index: int) -> Promise:
         """Append the marker to a partition; the promise is an Error, NONE when the marker is committed.
@@ -142,6 +179,23 @@ class Marker:
         return promise
 
 
+def told_by_leader(promises: Mapping[Partition, Promise], response: Any) -> None:
+    """Take over what the leader of some partitions says about their markers; what it does not say is tried again.
+
+    A leader that does not know a partition yet has not heard of its creation.
+    """
+    if not isinstance(response, Lost):
+        for topic in (topic for one in response.markers for topic in one.topics):
+            for row in topic.partitions:
+                error = Error(row.error_code)
+                if error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                    error = Error.NOT_LEADER_OR_FOLLOWER
+                if (promise := promises.get((topic.name, row.partition_index))) is not None:
+                    promise.resolve(error)
+    for promise in promises.values():
+        promise.resolve(Error.NOT_LEADER_OR_FOLLOWER)
+
+
 # What the coordinator says. Each promise is kept when the answer is committed.
 
 Command = Callable[[Transactions, Promise], Effects]
@@ -157,6 +211,8 @@ def add_partitions(
     node: Node, name: str, producer: Identity, partitions: Iterable[Partition], client_version: int
 ) -> Promise:
     """Make the partitions part of the producer's transaction; asks for an Error."""
+    if (address := coordinator_elsewhere(node, name)) is not None:
+        return start(node, ask_elsewhere(node, address, name, producer, partitions, verify_only=False))
 
     def command(machine: Transactions, promise: Promise) -> Effects:
         return machine.add_partitions(promise, name, producer, partitions, client_version, node.clock.wall_ms())
@@ -172,11 +228,42 @@ def end_transaction(node: Node, name: str, producer: Identity, commit: bool, cli
 
 def verify_partitions(node: Node, name: str, producer: Identity, partitions: Iterable[Partition]) -> Promise:
     """Ask whether each partition is part of the producer's transaction: a dictionary of errors."""
+    if (address := coordinator_elsewhere(node, name)) is not None:
+        return start(node, ask_elsewhere(node, address, name, producer, partitions, verify_only=True))
 
     def command(machine: Transactions, promise: Promise) -> Effects:
         return Effects(answers=[(promise, machine.verify(name, producer, partitions))])
 
     return ask(node, name, command, lambda error: dict.fromkeys(partitions, error))
+
+
+def coordinator_elsewhere(node: Node, name: str) -> Peer | None:
+    """Return where the coordinator of a transactional id is, if it is not here."""
+    leader = node.leader_of(TOPIC, node.transactions.partition_for(name))
+    return None if leader in (node.id, None) else node.replication.address_of(leader)
+
+
+async def ask_elsewhere(
+    node: Node, address: Peer, name: str, producer: Identity, partitions: Iterable[Partition], *, verify_only: bool
+) -> Any:
+    """Ask another broker's coordinator (KIP-890): an error for each partition, or one for all where they are added."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in (partitions := list(partitions)):
+        topics.setdefault(topic, []).append(index)
+    rows = [m.AddPartitionsToTxnRequest_AddPartitionsToTxnTopic(*item) for item in topics.items()]
+    one = m.AddPartitionsToTxnRequest_AddPartitionsToTxnTransaction(
+        name, producer.producer_id, producer.epoch, verify_only, rows
+    )
+    response = await node.call(address, m.AddPartitionsToTxnRequest([one]))
+    errors = dict.fromkeys(partitions, Error.COORDINATOR_NOT_AVAILABLE)
+    if not isinstance(response, Lost):
+        for topic in (topic for result in response.results_by_transaction for topic in result.topic_results):
+            for row in topic.results_by_partition:
+                errors[topic.name, row.partition_index] = Error(row.partition_error_code)
+    if verify_only:
+        return errors
+    wrong = [error for error in errors.values() if error not in (Error.NONE, Error.OPERATION_NOT_ATTEMPTED)]
+    return wrong[0] if wrong else Error.NONE
 
 
 def ask(node: Node, name: str, command: Command, refuse: Callable[[Error], Any]) -> Promise:

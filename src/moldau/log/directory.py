@@ -26,7 +26,7 @@ from moldau.log.checkpoints import (
     write_properties,
 )
 from moldau.log.config import LogConfig
-from moldau.log.disk import NO_ROOM, Files, Remover, at_once, remove_if_there, remove_tree
+from moldau.log.disk import NO_ROOM, Disk, Files, Remover, at_once, remove_if_there, remove_tree
 from moldau.log.log import METADATA, Log
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -62,6 +62,12 @@ def clean_shutdown(broker_epoch: int) -> bytes:
     return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
 
 
+def stopped_epoch(disk: Disk, path: str) -> int:
+    """Return the epoch of the broker that has marked a clean stop; -1 where the file does not say so."""
+    match = re.search(rb'"brokerEpoch"\s*:\s*(-?\d+)', disk.read(path))
+    return int(match[1]) if match else -1
+
+
 def partition_of(name: str) -> Partition | None:
     """Topic and partition of a folder's name."""
     match = _partition_name.fullmatch(name)
@@ -77,6 +83,7 @@ class Directory:
     id: str = ""  # directory.id, for its owner to set
     offline: str | None = None
     clean: bool = False
+    broker_epoch: int = -1  # of the broker that has stopped cleanly
     booted: bool = False
     lost_writes: bool = True
     logs: dict[Partition, Log] = field(default_factory=dict[Partition, Log])
@@ -99,6 +106,7 @@ class Directory:
             self._make()
             self.release_lock = disk.lock(self._at(LOCK))
             self.clean = disk.exists(self._at(CLEAN_SHUTDOWN))
+            self.broker_epoch = stopped_epoch(disk, self._at(CLEAN_SHUTDOWN)) if self.clean else -1
             remove_if_there(disk, self._at(CLEAN_SHUTDOWN))
             disk.sync_dir(self.path)  # a crash must not bring it back, not even one that an earlier start took away
             self._compare_boot()

@@ -2,12 +2,13 @@
 
 v4 read_committed.  v5 log start offset.  v7 sessions (KIP-227).  v9 leader epochs (KIP-320).  v11 rack (KIP-392).
 v12 truncation hints (KIP-595).  v13 topic ids (KIP-516).  v15 replica state.  v16 node endpoints (KIP-951).
-Deviates: a replica id is taken for a consumer's until replication comes; there is one replica, so the rack is moot.
+Deviates: the rack is not looked at; everybody reads from the leader.
 Less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,9 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
     if node.authorizer is not None:
         context.denied = unreadable(node, connection, request, context.wanted)
     isolation = Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK
+    if (replica := replica_of(request)) is not None:
+        isolation = Isolation.LOG_END
+        note_replica(node, replica, [one for one in context.wanted if one.topic not in context.denied], by_id)
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
@@ -54,13 +58,34 @@ def open_context(node: Node, request: m.FetchRequest, by_id: bool, now: float) -
         name = topic.topic_id if by_id else topic.topic
         for p in topic.partitions:
             epochs = p.current_leader_epoch, p.last_fetched_epoch
-            wanted.append(Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs))
+            wanted.append(Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs, p.log_start_offset))
     if len(wanted) > 1:  # of a partition that is named twice, the last counts
         wanted = list({(one.topic, one.index): one for one in wanted}.values())
     if request.session_epoch == -1 and not request.session_id:
         return Context(None, False, wanted)
     forgotten = [(t.topic_id if by_id else t.topic, i) for t in request.forgotten_topics_data for i in t.partitions]
     return node.fetch_sessions.open(request.session_id, request.session_epoch, wanted, forgotten, by_id=by_id, now=now)
+
+
+def replica_of(request: m.FetchRequest) -> tuple[int, int] | None:
+    """Return id and epoch of the broker that fetches as a follower; None of a client."""
+    state = request.replica_state
+    replica = (request.replica_id, -1) if state is None else (state.replica_id, state.replica_epoch)
+    return replica if replica[0] >= 0 else None
+
+
+def note_replica(node: Node, replica: tuple[int, int], wanted: Sequence[Wanted], by_id: bool) -> None:
+    """Let the partitions know how far a follower is; it is told where it is none, by `strange`."""
+    known = node.replicas.table(by_id)
+    for one in wanted:
+        partition = known.get(one.topic, {}).get(one.index)
+        if partition is None or partition.leader_error(one.leader_epoch):
+            continue
+        try:
+            if one.last_fetched_epoch < 0 or find_fork(partition, one) is None:
+                one.strange = not node.replication.heard_of(partition, *replica, one.offset, one.start_offset)
+        except Refused:
+            continue
 
 
 def attempt(
@@ -130,6 +155,8 @@ def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation:
         row.aborted_transactions = ()
         return row
     row.error_code = partition.leader_error(wanted.leader_epoch)
+    if wanted.strange and not row.error_code:  # whoever names the epoch may have heard of more than this leader has
+        row.error_code = Error.NOT_LEADER_OR_FOLLOWER if wanted.leader_epoch < 0 else Error.UNKNOWN_LEADER_EPOCH
     if not row.error_code:
         try:
             fill(row, partition, wanted, max_bytes, min_one, isolation)

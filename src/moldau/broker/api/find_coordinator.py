@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -47,12 +48,21 @@ async def find(node: Node, connection: Connection, key: str, key_type: int, vers
         check(key, key_type, version)
         coordinators = getattr(node, COORDINATORS[key_type])
         await coordinators.create_topic()
-        coordinators.readable(coordinators.partition_for(key))
-        brokers = node.brokers(connection.listener)
-        host, port = next((host, port) for broker, host, port, _ in brokers if broker == node.id)
+        leader, host, port = locate(node, connection, coordinators, coordinators.partition_for(key))
     except Refused as refused:
         return m.FindCoordinatorResponse_Coordinator(key, -1, "", -1, refused.error, refused.message)
-    return m.FindCoordinatorResponse_Coordinator(key, node.id, host, port, Error.NONE, "")
+    return m.FindCoordinatorResponse_Coordinator(key, leader, host, port, Error.NONE, "")
+
+
+def locate(node: Node, connection: Connection, coordinators: Coordinators[Any], index: int) -> tuple[int, str, int]:
+    """Return id, host and port of the broker that leads a coordinator's partition; raises Refused."""
+    leader = node.leader_of(coordinators.topic, index)
+    if leader == node.id:
+        coordinators.readable(index)
+    for broker, host, port, _ in node.brokers(connection.listener):
+        if broker == leader:
+            return broker, host, port
+    raise Refused(Error.COORDINATOR_NOT_AVAILABLE, f"{coordinators.topic}-{index} has no leader now.")
 
 
 def check(key: str, key_type: int, version: int) -> None:

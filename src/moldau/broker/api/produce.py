@@ -24,7 +24,7 @@ from typing import Any
 from moldau.broker.admission import barred_partitions, transactional_parts
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
-from moldau.broker.partition import Partition
+from moldau.broker.partition import ALL, Partition
 from moldau.broker.steps import follow
 from moldau.broker.wait import Wait
 from moldau.log.answers import Appended
@@ -146,11 +146,9 @@ def check(partition: Partition, records: memoryview | None, acks: int, version: 
         raise Refused(Error.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if partition.topic in INTERNAL_TOPICS:
         raise Refused(Error.INVALID_TOPIC_EXCEPTION, f"clients cannot write to the internal topic {partition.topic}")
-    placement = partition.placement
-    if placement.leader != partition.node_id:
+    if not partition.leads:
         raise Refused(Error.NOT_LEADER_OR_FOLLOWER, "this broker does not lead the partition")
-    # A topic cannot ask for more replicas in sync than it has (KIP-966).
-    if acks == -1 and len(placement.isr) < min(partition.min_insync_replicas, len(placement.replicas)):
+    if acks == ALL and partition.lacks_replicas():
         raise Refused(Error.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas asks for")
 
 
@@ -184,8 +182,8 @@ def when_settled(response: m.ProduceResponse, unsettled: list[tuple[Partition, i
         p.synced()  # by a compaction, it may be: what is acknowledged can be read
     if not expired and not all(p.is_settled(last_offset, acks) for p, last_offset in unsettled):
         return None
-    late = [p for p, last_offset in unsettled if p.log.offline is not None or not p.is_settled(last_offset, acks)]
-    errors = {(name, p.index): late_error(p) for p in late for name in (p.topic_id, p.topic)}
+    late = [(p, error) for p, last_offset in unsettled if (error := late_error(p, last_offset, acks))]
+    errors = {(name, p.index): error for p, error in late for name in (p.topic_id, p.topic)}
     for topic in response.responses:
         for part in topic.partition_responses:
             error = errors.get((topic.topic_id, part.index)) or errors.get((topic.name, part.index))
@@ -193,5 +191,12 @@ def when_settled(response: m.ProduceResponse, unsettled: list[tuple[Partition, i
     return response
 
 
-def late_error(partition: Partition) -> Error:
-    return Error.REQUEST_TIMED_OUT if partition.log.offline is None else Error.KAFKA_STORAGE_ERROR
+def late_error(partition: Partition, last_offset: int, acks: int) -> Error:
+    """Return what is wrong with an acknowledgement that was waited for, if anything."""
+    if partition.log.offline is not None:
+        return Error.KAFKA_STORAGE_ERROR
+    if not partition.leads:
+        return Error.NOT_LEADER_OR_FOLLOWER
+    if not partition.is_settled(last_offset, acks):
+        return Error.REQUEST_TIMED_OUT
+    return Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND if acks == ALL and partition.lacks_replicas() else Error.NONE

@@ -79,13 +79,10 @@ class Appends:
 
         def attempt(expired: bool) -> bytes | None:
             partition.synced()
-            settled = partition.is_settled(last, self.acks)
-            if not settled and not expired:
+            if not partition.is_settled(last, self.acks) and not expired:
                 return None
-            if settled and partition.log.offline is None:
-                return answer
-            error = late_error(partition)
-            return refusal_frame(self, correlation_id, Refused(error, error.message))
+            error = late_error(partition, last, self.acks)
+            return refusal_frame(self, correlation_id, Refused(error, error.message)) if error else answer
 
         if partition.must_sync():
             node.replicas.flush(partition)

@@ -19,26 +19,26 @@ from moldau.wire import messages as m
 async def initialize(
     node: Node, connection: Connection, request: m.InitializeShareGroupStateRequest, version: int
 ) -> Answer:
-    return await node.share_state.initialize(request)
+    return await node.share_state_here.initialize(request)
 
 
 @api(84, versions=(0, 0))
 async def read(node: Node, connection: Connection, request: m.ReadShareGroupStateRequest, version: int) -> Answer:
-    return await node.share_state.read(request)
+    return await node.share_state_here.read(request)
 
 
 @api(85, versions=(0, 1))
 async def write(node: Node, connection: Connection, request: m.WriteShareGroupStateRequest, version: int) -> Answer:
-    return await node.share_state.write(request)
+    return await node.share_state_here.write(request)
 
 
 @api(86, versions=(0, 0))
 async def delete(node: Node, connection: Connection, request: m.DeleteShareGroupStateRequest, version: int) -> Answer:
-    return await node.share_state.delete(request)
+    return await node.share_state_here.delete(request)
 
 
 @api(87, versions=(0, 1))
 async def read_summary(
     node: Node, connection: Connection, request: m.ReadShareGroupStateSummaryRequest, version: int
 ) -> Answer:
-    return await node.share_state.read_summary(request)
+    return await node.share_state_here.read_summary(request)

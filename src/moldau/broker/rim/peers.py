@@ -34,7 +34,7 @@ class Peers:
         self._attempts[line] = self.loop.create_task(self._connect(line))
 
     async def _connect(self, line: Line) -> None:
-        host, port = line.peer
+        host, port, _ = line.peer
         try:
             await self.loop.create_connection(lambda: Link(self, line), host, port)
         except OSError as error:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 log = logs.get(__name__)
 
 OK, FAILED, MISUSED = 0, 1, 2
+HAND_OVER_S = 60.0
 PLAINTEXT = 0  # the security protocol's number in the metadata
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -171,7 +172,7 @@ def build(
 
     clock = SystemClock()
     worker = Worker(lambda call: server.post(call))
-    peers = Peers(loop, lambda: server.settle(), settings["socket.request.max.bytes"])
+    peers = Peers(loop, lambda: server.heard_peer(), settings["socket.request.max.bytes"])
     node = Node(settings, OsDisk(), clock, SystemRandom(), worker, peers)
     server = Server(node, clock, loop)
     try:
@@ -181,6 +182,44 @@ def build(
     for listener in opened:
         server.listen(listener.socket, listener)
     return server, worker.close
+
+
+async def take_part(server: Server) -> None:
+    """Wait until the controllers have let this broker in; raises UserError if they do not."""
+    from moldau.cluster.lifecycle import State
+
+    await member_until(server, lambda state: state is State.RUNNING)
+
+
+async def hand_over(server: Server) -> None:
+    """Let the controllers give our partitions to others before we stop, within reason."""
+    import asyncio
+
+    from moldau.cluster.lifecycle import State
+
+    member = server.node.membership
+    if member is not None and member.problem is None and server.node.settings["controlled.shutdown.enable"]:
+        member.leave()
+        server.heard_peer()
+        with contextlib.suppress(asyncio.TimeoutError, UserError):
+            await asyncio.wait_for(member_until(server, lambda state: state is State.STOPPED), HAND_OVER_S)
+
+
+async def member_until(server: Server, condition: Callable[[Any], bool]) -> None:
+    member = server.node.membership
+    if member is None:
+        return
+    reached = server.loop.create_future()
+
+    def look() -> None:
+        if (member.problem is not None or condition(member.state)) and not reached.done():
+            reached.set_result(None)
+
+    member.on_change = look
+    look()
+    await reached
+    if member.problem is not None:
+        raise UserError(member.problem)
 
 
 def endpoint(listener: Listener) -> Endpoint:
@@ -205,6 +244,8 @@ def report_fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 async def live(server: Server, opened: list[Listener], options: Options) -> None:
     """Serve until a signal, or until stdin ends where that was asked for. A second signal ends the process."""
+    import asyncio
+
     loop = server.loop
     stopped = loop.create_future()
 
@@ -219,7 +260,13 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
     if options.stop_with_stdin:
         loop.add_reader(0, lambda: os.read(0, 1024) or (loop.remove_reader(0), stop("stdin ended")))
     page = await open_page(server, options.metrics_port)
-    server.start()
+    server.start(accepting=server.node.membership is None)
+    joining = loop.create_task(take_part(server))
+    await asyncio.wait([joining, stopped], return_when=asyncio.FIRST_COMPLETED)
+    if joining.done():
+        await joining
+    joining.cancel()
+    server.accept()
     # What start-up made lives until the end: the collector need not look at it again and again.
     gc.freeze()
     gc.enable()
@@ -228,6 +275,7 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
     log.info("stopping", reason=await stopped)
     if page is not None:
         page.close()
+    await hand_over(server)
     await server.stop()
     log.info("stopped")
 

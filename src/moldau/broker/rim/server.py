@@ -79,11 +79,14 @@ class Server:
         sock.listen(settings["socket.listen.backlog.size"])
         self._sockets[sock] = listener
 
-    def start(self) -> None:
-        """Accept connections and keep the node's time."""
-        self._set_accepting(True)
+    def start(self, accepting: bool = True) -> None:
+        """Keep the node's time, and accept connections; who joins a cluster does so when it is let in (`accept`)."""
+        self._set_accepting(accepting)
         self._tick()
         self._sweep()
+
+    def accept(self) -> None:
+        self._set_accepting(True)
 
     def _set_accepting(self, accepting: bool) -> None:
         if accepting is self._accepting:
@@ -178,6 +181,11 @@ class Server:
         # One by one: should a fault of ours end this, the others are still there for the next event.
         while self.ready:
             self.ready.popleft().go_on()
+
+    def heard_peer(self) -> None:
+        """Go on after another node has answered, or was lost: something may be due earlier than before."""
+        self.settle()
+        self.wake_by(self._clock.monotonic_ms() + self.node.idle_ms())
 
     def turn_later(self, channel: Channel) -> None:
         """Serve the other frames of a connection after the others had their turn."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.coordinators import Coordinators
+from moldau.broker.outbox import Lost
 from moldau.broker.steps import start
 from moldau.log.log import Log
 from moldau.machines.effects import Change, Effects
@@ -18,6 +19,7 @@ from moldau.machines.metadata.cluster import Topic
 from moldau.machines.share.batches import read_batches
 from moldau.machines.share.state import UNKNOWN, Key, ShareStates, Write, rows
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 from moldau.wire.records import Batch
 from moldau.wire.refusal import Refused
 
@@ -66,10 +68,14 @@ def first_replayed(log: Log) -> int:
 
 
 class ShareState:
-    """What the share coordinator is asked: each request has its own response."""
+    """What the share coordinator is asked: each request has its own response.
 
-    def __init__(self, node: Node) -> None:
+    Parts of this node ask the coordinator wherever it is; a request of another broker (`is_here`) is not sent on.
+    """
+
+    def __init__(self, node: Node, *, is_here: bool = False) -> None:
         self.node = node
+        self.is_here = is_here
 
     async def initialize(self, request: Any) -> Any:
         return await self.each(request, m.InitializeShareGroupStateResponse, "InitializeStateResult", initialize, True)
@@ -98,25 +104,38 @@ class ShareState:
         for topic in request.topics:
             for part in topic.partitions:
                 key = Key(request.group_id, bytes(topic.topic_id), part.partition)
-                answer = start(self.node, self.one(key, part, row, ask, sets))
+                single = type(request)(request.group_id, [type(topic)(topic.topic_id, [part])])
+                answer = start(self.node, self.one(key, part, row, ask, sets, single))
                 answers.setdefault(key.topic_id, {})[part.partition] = answer
         topic_row = getattr(m, f"{response.__name__}_{result}")
         return response([topic_row(id_, [await part for part in parts.values()]) for id_, parts in answers.items()])
 
-    async def one(self, key: Key, part: Any, row: Any, ask: Ask, sets: bool) -> Any:
+    async def one(self, key: Key, part: Any, row: Any, ask: Ask, sets: bool, single: Any) -> Any:
+        node = self.node
         try:
-            await self.node.shares.create_topic()  # Kafka's brokers look for the coordinator before they ask it
-            index, machine = self.node.shares.of(str(key))
-            changes, tell = ask(machine, key, part, self.node.clock.wall_ms())
-            committed = self.node.shares.commit(index, changes)
+            await node.shares.create_topic()  # Kafka's brokers look for the coordinator before they ask it
+            leader = node.leader_of(TOPIC, node.shares.partition_for(str(key)))
+            if leader not in (node.id, None) and not self.is_here:
+                return await self.elsewhere(leader, single)
+            index, machine = node.shares.of(str(key))
+            changes, tell = ask(machine, key, part, node.clock.wall_ms())
+            committed = node.shares.commit(index, changes)
             answer = {} if committed.answer else tell()
             if error := await committed:
                 raise Refused(error, error.message)
         except Refused as refused:
             return row(key.partition, refused.error, refused.message)
         if sets:
-            self.node.share_partitions.forget(key)
+            node.share_partitions.forget(key)
         return row(key.partition, **answer)
+
+    async def elsewhere(self, leader: int | None, single: Any) -> Any:
+        """Ask the coordinator on another broker about one partition; raises Refused if it does not answer."""
+        address = self.node.replication.address_of(leader)
+        response = None if address is None else await self.node.call(address, single)
+        if response is None or isinstance(response, Lost):
+            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_NOT_AVAILABLE.message)
+        return response.results[0].partitions[0]
 
 
 def nothing() -> Mapping[str, Any]:

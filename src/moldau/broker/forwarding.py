@@ -1,0 +1,69 @@
+"""Requests that change the cluster go to its active controller, wrapped up with the name of the client (KIP-590).
+
+A node that is the only controller answers them itself. What the handlers of `broker/api` do there, the controller does
+here; the answer is the client's as it comes.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.connection import Connection
+from moldau.broker.outbox import Lost
+from moldau.broker.steps import follow
+from moldau.machines.metadata.cluster import BROKER_LOGGER
+from moldau.wire import codec, frames
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+if TYPE_CHECKING:
+    from moldau.broker.api import Handler
+    from moldau.broker.node import Node
+
+FORWARDED = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81})
+CONFIGS = frozenset({33, 44})
+PRINCIPAL_VERSION = 0
+RETRY_MS = 50.0
+NOT_NOW = frozenset({Error.NOT_CONTROLLER})
+
+
+def forwarded(key: int, local: Handler) -> Handler:
+    """Return a handler that lets the controller answer; `local` keeps what concerns this process alone."""
+
+    def handle(node: Node, connection: Connection, request: Any, version: int) -> Any:
+        if key in CONFIGS and any(one.resource_type == BROKER_LOGGER for one in request.resources):
+            return local(node, connection, request, version)
+        return follow(node, forward(node, connection, key, request, version))
+
+    return handle
+
+
+async def forward(node: Node, connection: Connection, key: int, request: Any, version: int) -> Any:
+    """Let the active controller answer, whoever that is by now."""
+    assert node.membership is not None
+    frame = frames.request_frame(request, version, 0, connection.client_id)
+    envelope = m.EnvelopeRequest(frame[4:], principal_bytes(connection.principal), host_bytes(connection.host))
+    timeout = float(node.settings["request.timeout.ms"])
+    deadline = node.clock.monotonic_ms() + timeout
+    while (left := deadline - node.clock.monotonic_ms()) > 0:
+        answer = await node.membership.call(envelope, left)
+        if isinstance(answer, Lost) or Error(answer.error_code) in NOT_NOW:
+            await node.after(RETRY_MS)
+            continue
+        if answer.error_code or answer.response_data is None:
+            break
+        data = memoryview(answer.response_data)
+        _, position = frames.response_header(key, version, data)
+        return codec.decode(m.response_class(key), version, data, position)
+    connection.closing = "no controller has answered the client's request"
+    return None
+
+
+def principal_bytes(principal: str) -> bytes:
+    kind, _, name = principal.partition(":")
+    return PRINCIPAL_VERSION.to_bytes(2) + codec.encode(m.DefaultPrincipalData(kind, name, False), PRINCIPAL_VERSION)
+
+
+def host_bytes(host: str) -> bytes:
+    return ip_address(host.lstrip("/").partition("%")[0] or "127.0.0.1").packed

@@ -1,0 +1,223 @@
+"""How a broker takes part in a cluster whose controllers are other nodes: Moldau's or Apache Kafka's.
+
+It follows the metadata log of the quorum (`cluster/observing.py`) and makes true what is committed there; it registers
+with the active controller and tells it again and again that it is alive (`cluster/lifecycle.py`); and it is the way by
+which everything else of this node asks that controller.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker import logs
+from moldau.broker.features import SUPPORTED
+from moldau.broker.outbox import Done, Lost, Peer
+from moldau.broker.storage import id_bytes
+from moldau.cluster.lifecycle import CannotJoin, Lifecycle, State
+from moldau.cluster.lifecycle import Limits as LifecycleLimits
+from moldau.cluster.observing import Inconsistent, Limits, Observer
+from moldau.machines.effects import Promise
+from moldau.machines.metadata.cluster import Endpoint
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+KIND = "moldau.version", 0, 1  # a feature by which one can tell which brokers are Moldau's
+ASK_MS = 30_000.0
+
+
+class Membership:
+    """The node as a member of a cluster; it begins with `begin` and ends with `leave`."""
+
+    def __init__(self, node: Node, endpoints: Sequence[Endpoint]) -> None:
+        settings, metadata = node.settings, node.metadata
+        self.node = node
+        self.endpoints = tuple(endpoints)
+        self.incarnation = node.random.randbytes(16)
+        self.waiting: list[tuple[float, int, Any, Done]] = []  # for a controller to be known
+        self.serial = 0
+        self.is_open = False
+        self.problem: str | None = None  # why this node cannot take part, once that is certain
+        self.on_change: Callable[[], None] = lambda: None
+        voters = {
+            int(text.partition("@")[0]): address(text.partition("@")[2])
+            for text in settings["controller.quorum.voters"]
+        }
+        servers = [address(text) for text in settings["controller.quorum.bootstrap.servers"]] or list(voters.values())
+        self.observer = Observer(
+            node.id,
+            metadata.cluster_id,
+            id_bytes(node.replicas.directories[0].id),
+            metadata.log,
+            servers,
+            voters,
+            Limits(
+                settings["controller.quorum.retry.backoff.ms"],
+                settings["controller.quorum.fetch.max.bytes"],
+                settings["controller.quorum.fetch.snapshot.max.bytes"],
+            ),
+        )
+        self.lifecycle = Lifecycle(
+            node.id,
+            LifecycleLimits(
+                settings["broker.heartbeat.interval.ms"], settings["initial.broker.registration.timeout.ms"]
+            ),
+            node.clock.monotonic_ms(),
+            self.registration,
+            on_change=self.changed,
+        )
+
+    @property
+    def state(self) -> State:
+        return self.lifecycle.state
+
+    def registration(self) -> Any:
+        node = self.node
+        features = [(feature.name, feature.low, feature.high) for feature in SUPPORTED]
+        return m.BrokerRegistrationRequest(
+            broker_id=node.id,
+            cluster_id=node.metadata.cluster_id,
+            incarnation_id=self.incarnation,
+            listeners=[m.BrokerRegistrationRequest_Listener(*endpoint) for endpoint in self.endpoints],
+            features=[m.BrokerRegistrationRequest_Feature(*row) for row in (*features, KIND)],
+            rack=node.settings["broker.rack"],
+            log_dirs=[id_bytes(directory.id) for directory in node.replicas.directories if directory.offline is None],
+            previous_broker_epoch=min((d.broker_epoch for d in node.replicas.directories), default=-1),
+        )
+
+    def changed(self, state: State) -> None:
+        log.info("the broker is", state=state.value, epoch=self.lifecycle.epoch)
+        self.on_change()
+
+    # Time.
+
+    def tick(self, now_ms: float) -> None:
+        """Send what is due: to the quorum, and to the active controller."""
+        if self.problem is not None:
+            return
+        self.fetch_metadata(now_ms)
+        leader = self.observer.leader
+        while self.waiting and (leader is not None or self.waiting[0][0] <= now_ms):
+            deadline, _, request, done = heapq.heappop(self.waiting)
+            if leader is None:
+                done(Lost("no controller is known"))
+            else:
+                self.node.ask(Peer(*leader), request, done, max(1.0, deadline - now_ms))
+        if leader is None:
+            self.check_time(now_ms)
+        else:
+            offline = [id_bytes(directory.id) for directory in self.node.replicas.directories if directory.offline]
+            request = self.lifecycle.request(
+                now_ms, self.node.metadata.applied - 1, offline, want_fence=not self.is_open
+            )
+            if request is not None:
+                self.node.ask(
+                    Peer(*leader, "heartbeat"), request, self.heard, self.node.settings["broker.session.timeout.ms"] / 2
+                )
+
+    def check_time(self, now_ms: float) -> None:
+        try:
+            self.lifecycle.check_time(now_ms)
+        except CannotJoin as problem:
+            self.give_up(f"{problem} Its controllers are {self.servers()}.")
+
+    def servers(self) -> str:
+        return ", ".join(f"{host}:{port}" for host, port in self.observer.servers)
+
+    def next_ms(self) -> float:
+        if self.problem is not None:
+            return inf
+        due = [self.observer.next_ms(), *(entry[0] for entry in self.waiting[:1])]
+        if self.observer.leader is not None:
+            due.append(self.lifecycle.next_ms())
+        return min(due)
+
+    # The metadata.
+
+    def fetch_metadata(self, now_ms: float) -> None:
+        asked = self.observer.request(now_ms)
+        if asked is not None:
+            timeout = self.node.settings["controller.quorum.request.timeout.ms"] + self.observer.limits.max_wait_ms
+            self.node.ask(Peer(*asked[0], "metadata"), asked[1], self.fetched_metadata, float(timeout))
+
+    def fetched_metadata(self, response: Any) -> None:
+        """Take over an answer of a controller, and make true what is committed by now."""
+        node, before = self.node, self.observer.leader
+        now = node.clock.monotonic_ms()
+        if isinstance(response, Lost):
+            log.debug("a controller does not answer", reason=response.reason)
+            self.observer.fail(now)
+            return
+        try:
+            snapshot = self.observer.heard(response, now, node.clock.wall_ms())
+        except Inconsistent as problem:
+            self.give_up(str(problem))
+            return
+        if snapshot is not None:
+            node.metadata.install(snapshot.end_offset, snapshot.epoch, bytes(snapshot.data))
+        node.metadata.catch_up()
+        if self.observer.leader != before:
+            log.info("the active controller is", node=self.observer.leader_id, epoch=self.observer.epoch)
+        self.open_when_ready()
+        self.tick(now)
+
+    def open_when_ready(self) -> None:
+        """Open the partitions once the metadata has this broker's registration in it, and so all that came before."""
+        mine = self.node.cluster.brokers.get(self.node.id)
+        if not self.is_open and mine is not None and mine.epoch == self.lifecycle.epoch:
+            self.is_open = True
+            self.node.open_partitions()
+            self.lifecycle.hurry()
+            self.on_change()
+
+    # The controller.
+
+    def ask_controller(self, request: Any, done: Done, timeout_ms: float = ASK_MS) -> None:
+        """Ask the active controller, as soon as it is known; `done` gets the response or a `Lost`, later."""
+        self.serial += 1
+        heapq.heappush(self.waiting, (self.node.clock.monotonic_ms() + timeout_ms, self.serial, request, done))
+
+    def call(self, request: Any, timeout_ms: float = ASK_MS) -> Promise:
+        """Ask the active controller; the promise is kept with the response or a `Lost`."""
+        promise = Promise(lambda error: Lost(error.message))
+        self.ask_controller(request, promise.resolve, timeout_ms)
+        return promise
+
+    def heard(self, response: Any) -> None:
+        """Take over the answer to a registration or a heartbeat."""
+        now = self.node.clock.monotonic_ms()
+        try:
+            if isinstance(response, Lost):
+                self.lifecycle.fail(now)
+            else:
+                error = Error(response.error_code)
+                if error and error is not self.lifecycle.last_error:
+                    log.warning("the controller refuses this broker", error=error.name, state=self.state.value)
+                self.lifecycle.heard(response, now)
+        except CannotJoin as problem:
+            self.give_up(str(problem))
+            return
+        self.open_when_ready()
+        self.tick(now)
+
+    def give_up(self, problem: str) -> None:
+        log.error(problem)
+        self.problem = problem
+        self.on_change()
+
+    def leave(self) -> None:
+        """Begin a controlled shutdown: `state` is STOPPED when the controller has given our partitions to others."""
+        self.lifecycle.stop()
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return host and port of a text like `host:9093`."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,326 @@
+"""Partitions that several brokers keep: this node leads some of them and follows others, as the metadata says.
+
+`cluster/leading.py` and `cluster/following.py` decide; here their requests are sent, and what comes of it reaches the
+partitions. A node that is alone has nothing to do here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker import logs
+from moldau.broker.outbox import Lost, Peer
+from moldau.broker.partition import Partition
+from moldau.cluster.following import Fetcher, Followed, Key, Limits, by_topic
+from moldau.log.lookup import EARLIEST, LATEST
+from moldau.machines.metadata.cluster import NO_LEADER
+from moldau.machines.metadata.cluster import Partition as Placement
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+# The controller has decided otherwise, or will: what holds comes with the metadata. After others it is asked again.
+REFUSED = frozenset(
+    {
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.INVALID_REQUEST,
+        Error.NEW_LEADER_ELECTED,
+        Error.FENCED_LEADER_EPOCH,
+        Error.INVALID_UPDATE_VERSION,
+        Error.INELIGIBLE_REPLICA,
+        Error.OPERATION_NOT_ATTEMPTED,
+    }
+)
+RETRY_MS = 50.0  # before the controller is asked again
+
+
+class Replication:
+    """The fetchers of this node, and what it asks the controller for the partitions that it leads."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.fetchers: dict[int, Fetcher] = {}
+        self.proposed: dict[Key, Partition] = {}  # partitions whose ISR the controller is to change
+        self.is_asking = False
+        self.ask_ms = inf
+
+    # What the metadata says.
+
+    def place(self, partition: Partition, placement: Placement) -> None:
+        """Lead or follow a partition, as it is placed now."""
+        node, led = self.node, partition.leads
+        was = partition.placement.leader, partition.placement.leader_epoch
+        now = (placement.leader, placement.leader_epoch)
+        if placement.leader == node.id:
+            if now != was:
+                self.unfollow(partition)
+            partition.lead(placement, node.clock.monotonic_ms())
+            self.advance(partition)
+        else:
+            partition.follow(placement)
+            if now != was:
+                self.follow(partition, placement)
+        if now != was:
+            node.signal(partition)
+            node.signal(partition.log)
+            if partition.leads or led:
+                node.leadership_changed(partition)
+
+    def follow(self, partition: Partition, placement: Placement) -> None:
+        """Fetch from the leader; while there is none, from nobody."""
+        self.unfollow(partition)
+        if placement.leader == NO_LEADER or partition.log.offline is not None:
+            return
+        fetcher = self.fetchers.get(placement.leader)
+        if fetcher is None:
+            fetcher = self.fetchers[placement.leader] = Fetcher(self.node.id, self.broker_epoch, self.limits())
+        fetcher.add(Followed(partition.topic_id, partition.index, partition.log, placement.leader_epoch))
+
+    def unfollow(self, partition: Partition) -> None:
+        key = partition.topic_id, partition.index
+        for fetcher in self.fetchers.values():
+            fetcher.remove(key)
+
+    def limits(self) -> Limits:
+        settings = self.node.settings
+        return Limits(
+            settings["replica.fetch.wait.max.ms"],
+            settings["replica.fetch.min.bytes"],
+            settings["replica.fetch.response.max.bytes"],
+            settings["replica.fetch.max.bytes"],
+            settings["replica.fetch.backoff.ms"],
+        )
+
+    def broker_epoch(self) -> int:
+        return self.node.metadata.broker_epoch
+
+    # Following.
+
+    def tick(self, now_ms: float) -> None:
+        for leader, fetcher in self.fetchers.items():
+            if fetcher.next_ms() <= now_ms:
+                self.fetch(leader, fetcher, now_ms)
+        if self.ask_ms <= now_ms:
+            self.ask_controller()
+
+    def next_ms(self) -> float:
+        return min((fetcher.next_ms() for fetcher in self.fetchers.values()), default=self.ask_ms)
+
+    def fetch(self, leader: int, fetcher: Fetcher, now_ms: float) -> None:
+        address = self.address_of(leader, "fetch")
+        if address is None:
+            fetcher.delay(fetcher.followed, now_ms)
+            return
+        request = fetcher.request(now_ms)
+        if request is not None:
+            timeout = float(self.node.settings["replica.socket.timeout.ms"])
+            self.node.ask(address, request, partial(self.fetched, leader, fetcher), timeout)
+
+    def address_of(self, broker: int | None, purpose: str = "") -> Peer | None:
+        """Return where a broker is reached by others."""
+        known = None if broker is None else self.node.cluster.brokers.get(broker)
+        listener = self.node.inter_broker_listener
+        found = [one for one in known.endpoints if one.listener == listener] if known else []
+        return Peer(found[0].host, found[0].port, purpose) if found else None
+
+    def fetched(self, leader: int, fetcher: Fetcher, response: Any) -> None:
+        """Take over what a leader has answered, and ask on."""
+        node = self.node
+        now = node.clock.monotonic_ms()
+        if isinstance(response, Lost):
+            log.debug("a leader does not answer", broker=leader, reason=response.reason)
+            fetcher.fail(now)
+            return
+        asked = list(fetcher.asked.values())
+        for one in fetcher.heard(response, now, node.clock.wall_ms()):
+            partition = node.replicas.by_id.get(one.topic_id, {}).get(one.index)
+            if partition is not None:
+                node.replicas.advanced(partition)
+        for one in asked:
+            if one.failed is not None:
+                log.error("a partition cannot be followed", partition=f"{one.log.path}", reason=one.failed)
+                fetcher.remove(one.key)
+        if lost := [one for one in asked if one.lost]:
+            self.find_bounds(leader, fetcher, lost)
+        self.fetch(leader, fetcher, now)
+
+    def find_bounds(self, leader: int, fetcher: Fetcher, lost: list[Followed]) -> None:
+        """Ask a leader where the logs begin and end of which it does not have the place that was asked for."""
+        address = self.address_of(leader)
+        names = {
+            one.topic_id: topic.name for one in lost if (topic := self.node.cluster.topics_by_id.get(one.topic_id))
+        }
+        bounds: dict[tuple[str, int], list[int]] = {}
+
+        def request(timestamp: int) -> Any:
+            row = m.ListOffsetsRequest_ListOffsetsPartition
+            topics = by_topic((one.key, row(one.index, one.leader_epoch, timestamp)) for one in lost)
+            rows = [(names[topic], [part for _, part in parts]) for topic, parts in topics.items() if topic in names]
+            return m.ListOffsetsRequest(
+                replica_id=self.node.id, topics=[m.ListOffsetsRequest_ListOffsetsTopic(*row) for row in rows]
+            )
+
+        def heard(is_last: bool, response: Any) -> None:
+            for topic in () if isinstance(response, Lost) else response.topics:
+                for part in topic.partitions:
+                    if not part.error_code:
+                        bounds.setdefault((topic.name, part.partition_index), []).append(part.offset)
+            if is_last:
+                self.resume(fetcher, lost, names, bounds)
+
+        if address is None:
+            self.resume(fetcher, lost, names, bounds)
+            return
+        self.node.ask(address, request(EARLIEST), partial(heard, False))
+        self.node.ask(address, request(LATEST), partial(heard, True))
+
+    def resume(
+        self,
+        fetcher: Fetcher,
+        lost: Iterable[Followed],
+        names: dict[bytes, str],
+        bounds: dict[tuple[str, int], list[int]],
+    ) -> None:
+        now = self.node.clock.monotonic_ms()
+        for one in lost:
+            found = bounds.get((names.get(one.topic_id, ""), one.index), [])
+            if len(found) == 2:
+                earliest, latest = found
+                try:
+                    fetcher.resume(one, earliest, latest, self.node.clock.wall_ms())
+                except Refused as refused:
+                    log.error("a partition cannot be followed", partition=one.log.path, reason=refused.message)
+            else:
+                one.lost = False
+                fetcher.delay({one.key: one}, now)
+
+    # Leading.
+
+    def heard_of(self, partition: Partition, follower: int, broker_epoch: int, offset: int, start_offset: int) -> bool:
+        """Note a follower's fetch; false if it is no replica of the partition."""
+        led, end = partition.led, partition.log.end_offset
+        now = self.node.clock.monotonic_ms()
+        if led is None or not led.fetched(follower, broker_epoch, offset, start_offset, end, now):
+            return False
+        self.advance(partition)
+        if follower not in led.isr:
+            self.propose(partition)
+        return True
+
+    def advance(self, partition: Partition) -> None:
+        """Move the high watermark as far as the followers are."""
+        led, own = partition.led, partition.log
+        if led is None or own.offline is not None:
+            return
+        now, lag = self.node.clock.monotonic_ms(), self.node.settings["replica.lag.time.max.ms"]
+        end = led.high_watermark(partition.counted_end(), partition.min_insync_replicas, lag, self.epoch_of, now)
+        if end is not None and end > own.high_watermark:
+            own.advance_high_watermark(end)
+            self.node.replicas.advanced(partition)
+
+    def epoch_of(self, broker: int) -> int | None:
+        """Return the epoch of a broker that may be in sync."""
+        known = self.node.cluster.brokers.get(broker)
+        return None if known is None or known.fenced or known.in_controlled_shutdown else known.epoch
+
+    def check_all(self) -> None:
+        """Look for followers that lag: they leave the ISR."""
+        if self.node.membership is None:
+            return
+        for partition in self.node.replicas:
+            if partition.led is not None and partition.log.offline is None:
+                self.propose(partition)
+                self.advance(partition)
+
+    def propose(self, partition: Partition) -> None:
+        led, now = partition.led, self.node.clock.monotonic_ms()
+        if self.node.membership is None:
+            return
+        lag = self.node.settings["replica.lag.time.max.ms"]
+        own = partition.log
+        if led is not None and led.propose(own.high_watermark, own.end_offset, lag, self.epoch_of, now):
+            partition.count_members()
+            self.proposed[partition.topic_id, partition.index] = partition
+            self.ask_controller()
+
+    def ask_controller(self) -> None:
+        """Ask for all ISRs that are to change; one request at a time."""
+        if self.is_asking or not self.proposed:
+            return
+        rows = [
+            (key, self.row(partition))
+            for key, partition in self.proposed.items()
+            if partition.led is not None and partition.led.proposal is not None
+        ]
+        self.proposed, self.ask_ms = {}, inf
+        if not rows:
+            return
+        self.is_asking = True
+        topics = [
+            m.AlterPartitionRequest_TopicData(topic, [row for _, row in parts])
+            for topic, parts in by_topic(rows).items()
+        ]
+        request = m.AlterPartitionRequest(self.node.id, self.broker_epoch(), topics)
+        assert self.node.membership is not None
+        self.node.membership.ask_controller(request, partial(self.altered, [key for key, _ in rows]))
+
+    def row(self, partition: Partition) -> Any:
+        led = partition.led
+        assert led is not None and led.proposal is not None
+        state = m.AlterPartitionRequest_BrokerState
+        epochs = {other: follower.broker_epoch for other, follower in led.followers.items()}
+        epochs[self.node.id] = self.broker_epoch()
+        return m.AlterPartitionRequest_PartitionData(
+            partition_index=partition.index,
+            leader_epoch=led.epoch,
+            new_isr_with_epochs=[state(other, epochs[other]) for other in led.proposal.isr],
+            leader_recovery_state=0,
+            partition_epoch=led.proposal.partition_epoch,
+        )
+
+    def altered(self, keys: list[Key], response: Any) -> None:
+        """Take over what the controller has decided; what it did not look at is asked again."""
+        self.is_asking = False
+        rows: dict[Key, Any] = {}
+        if not isinstance(response, Lost) and not response.error_code:
+            rows = {
+                (bytes(topic.topic_id), row.partition_index): row
+                for topic in response.topics
+                for row in topic.partitions
+            }
+        for topic_id, index in keys:
+            partition = self.node.replicas.by_id.get(topic_id, {}).get(index)
+            if partition is not None and partition.led is not None:
+                self.settle(partition, rows.get((topic_id, index)))
+        if self.proposed:
+            self.ask_ms = self.node.clock.monotonic_ms() + RETRY_MS
+
+    def settle(self, partition: Partition, row: Any) -> None:
+        led = partition.led
+        assert led is not None
+        if row is None or (row.error_code and Error(row.error_code) not in REFUSED):
+            if led.proposal is not None:
+                self.proposed[partition.topic_id, partition.index] = partition
+            return
+        if row.error_code:
+            led.withdraw()
+        elif row.leader_epoch == led.epoch and row.partition_epoch > led.partition_epoch:
+            self.node.heads.clear()  # whoever asks for all replicas is told when they are too few
+            partition.placement.isr = tuple(row.isr)
+            partition.placement.partition_epoch = row.partition_epoch
+            led.place(led.replicas, row.isr, row.partition_epoch, self.node.clock.monotonic_ms())
+            log.info("in sync", partition=str(partition), isr=",".join(map(str, row.isr)))
+        else:
+            led.withdraw()
+        partition.count_members()
+        partition.synced()
+        self.advance(partition)

@@ -1,0 +1,182 @@
+"""Clusters of real processes on loopback, each node a Moldau or an Apache Kafka on the same file of settings."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.conformance.differential.brokers import CLUSTER_ID, LOGGING, free_ports
+
+KAFKA, MOLDAU = "kafka", "moldau"
+PROGRAMS = Path(sys.executable).parent
+START_S = 90.0
+T = TypeVar("T")
+JAVA = ["java", "-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *LOGGING]
+SETTINGS = """
+process.roles={roles}
+node.id={id}
+listeners={listeners}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.quorum.voters={voters}
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+broker.rack=r{id}
+offsets.topic.num.partitions=3
+offsets.topic.replication.factor={factor}
+transaction.state.log.num.partitions=3
+transaction.state.log.replication.factor={factor}
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=3
+share.coordinator.state.topic.replication.factor={factor}
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+replica.fetch.backoff.ms=100
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=4000
+"""
+
+
+@dataclass
+class Member:
+    """One node: what it runs on, where it listens, and its process while it runs."""
+
+    kind: str
+    id: int
+    roles: str
+    folder: Path
+    libs: Path
+    port: int
+    controller_port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "node.log").read_text(errors="replace")
+
+    def write(self, voters: str, factor: int, more: Mapping[str, str]) -> None:
+        listeners = [f"PLAINTEXT://{self.address}"] if "broker" in self.roles else []
+        listeners += [f"CONTROLLER://127.0.0.1:{self.controller_port}"] if "controller" in self.roles else []
+        data = self.folder / "data"
+        data.mkdir(parents=True)
+        text = SETTINGS.format(
+            roles=self.roles, id=self.id, listeners=",".join(listeners), voters=voters, data=data, factor=factor
+        )
+        self.properties.write_text(text + "".join(f"{name}={value}\n" for name, value in more.items()))
+
+    def format(self) -> None:
+        tool = [*JAVA, "-cp", f"{self.libs}/*", "kafka.tools.StorageTool"]
+        if self.kind == MOLDAU:
+            tool = [str(PROGRAMS / "kafka-storage")]
+        command = [*tool, "format", "-t", CLUSTER_ID, "-c", str(self.properties)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        command = [*JAVA, "-cp", f"{self.libs}/*", "kafka.Kafka", str(self.properties)]
+        if self.kind == MOLDAU:
+            command = [str(PROGRAMS / "moldau"), "broker", "--config", str(self.properties)]
+        with (self.folder / "node.log").open("ab") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+
+    def await_port(self) -> None:
+        port = self.port if "broker" in self.roles else self.controller_port
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            assert self.process is not None and self.process.poll() is None, self.log[-4000:]
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"node {self.id} does not listen: {self.log[-3000:]}")
+
+    def stop(self, how: int = signal.SIGTERM) -> int:
+        """End it, by default in order; returns its exit code."""
+        process, self.process = self.process, None
+        if process is None:
+            return 0
+        process.send_signal(how)
+        try:
+            return process.wait(START_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+@dataclass
+class Cluster:
+    """Nodes by their ids."""
+
+    members: dict[int, Member] = field(default_factory=dict[int, Member])
+
+    def __getitem__(self, node: int) -> Member:
+        return self.members[node]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(one.address for one in self.members.values() if "broker" in one.roles)
+
+    def client(self, **more: Any) -> dict[str, Any]:
+        """Settings of a confluent-kafka client."""
+        base = {"bootstrap.servers": self.bootstrap, "broker.address.family": "v4", "allow.auto.create.topics": False}
+        return base | {name.replace("_", "."): value for name, value in more.items()}
+
+
+@contextmanager
+def cluster(libs: Path, folder: Path, nodes: Mapping[int, tuple[str, str]], **more: str) -> Iterator[Cluster]:
+    """Start nodes, given as kind and roles by id; whatever happens, all of them are ended."""
+    ports = free_ports(2 * len(nodes))
+    made = Cluster()
+    for number, (node, (kind, roles)) in enumerate(nodes.items()):
+        where = folder / f"node{node}"
+        made.members[node] = Member(kind, node, roles, where, libs, ports[2 * number], ports[2 * number + 1])
+    voting = [one for one in made.members.values() if "controller" in one.roles]
+    voters = ",".join(f"{one.id}@127.0.0.1:{one.controller_port}" for one in voting)
+    brokers = sum("broker" in one.roles for one in made.members.values())
+    try:
+        for one in made.members.values():
+            one.write(voters, min(3, brokers), {name.replace("_", "."): value for name, value in more.items()})
+            one.format()
+        for one in made.members.values():
+            one.start()
+        for one in made.members.values():
+            one.await_port()
+        yield made
+    finally:
+        for one in made.members.values():
+            if one.process is not None:
+                one.process.kill()
+                one.process.wait()
+
+
+def eventually(look: Callable[[], T], seconds: float = 30.0) -> T:
+    """Look again and again until something is there; the last look's exception is the reason if it never is."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if seen := look():
+                return seen
+            problem: Exception = AssertionError(f"still {seen!r} after {seconds} s")
+        except AssertionError as error:
+            problem = error
+        if time.monotonic() > deadline:
+            raise problem
+        time.sleep(0.05)
