@@ -15,7 +15,7 @@ from moldau.machines.metadata.cluster import Endpoint
 from moldau.settings import Settings
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import Record, build, records
+from moldau.wire.records import Record, build, records, starts
 from tests.broker.conftest import Client, ManualClock, World
 from tests.broker.shares import Member, initialize
 from tests.broker.test_node import produce
@@ -77,6 +77,16 @@ def test_metadata_with_a_flipped_bit_is_not_believed(position: int):
     world.create("t")
     world.node.stop()
     world.machine.inode("/data/__cluster_metadata-0/00000000000000000000.log").rot(position, 2)
+    with pytest.raises(StartError, match="metadata"):
+        world.start()
+
+
+def test_metadata_whose_last_batch_seems_longer_than_the_log_is_not_believed():
+    world = SimWorld()
+    world.create("t")
+    world.node.stop()
+    inode = world.machine.inode("/data/__cluster_metadata-0/00000000000000000000.log")
+    inode.rot(list(starts(bytes(inode.data)))[-1] + 10, 7)
     with pytest.raises(StartError, match="metadata"):
         world.start()
 

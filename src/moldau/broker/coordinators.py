@@ -235,6 +235,8 @@ class Coordinators(Generic[M]):
                 break
             replay_batch(self.topic, machine, batch)
             offset, position = batch.next_offset, position + batch.size
+        if not position:  # the first batch comes whole, unless its length is damaged
+            raise WireError(f"{home} has no whole batch at offset {offset}")
         return offset
 
     def run(self, index: int, effects: Effects) -> None:

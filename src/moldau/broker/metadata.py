@@ -173,7 +173,7 @@ class Metadata:
             span = self.log.read(self.applied, CHUNK, isolation=Isolation.HIGH_WATERMARK).span
             if span is None:
                 raise Damaged(f"{self.log.path} has no records at offset {self.applied}")
-            view = memoryview(span.read())
+            view, before = memoryview(span.read()), self.applied
             for at in starts(view):
                 batch = Batch(view, at)
                 if batch.next_offset > self.log.high_watermark:
@@ -185,6 +185,8 @@ class Metadata:
                 if not batch.is_control:
                     for record in records(batch):
                         yield from self.count(metadata_records.decode(record.value or b""))
+            if self.applied == before:
+                raise Damaged(f"{self.log.path} has no whole batch at offset {before}")
 
     def count(self, record: Any) -> Iterable[Any]:
         """Return the records that count with this one."""
@@ -283,6 +285,8 @@ class Metadata:
                 break
             self.replay(batch)
             offset, position = batch.next_offset, position + batch.size
+        if not position:  # the first batch comes whole, unless its length is damaged
+            raise Damaged(f"{self.log.path} has no whole batch at offset {offset}")
         return offset
 
     def replay(self, batch: Batch) -> None:
