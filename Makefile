@@ -40,12 +40,12 @@ up: .venv/.platform  ## run the platform: broker 9092, registry 8081, REST Proxy
 
 test: setup     ## lint, then all tests
 	$(MAKE) --no-print-directory -j3 lint tools compiled
-	$(PY) -m pytest -n 4 --durations 15  # they wait as much as they compute; tests/scheduling.py deals them out
+	$(PY) -m pytest -n 5 --durations 15  # they wait as much as they compute; tests/scheduling.py deals them out
 
 tools: setup    ## fetch and build the outside tools that tests need, as far as they can be had
 	$(PY) -m tests.needs
 
-# pytest compiles what it collects: once here, or else in each of its four processes at the same time. What it has to say
+# pytest compiles what it collects: once here, or else in each of its processes at the same time. What it has to say
 # against the tests it says again in the run itself.
 .PHONY: compiled
 compiled: setup
