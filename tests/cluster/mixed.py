@@ -73,8 +73,8 @@ class Member:
     def write(self, voters: str, factor: int, more: Mapping[str, str]) -> None:
         listeners = [f"PLAINTEXT://{self.address}"] if "broker" in self.roles else []
         listeners += [f"CONTROLLER://127.0.0.1:{self.controller_port}"] if "controller" in self.roles else []
-        data = self.folder / "data"
-        data.mkdir(parents=True)
+        self.folder.mkdir(parents=True)
+        data = ",".join(str(self.folder / name) for name in ("data", "more"))
         text = SETTINGS.format(
             roles=self.roles, id=self.id, listeners=",".join(listeners), voters=voters, data=data, factor=factor
         )

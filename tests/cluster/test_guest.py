@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,13 @@ import pytest
 from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.client import Client
+from moldau.machines.metadata import records as metadata_records
+from moldau.machines.metadata.cluster import Cluster as Image
+from moldau.settings import read_properties
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+from moldau.wire.records import Record, batches, build, records
 from tests.cluster.mixed import KAFKA, MOLDAU, Cluster, cluster, eventually
 
 pytestmark = pytest.mark.needs("java", "kafka-jars")
@@ -86,7 +94,7 @@ def test_both_lead_both_follow_and_a_stop_and_a_start_lose_nothing(pair: Cluster
 
 def logs_of(made: Cluster, node: int, topic: str) -> dict[int, bytes]:
     """The bytes of a topic's partitions on one node's disk."""
-    folders = (made[node].folder / "data").glob(f"{topic}-*")
+    folders = made[node].folder.glob(f"*/{topic}-*")
     return {
         int(folder.name.rpartition("-")[2]): b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
         for folder in folders
@@ -97,6 +105,28 @@ def test_both_replicas_hold_the_same_bytes(pair: Cluster) -> None:
     produce(pair, TOPIC, 7000, 100)
     eventually(lambda: logs_of(pair, 1, TOPIC) == logs_of(pair, 2, TOPIC))
     assert len(logs_of(pair, 2, TOPIC)) == PARTITIONS
+
+
+def test_the_controller_knows_in_which_directory_each_replica_lies(pair: Cluster) -> None:
+    """Both brokers have two; the metadata log on Moldau's disk is what the controller has written."""
+    data = pair[2].folder / "data"
+    known = {
+        read_properties(str(path))["directory.id"]: path.parent for path in pair[2].folder.glob("*/meta.properties")
+    }
+    assert len(known) == 2
+
+    def found() -> set[str]:
+        image = Image()
+        for batch in batches((data / "__cluster_metadata-0" / f"{0:020}.log").read_bytes()):
+            for record in () if batch.is_control else records(batch):
+                image.replay(metadata_records.decode(record.value or b""))
+        parts = image.topics[TOPIC].partitions
+        pairs = [(part.index, part.directories[part.replicas.index(2)]) for part in parts.values()]
+        homes = {index: known.get(urlsafe_b64encode(where).decode().rstrip("=")) for index, where in pairs}
+        assert all(home is not None and (home / f"{TOPIC}-{index}").is_dir() for index, home in homes.items()), homes
+        return {str(home) for home in homes.values()}
+
+    assert len(eventually(found)) == 2, "its replicas are spread over both"
 
 
 def test_transactions_end_on_both_sides_whoever_coordinates_them(pair: Cluster) -> None:
@@ -111,6 +141,8 @@ def test_transactions_end_on_both_sides_whoever_coordinates_them(pair: Cluster) 
                 value = len(expected) if commit else -1
                 producer.produce("exact", str(value), partition=index)
                 expected += [value] if commit else []
+            # To abort before the coordinator knows of any partition is an error of librdkafka's with every broker.
+            assert producer.flush(60) == 0
             producer.commit_transaction(60) if commit else producer.abort_transaction(60)
     leaders = {leader for leader, _ in placements(pair, "__transaction_state").values()}
     assert leaders == {1, 2}
@@ -138,6 +170,31 @@ def test_groups_go_on_where_they_were_when_their_coordinator_moves(pair: Cluster
     pair[2].await_port()
     for group in groups:
         assert sorted(first[group] + second[group]) == list(range(7100)), group
+
+
+def test_who_asks_the_wrong_broker_is_told_who_leads_as_kafka_does(pair: Cluster) -> None:
+    """A topic on each side alone: each broker is asked about the other's."""
+    client = admin(pair, 2)
+    for node in (1, 2):
+        client.create_topics([NewTopic(f"only{node}", 1, replica_assignment=[[node]])])[f"only{node}"].result(30)
+    batch = build([Record(0, 0, None, b"x")])
+    with Client({"bootstrap.servers": pair.bootstrap}) as asking:
+        eventually(lambda: all(f"only{node}" in client.list_topics(timeout=10).topics for node in (1, 2)))
+        said = {}
+        for asked, topic in ((1, "only2"), (2, "only1")):
+            leader, part = 3 - asked, m.FetchRequest_FetchPartition(0, partition_max_bytes=100)
+            topic_id = asking.refresh([topic]).topics[topic].id
+            fetch = m.FetchRequest(topics=[m.FetchRequest_FetchTopic(topic, topic_id, [part])], session_epoch=-1)
+            data = m.ProduceRequest_PartitionProduceData(0, batch)
+            produce = m.ProduceRequest(None, -1, 1000, [m.ProduceRequest_TopicProduceData(topic, topic_id, [data])])
+            answers = [asking.send(one, asked, retry=False) for one in (fetch, produce)]
+            rows = [answers[0].responses[0].partitions[0], answers[1].responses[0].partition_responses[0]]
+            for answer, row in zip(answers, rows, strict=True):
+                assert row.error_code == Error.NOT_LEADER_OR_FOLLOWER
+                assert (row.current_leader.leader_id, row.current_leader.leader_epoch) == (leader, 0)
+                assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(leader, pair[leader].port)]
+            said[asked] = [row.error_code for row in rows]
+    assert said[1] == said[2]
 
 
 def test_a_killed_broker_loses_nothing_and_comes_back(pair: Cluster) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker import logs
 from moldau.broker.outbox import Lost, Peer
 from moldau.broker.partition import Partition
+from moldau.broker.storage import id_bytes
 from moldau.cluster.following import Fetcher, Followed, Key, Limits, by_topic
 from moldau.log.lookup import EARLIEST, LATEST
 from moldau.machines.metadata.cluster import NO_LEADER
@@ -52,6 +53,7 @@ class Replication:
         self.proposed: dict[Key, Partition] = {}  # partitions whose ISR the controller is to change
         self.is_asking = False
         self.ask_ms = inf
+        self.is_assigning = False  # the controller is being told in which directories replicas lie
 
     # What the metadata says.
 
@@ -83,7 +85,8 @@ class Replication:
         fetcher = self.fetchers.get(placement.leader)
         if fetcher is None:
             fetcher = self.fetchers[placement.leader] = Fetcher(self.node.id, self.broker_epoch, self.limits())
-        fetcher.add(Followed(partition.topic_id, partition.index, partition.log, placement.leader_epoch))
+        where = self.directory_of(partition) or bytes(16)
+        fetcher.add(Followed(partition.topic_id, partition.index, partition.log, placement.leader_epoch, where))
 
     def unfollow(self, partition: Partition) -> None:
         key = partition.topic_id, partition.index
@@ -102,6 +105,40 @@ class Replication:
 
     def broker_epoch(self) -> int:
         return self.node.metadata.broker_epoch
+
+    # Directories.
+
+    def assign_directories(self) -> None:
+        """Tell the controller where replicas lie that it believes elsewhere (KIP-858): if the directory of a leader
+        fails, somebody else has to lead.
+        """
+        node, homes = self.node, self.node.replicas.directories
+        if node.membership is None or len(homes) == 1 or self.is_assigning:
+            return
+        misplaced: dict[bytes, list[tuple[Key, None]]] = {}
+        for partition in node.replicas:
+            where = self.directory_of(partition)
+            if where is not None and where != believed_directory(partition):
+                misplaced.setdefault(where, []).append(((partition.topic_id, partition.index), None))
+        if not misplaced:
+            return
+        self.is_assigning = True
+        directories = [
+            m.AssignReplicasToDirsRequest_DirectoryData(where, [topic_row(*item) for item in by_topic(some).items()])
+            for where, some in misplaced.items()
+        ]
+        request = m.AssignReplicasToDirsRequest(node.id, self.broker_epoch(), directories)
+        node.membership.ask_controller(request, self.assigned)
+
+    def directory_of(self, partition: Partition) -> bytes | None:
+        """Return the id of the directory in which a replica lies, unless it is offline."""
+        return None if partition.log.offline is not None else id_bytes(self.node.replicas.home_of(partition).id)
+
+    def assigned(self, response: Any) -> None:
+        """What was not taken is told again."""
+        self.is_assigning = False
+        if isinstance(response, Lost) or response.error_code:
+            log.debug("the controller was not told where replicas lie")
 
     # Following.
 
@@ -324,3 +361,15 @@ class Replication:
         partition.count_members()
         partition.synced()
         self.advance(partition)
+
+
+def believed_directory(partition: Partition) -> bytes | None:
+    """Return where the controller believes this node's replica to lie."""
+    placement = partition.placement
+    pairs = dict(zip(placement.replicas, placement.directories, strict=False))
+    return pairs.get(partition.node_id)
+
+
+def topic_row(topic_id: bytes, parts: list[tuple[int, None]]) -> Any:
+    rows = [m.AssignReplicasToDirsRequest_PartitionData(index) for index, _ in parts]
+    return m.AssignReplicasToDirsRequest_TopicData(topic_id, rows)

@@ -99,4 +99,5 @@ TIMERS = (
     Timer("share.coordinator.cold.partition.snapshot.interval.ms", refresh_cold),
     Timer("share.coordinator.state.topic.prune.interval.ms", prune),
     Timer(1000, lambda node: node.replication.check_all()),
+    Timer(1000, lambda node: node.replication.assign_directories()),
 )
