@@ -14,6 +14,7 @@ from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.fetch_sessions import Context, Wanted
+from moldau.broker.leader_hints import with_hints
 from moldau.broker.node import Node
 from moldau.broker.partition import Partition
 from moldau.broker.replicas import Table
@@ -45,10 +46,10 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
-    ready = poll(request.max_wait_ms <= 0)
-    if ready is not None:
-        return ready
-    return Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
+    outcome = poll(request.max_wait_ms <= 0)
+    if outcome is None:
+        outcome = Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
+    return with_hints(node, connection, outcome, version, endpoints=replica is None)
 
 
 def open_context(node: Node, request: m.FetchRequest, by_id: bool, now: float) -> Context:

@@ -23,6 +23,7 @@ from typing import Any
 
 from moldau.broker.admission import barred_partitions, transactional_parts
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.leader_hints import with_hints
 from moldau.broker.node import Node
 from moldau.broker.partition import ALL, Partition
 from moldau.broker.steps import follow
@@ -44,13 +45,13 @@ UNTOLD = {Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE, Error.CORRUPT_ME
 @api(0, versions=(3, 13), advertised=0)
 def produce(node: Node, connection: Connection, request: m.ProduceRequest, version: int) -> Answer:
     if not (parts := transactional_parts(request)):
-        return append_all(node, connection, request, version, {})
+        return with_hints(node, connection, append_all(node, connection, request, version, {}), version)
     outcome = follow(node, produce_in_transaction(node, connection, request, version, parts))
     if outcome.__class__ is Wait:  # the frame is gone by the time that the transaction's coordinator answers
         for topic in request.topic_data:
             for part in topic.partition_data:
                 part.records = memoryview(bytearray(part.records or b""))
-    return outcome
+    return with_hints(node, connection, outcome, version)
 
 
 async def produce_in_transaction(
