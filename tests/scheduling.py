@@ -25,8 +25,11 @@ TOGETHER = {
     "tests/rest/": "",
     "tests/registry/test_": "",
 }
+# It has a driver of its own and waits for most of its time: beside the others.
+ALONE = {"tests/spark/test_chaos.py"}
 FIRST = (
     "tests/spark/",
+    "tests/spark/test_chaos.py",
     "tests/conformance/test_",
     "tests/simulation/test_simulation.py",
     "tests/conformance/differential/test_differential.py",
@@ -50,6 +53,8 @@ FIRST = (
 @cache
 def group_of(file: str) -> str:
     """Return the name of what a file's tests stay together with: a folder of TOGETHER, or the file itself."""
+    if file in ALONE:
+        return file
     for folder, tool in TOGETHER.items():
         if file.startswith(folder) and (not tool or file in table()[tool].tests):
             return folder
