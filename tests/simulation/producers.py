@@ -202,6 +202,8 @@ class Producer:
             session.again = bool(session.unacked)
         elif error is Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
             self.out_of_order(session, batch)
+        elif error is Error.INVALID_PRODUCER_EPOCH and ledger.rotten:  # the epoch in a header before the recovery point
+            self.start_over(session)
         else:
             raise Broken(Property.ANSWERS, f"{session.name}: {error.name} {part.error_message}")
 
