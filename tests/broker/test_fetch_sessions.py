@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from moldau.broker.fetch_sessions import EPOCH_MAX, FetchSessions, Wanted
+from moldau.broker.fetch_sessions import FetchSessions, Wanted
+from moldau.cluster.following import LAST_EPOCH
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -61,7 +62,7 @@ def test_a_session_without_partitions_ends():
 def test_epochs_wrap_past_zero():
     cache = sessions()
     session = opened(cache, 0)
-    session.epoch = EPOCH_MAX
+    session.epoch = LAST_EPOCH
     go_on(cache, session)
     assert session.epoch == 1
 

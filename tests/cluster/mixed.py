@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.conformance.differential.brokers import CLUSTER_ID, LOGGING, free_ports
+from tests.conformance.differential.brokers import CLUSTER_ID, LOGGING, await_port, free_ports
 
 KAFKA, MOLDAU = "kafka", "moldau"
 PROGRAMS = Path(sys.executable).parent
@@ -67,8 +66,8 @@ class Member:
         return self.folder / "server.properties"
 
     @property
-    def log(self) -> str:
-        return (self.folder / "node.log").read_text(errors="replace")
+    def log(self) -> Path:
+        return self.folder / "node.log"
 
     def write(self, voters: str, factor: int, more: Mapping[str, str]) -> None:
         listeners = [f"PLAINTEXT://{self.address}"] if "broker" in self.roles else []
@@ -93,19 +92,12 @@ class Member:
         command = [*JAVA, "-cp", f"{self.libs}/*", "kafka.Kafka", str(self.properties)]
         if self.kind == MOLDAU:
             command = [str(PROGRAMS / "moldau"), "broker", "--config", str(self.properties)]
-        with (self.folder / "node.log").open("ab") as out:
+        with self.log.open("ab") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
 
     def await_port(self) -> None:
-        port = self.port if "broker" in self.roles else self.controller_port
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
-            assert self.process is not None and self.process.poll() is None, self.log[-4000:]
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError(f"node {self.id} does not listen: {self.log[-3000:]}")
+        assert self.process is not None
+        await_port(self.process, self.port if "broker" in self.roles else self.controller_port, self.log)
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         """End it, by default in order; returns its exit code."""

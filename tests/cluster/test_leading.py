@@ -21,7 +21,7 @@ def commit(
 
 
 def fetch(led: Leading, who: int, offset: int, end: int, now: float = 0.0, epoch: int | None = None) -> bool:
-    return led.fetched(who, EPOCHS[who] if epoch is None else epoch, offset, 0, end, now)
+    return led.fetched(who, EPOCHS[who] if epoch is None else epoch, offset, end, now)
 
 
 def test_nothing_is_committed_before_all_in_sync_have_it():
@@ -98,7 +98,7 @@ def test_who_is_fenced_or_another_process_by_now_does_not_join():
 
 def test_strangers_and_processes_that_were_replaced_are_not_heard():
     led = leading()
-    assert not led.fetched(9, 1, 0, 0, 10, 0.0)
+    assert not led.fetched(9, 1, 0, 10, 0.0)
     assert fetch(led, 2, 5, 10, epoch=22)
     assert not fetch(led, 2, 9, 10, epoch=20)
     assert led.followers[2].end_offset == 5

@@ -108,7 +108,7 @@ class World:
                 row = read({TOPIC_ID: {0: partition}}, wanted, 1 << 20, True, Isolation.LOG_END, True)
                 if not row.error_code and row.diverging_epoch is None and partition.led is not None:
                     log = partition.log
-                    partition.led.fetched(follower, -1, p.fetch_offset, 0, log.end_offset, self.now)
+                    partition.led.fetched(follower, -1, p.fetch_offset, log.end_offset, self.now)
                     end = partition.led.high_watermark(log.end_offset, 2, LAG, lambda _: 0, self.now)
                     if end is not None and end > log.high_watermark:
                         log.advance_high_watermark(end)

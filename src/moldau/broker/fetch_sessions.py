@@ -11,13 +11,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
+from moldau.cluster.following import next_epoch
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
-EPOCH_MAX = 2**31 - 1
 
 # A partition as the client names it: topic id or topic name, and number.
 Key = tuple[bytes | str, int]
@@ -33,7 +33,6 @@ class Wanted:
     max_bytes: int
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
-    start_offset: int = -1  # of a follower's log
     strange: bool = False  # it says that it is a replica, and is none
     told: tuple[int, int, int] | None = None  # high watermark, last stable offset, log start offset
 
@@ -62,10 +61,6 @@ class Context:
     @property
     def session_id(self) -> int:
         return self.session.id if self.session else NO_SESSION
-
-
-def next_epoch(epoch: int) -> int:
-    return 1 if epoch == EPOCH_MAX else epoch + 1
 
 
 class FetchSessions:

@@ -34,9 +34,10 @@ def hint(node: Node, connection: Connection, version: int, endpoints: bool, resp
     leaders: set[int] = set()
     for topic, index, row in fetched(response) if is_fetch else produced(response):
         if row.error_code:
-            leader, epoch = locate(node, topic, index)
-            if row.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION and epoch >= 0:
+            placement = node.placement_of(topic, index)
+            if row.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION and placement is not None:
                 row.error_code = Error.NOT_LEADER_OR_FOLLOWER  # it is there, but not on this broker
+            leader, epoch = (-1, -1) if placement is None else (placement.leader, placement.leader_epoch)
             if row.error_code in MOVED and version >= (FETCH_HINTS if is_fetch else PRODUCE_HINTS):
                 kind = m.FetchResponse_LeaderIdAndEpoch if is_fetch else m.ProduceResponse_LeaderIdAndEpoch
                 row.current_leader = kind(leader, epoch)
@@ -53,10 +54,3 @@ def fetched(response: Any) -> Iterable[Row]:
 
 def produced(response: Any) -> Iterable[Row]:
     return ((t.name or t.topic_id, row.index, row) for t in response.responses for row in t.partition_responses)
-
-
-def locate(node: Node, topic: bytes | str, index: int) -> tuple[int, int]:
-    """Return leader and epoch of a partition; (-1, -1) if there is none."""
-    known = node.cluster.topics.get(topic) if isinstance(topic, str) else node.cluster.topics_by_id.get(topic)
-    part = known.partitions.get(index) if known else None
-    return (-1, -1) if part is None else (part.leader, part.leader_epoch)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
 from moldau.broker.features import SUPPORTED
+from moldau.broker.forwarding import FORWARDED, forwarded
 from moldau.broker.outbox import Done, Lost, Peer
 from moldau.broker.storage import id_bytes
 from moldau.cluster.lifecycle import CannotJoin, Lifecycle, State
@@ -25,6 +26,7 @@ from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 if TYPE_CHECKING:
+    from moldau.broker.api import Handler
     from moldau.broker.node import Node
 
 log = logs.get(__name__)
@@ -34,7 +36,7 @@ ASK_MS = 30_000.0
 
 
 class Membership:
-    """The node as a member of a cluster; it begins with `begin` and ends with `leave`."""
+    """The node as a member of a cluster; it ends with `leave`."""
 
     def __init__(self, node: Node, endpoints: Sequence[Endpoint]) -> None:
         settings, metadata = node.settings, node.metadata
@@ -112,15 +114,11 @@ class Membership:
                 self.node.ask(Peer(*leader), request, done, max(1.0, deadline - now_ms))
         if leader is None:
             self.check_time(now_ms)
-        else:
+        elif self.lifecycle.next_ms() <= now_ms:
             offline = [id_bytes(directory.id) for directory in self.node.replicas.directories if directory.offline]
-            request = self.lifecycle.request(
-                now_ms, self.node.metadata.applied - 1, offline, want_fence=not self.is_open
-            )
-            if request is not None:
-                self.node.ask(
-                    Peer(*leader, "heartbeat"), request, self.heard, self.node.settings["broker.session.timeout.ms"] / 2
-                )
+            offset, timeout = self.node.metadata.applied - 1, self.node.settings["broker.session.timeout.ms"] / 2
+            request = self.lifecycle.request(now_ms, offset, offline, want_fence=not self.is_open)
+            self.node.ask(Peer(*leader, "heartbeat"), request, self.heard, timeout)
 
     def check_time(self, now_ms: float) -> None:
         try:
@@ -178,6 +176,10 @@ class Membership:
             self.on_change()
 
     # The controller.
+
+    def forwarding(self, key: int, local: Handler) -> Handler | None:
+        """Return who answers a request that is the controller's to answer; None for all others."""
+        return forwarded(key, local) if key in FORWARDED else None
 
     def ask_controller(self, request: Any, done: Done, timeout_ms: float = ASK_MS) -> None:
         """Ask the active controller, as soon as it is known; `done` gets the response or a `Lost`, later."""

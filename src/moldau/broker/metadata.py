@@ -45,14 +45,12 @@ if TYPE_CHECKING:
 
 logger = logs.get(__name__)
 
-TOPIC = metadata_records.TOPIC
-TOPIC_ID = bytes(15) + b"\x01"
+TOPIC, TOPIC_ID = metadata_records.TOPIC, metadata_records.TOPIC_ID
 CHUNK = 1 << 20
 SNAPSHOT = ".checkpoint"
 MIN_INSYNC = "min.insync.replicas"
 SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
-ALLOCATED_MS = 5.0  # between looks for a block that the controller gives
 FEW_IDS = PRODUCER_ID_BLOCK // 10  # with fewer the next block is asked for
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"delete"}),
@@ -178,13 +176,11 @@ class Metadata:
                 batch = Batch(view, at)
                 if batch.next_offset > self.log.high_watermark:
                     return
-                batch.verify()
                 self.epoch = max(self.epoch, batch.partition_leader_epoch)
                 self.applied = batch.next_offset
                 self.bytes_since_snapshot += batch.size
-                if not batch.is_control:
-                    for record in records(batch):
-                        yield from self.count(metadata_records.decode(record.value or b""))
+                for record in decoded(batch):
+                    yield from self.count(record)
             if self.applied == before:
                 raise Damaged(f"{self.log.path} has no whole batch at offset {before}")
 
@@ -212,10 +208,8 @@ class Metadata:
         self.log.leader_epochs.assign(epoch, end_offset)
         image = Cluster()
         for batch in batches(memoryview(data)):
-            batch.verify()
-            if not batch.is_control:
-                for record in records(batch):
-                    image.replay(metadata_records.decode(record.value or b""))
+            for record in decoded(batch):
+                image.replay(record)
         self.applied = self.snapshot_offset = end_offset
         self.transaction = None
         self.node.replace_image(image)
@@ -291,11 +285,9 @@ class Metadata:
 
     def replay(self, batch: Batch) -> None:
         """Replay a batch; raises WireError when it is not what was written: the whole cluster depends on it."""
-        batch.verify()
         self.epoch = max(self.epoch, batch.partition_leader_epoch)
-        if not batch.is_control:
-            for record in records(batch):
-                self.cluster.replay(metadata_records.decode(record.value or b""))
+        for record in decoded(batch):
+            self.cluster.replay(record)
 
     def take_part(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> None:
         """Begin a new epoch as the only voter, set up a new cluster, register this broker, elect missing leaders."""
@@ -396,8 +388,7 @@ class Metadata:
         self.request_producer_ids()
         if self.node.membership is None:
             return await self.write([]) or self.producer_ids.error
-        while not self.producer_ids.ids and self.producer_ids.is_requested:
-            await self.node.after(ALLOCATED_MS)
+        await self.node.until(lambda: not self.producer_ids.is_requested)
         return self.producer_ids.error
 
     def request_producer_ids(self) -> None:
@@ -421,8 +412,17 @@ class Metadata:
         mine.is_requested = False
         if not mine.error:
             mine.ids.extend(range(first, first + count))
+        self.node.signal(self)
 
     @property
     def broker_epoch(self) -> int:
         mine = self.cluster.brokers.get(self.node.id)
         return -1 if mine is None else mine.epoch
+
+
+def decoded(batch: Batch) -> Iterator[Any]:
+    """Yield the metadata records of a batch; WireError when it is not what was written. Control records say nothing."""
+    batch.verify()
+    if not batch.is_control:
+        for record in records(batch):
+            yield metadata_records.decode(record.value or b"")

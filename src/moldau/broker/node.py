@@ -22,7 +22,6 @@ from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
-from moldau.broker.forwarding import FORWARDED, forwarded
 from moldau.broker.groups import forget_topic, group_coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.outbox import Ask, Done, Lost, Network, Nowhere, Outbox, Peer
@@ -42,10 +41,11 @@ from moldau.log.disk import Disk
 from moldau.machines.effects import Promise, error_promise
 from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint, Topic
+from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
-from moldau.wire.errors import WireError
+from moldau.wire.errors import Error, WireError
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Node:
             effect = EFFECTS.get(record.SCHEMA.name)
             if effect is not None:
                 effect(self, record)
-        self.signal(self.cluster)
+        self.signal(self.metadata)
 
     def forget(self, topic: Topic) -> None:
         """Let everything go that belongs to a topic which is gone."""
@@ -241,7 +241,7 @@ class Node:
             for topic in image.topics.values():
                 self.replicas.open_topic(topic)
             self.replicas.reconfigure()
-            self.signal(image)
+            self.signal(self.metadata)
 
     def leadership_changed(self, partition: Partition) -> None:
         """Coordinators go where their partitions are led. At a start all are loaded afterwards."""
@@ -311,8 +311,9 @@ class Node:
         if api is None or not api.low <= version <= api.high:
             return None
         handle, learner = api.handler(), LEARNERS.get(key)
-        if self.membership is not None and key in FORWARDED:
-            handle = forwarded(key, handle)
+        forwarding = None if self.membership is None else self.membership.forwarding(key, handle)
+        if forwarding is not None:
+            handle = forwarding
         elif self.authorizer is not None:
             from moldau.broker import authorization
 
@@ -380,14 +381,27 @@ class Node:
 
     def leader_of(self, topic: str, index: int) -> int | None:
         """Return the broker that leads a partition, -1 while nobody does; None if there is no such partition."""
-        known = self.cluster.topics.get(topic)
-        part = known.partitions.get(index) if known else None
-        return None if part is None else part.leader
+        placement = self.placement_of(topic, index)
+        return None if placement is None else placement.leader
+
+    def placement_of(self, topic: bytes | str, index: int) -> Placement | None:
+        """Return who keeps and leads a partition, of a topic by its name or its id."""
+        known = self.cluster.topics.get(topic) if isinstance(topic, str) else self.cluster.topics_by_id.get(topic)
+        return known.partitions.get(index) if known else None
 
     def after(self, delay_ms: float) -> Promise:
         """Return a promise that is kept after a while."""
+        return self.until(lambda: False, delay_ms)
+
+    def until(self, condition: Callable[[], bool], timeout_ms: float = inf) -> Promise:
+        """Return a promise that is kept when the metadata has made something true, or after a while."""
         promise = error_promise()
-        self.waits.park(Wait(self.clock.monotonic_ms() + delay_ms, lambda expired: expired or None), promise.resolve)
+        if condition():
+            promise.resolve(Error.NONE)
+            return promise
+        deadline = self.clock.monotonic_ms() + timeout_ms
+        wait = Wait(deadline, lambda expired: expired or condition() or None, (self.metadata,))
+        self.waits.park(wait, promise.resolve)
         return promise
 
     def tick(self) -> float:

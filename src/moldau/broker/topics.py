@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from moldau.broker.node import Node
 
 CREATE_MS = 10_000
-SEEN_MS = 5.0  # between looks for a topic that the controller has created
 
 
 async def create_topic(node: Node, new: NewTopic) -> None:
@@ -48,11 +47,8 @@ async def ask_for_topics(node: Node, topics: Iterable[NewTopic]) -> dict[str, tu
         return {one.name: (Error.REQUEST_TIMED_OUT, response.reason) for one in rows}
     refused = {one.name: (Error(one.error_code), one.error_message or "") for one in response.topics if one.error_code}
     refused = {name: why for name, why in refused.items() if why[0] is not Error.TOPIC_ALREADY_EXISTS}
-    deadline = node.clock.monotonic_ms() + CREATE_MS
-    while any(one.name not in node.cluster.topics for one in rows if one.name not in refused):
-        if node.clock.monotonic_ms() > deadline:
-            break
-        await node.after(SEEN_MS)
+    created = {one.name for one in rows} - refused.keys()
+    await node.until(lambda: created <= node.cluster.topics.keys(), CREATE_MS)
     return refused
 
 

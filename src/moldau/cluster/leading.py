@@ -29,18 +29,17 @@ class Follower:
 
     caught_up_ms: float  # when it last had all that the leader had
     end_offset: int = UNKNOWN
-    start_offset: int = UNKNOWN
     broker_epoch: int = ANY_EPOCH
     fetched_ms: float = -inf
     leader_end: int = 0  # the end of the leader's log when it last fetched
 
-    def fetched(self, offset: int, start_offset: int, broker_epoch: int, leader_end: int, now_ms: float) -> None:
+    def fetched(self, offset: int, broker_epoch: int, leader_end: int, now_ms: float) -> None:
         """Note that it asked for records from `offset` on: it has all those before."""
         if offset >= leader_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end:  # it has what there was when it asked last
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
-        self.end_offset, self.start_offset, self.broker_epoch = offset, start_offset, broker_epoch
+        self.end_offset, self.broker_epoch = offset, broker_epoch
         self.fetched_ms, self.leader_end = now_ms, leader_end
 
     def is_caught_up(self, leader_end: int, now_ms: float, lag_ms: float) -> bool:
@@ -83,14 +82,12 @@ class Leading:
             if other != self.me
         }
 
-    def fetched(
-        self, follower: int, broker_epoch: int, offset: int, start_offset: int, leader_end: int, now_ms: float
-    ) -> bool:
+    def fetched(self, follower: int, broker_epoch: int, offset: int, leader_end: int, now_ms: float) -> bool:
         """Note a follower's fetch. False: it is no replica, or a process of it that has been replaced since."""
         known = self.followers.get(follower)
         if known is None or (broker_epoch != ANY_EPOCH and broker_epoch < known.broker_epoch):
             return False
-        known.fetched(offset, start_offset, broker_epoch, leader_end, now_ms)
+        known.fetched(offset, broker_epoch, leader_end, now_ms)
         return True
 
     @property
@@ -136,7 +133,3 @@ class Leading:
     def withdraw(self) -> None:
         """The controller has refused the proposal: what it decides next comes with the metadata."""
         self.proposal = None
-
-    def start_offset(self, own: int) -> int:
-        """Return the first offset that some live replica may still have, for DeleteRecords."""
-        return min((f.start_offset for other, f in self.followers.items() if other in self.isr), default=own)

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from moldau.cluster.following import fork, whole_batches
 from moldau.log.answers import Origin
 from moldau.log.log import Log
+from moldau.machines.metadata.records import TOPIC, TOPIC_ID
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
-TOPIC = "__cluster_metadata"
-TOPIC_ID = bytes(15) + b"\x01"
 NOBODY = -1
 NO_SESSION = -1
 FETCH = 1  # the key of its messages

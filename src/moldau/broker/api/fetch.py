@@ -59,7 +59,7 @@ def open_context(node: Node, request: m.FetchRequest, by_id: bool, now: float) -
         name = topic.topic_id if by_id else topic.topic
         for p in topic.partitions:
             epochs = p.current_leader_epoch, p.last_fetched_epoch
-            wanted.append(Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs, p.log_start_offset))
+            wanted.append(Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs))
     if len(wanted) > 1:  # of a partition that is named twice, the last counts
         wanted = list({(one.topic, one.index): one for one in wanted}.values())
     if request.session_epoch == -1 and not request.session_id:
@@ -84,7 +84,7 @@ def note_replica(node: Node, replica: tuple[int, int], wanted: Sequence[Wanted],
             continue
         try:
             if one.last_fetched_epoch < 0 or find_fork(partition, one) is None:
-                one.strange = not node.replication.heard_of(partition, *replica, one.offset, one.start_offset)
+                one.strange = not node.replication.heard_of(partition, *replica, one.offset)
         except Refused:
             continue
 

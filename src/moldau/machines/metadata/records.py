@@ -9,6 +9,7 @@ from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 
 TOPIC = "__cluster_metadata"
+TOPIC_ID = bytes(15) + b"\x01"
 FRAME_VERSION = 1
 
 
