@@ -11,14 +11,22 @@ from moldau.cli.kafka.running import OK, Terse
 LOWEST_LEVEL, MOST_LEVEL = -32768, 32767
 
 
-def known_release(text: str) -> str:
-    """Find a release by its name; `4.0` and `4.0.1` mean the last of 4.0."""
+def known_release(text: str, latest: str = "") -> str:
+    """Find a release by its name, up to the latest; `4.0` and `4.0.1` mean the last of 4.0."""
+    names = [name for name, level in RELEASES.items() if not latest or level <= RELEASES[latest]]
     series = re.fullmatch(r"(\d+\.\d+)(\.\d+)*", text)
     if series:
-        text = max((name for name in RELEASES if name.startswith(f"{series[1]}-")), default=text)
-    if text not in RELEASES:
-        raise Terse(f"Unknown metadata.version '{text}'. Supported metadata.version are: {', '.join(RELEASES)}")
+        text = max((name for name in names if name.startswith(f"{series[1]}-")), default=text)
+    if text not in names:
+        raise Terse(f"Unknown metadata.version '{text}'. Supported metadata.version are: {', '.join(names)}")
     return text
+
+
+def release_of(level: int) -> str:
+    """Find the release with this level of metadata.version."""
+    if level not in RELEASES.values():
+        raise Terse(f"No MetadataVersion with feature level {level}. Valid feature levels are from 7 to 31.")
+    return level_text(METADATA, level)
 
 
 def name_and_level(text: str) -> tuple[str, int]:
@@ -45,9 +53,7 @@ def feature_dependencies(options: Options) -> int:
     for text in options.all("feature"):
         name, level = name_and_level(text)
         if name == METADATA:
-            if level not in RELEASES.values():
-                raise Terse(f"No MetadataVersion with feature level {level}. Valid feature levels are from 7 to 31.")
-            print(f"{name}={level} ({level_text(name, level)}) has no dependencies.")
+            print(f"{name}={level} ({release_of(level)}) has no dependencies.")
             continue
         if name not in FEATURES:
             raise Terse(f"Unknown feature: {name}")

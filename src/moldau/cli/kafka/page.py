@@ -45,7 +45,10 @@ Without a JVM they start quickly: `kafka-topics --list` takes about 0.3 s where 
   misspelt flag with the one that is most like it.
 - Tools that wait a minute for a missing topic (`kafka-delete-records`, `kafka-transactions describe-producers`) fail at
   once.
-- `kafka-storage format` writes `meta.properties`; a broker of Moldau creates the rest when it starts.
+- `kafka-storage format` writes the same files and records as Kafka's, with every flag. A file of settings without
+  `process.roles`, or without a controller listener in `listeners`, is that of a Moldau broker that stays alone; it
+  needs none of the flags for a quorum. The salts and keys of `--add-scram` are not printed, an IPv6 address of a
+  listener works with `--standalone`, ids of clusters have no blanks, and levels that Kafka calls unstable do not exist.
 - Java classes of your own (formatters, readers, decoders, deserializers) cannot run. Kafka's classes are known by their
   names, and so are Confluent's for Avro, in `kafka-avro-console-producer` and `-consumer`.
 

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-import uuid
 from pathlib import Path
 
-from moldau.cli.kafka.feature_facts import feature_dependencies, known_release, version_mapping
+from moldau.cli.kafka.feature_facts import feature_dependencies, version_mapping
 from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.java_settings import read_file
-from moldau.cli.kafka.java_text import base64_id
-from moldau.cli.kafka.releases import LATEST
-from moldau.cli.kafka.running import FAILED, OK, Terse
+from moldau.cli.kafka.random_ids import random_id
+from moldau.cli.kafka.running import FAILED, OK
+from moldau.cli.kafka.storage_settings import directories
 from moldau.cli.kafka.subcommands import Command, ParsedTool
 from moldau.settings.properties import read_properties
 
 META = "meta.properties"
-DEFAULT_DIR = "/tmp/kafka-logs"  # Kafka's default of log.dirs
-RESERVED = (bytes(16), bytes(15) + b"\x01")
-_ID = re.compile(r"[A-Za-z0-9_-]{22}")
-
-
-def directories(config: dict[str, str]) -> list[str]:
-    """Return the directories that a file of settings names, sorted."""
-    named = config.get("log.dirs") or config.get("log.dir") or DEFAULT_DIR
-    found = {part.strip() for part in named.split(",") if part.strip()}
-    if config.get("metadata.log.dir"):
-        found.add(config["metadata.log.dir"])
-    return sorted(found)
 
 
 def info(options: Options) -> int:
@@ -65,45 +50,10 @@ def print_list(heading: str, lines: list[str], one: str, many: str) -> None:
 
 
 def format_directories(options: Options) -> int:
-    """Write meta.properties to the directories; a broker of Moldau creates the rest when it starts."""
-    config = read_file(options["config"])
-    cluster = options["cluster-id"]
-    if not _ID.fullmatch(cluster):
-        raise Terse(f"Cluster ID string {cluster} does not appear to be a valid UUID: it has 22 characters of base64.")
-    release = known_release(options["release-version"] or LATEST)
-    if release != LATEST:
-        raise Terse(f"A new cluster of Moldau begins at {LATEST}; leave --release-version out.")
-    node = config.get("node.id", config.get("broker.id", "1"))
-    done = [name for name in directories(config) if (Path(name) / META).exists()]
-    if done and "ignore-formatted" not in options:
-        raise Terse(
-            f"Log directory {done[0]} is already formatted. Use --ignore-formatted to ignore this directory "
-            "and format the others."
-        )
-    todo = [name for name in directories(config) if name not in done]
-    if not todo:
-        print("All of the log directories are already formatted.")
-    for name in todo:
-        write_meta(Path(name), cluster, node)
-        print(f"Formatting data directory {name} with metadata.version {release}.")
-    return OK
+    """Format the directories; the records and files that this takes are imported only here."""
+    from moldau.cli.kafka.storage_format import format_directories
 
-
-def write_meta(path: Path, cluster: str, node: str) -> None:
-    path.mkdir(parents=True, exist_ok=True)
-    pairs = {"cluster.id": cluster, "directory.id": random_id(), "node.id": node, "version": "1"}
-    partial = path / f"{META}.tmp"
-    partial.write_text("#\n" + "".join(f"{name}={value}\n" for name, value in pairs.items()))
-    os.replace(partial, path / META)
-
-
-def random_id() -> str:
-    """Make a random id in base64 that is not reserved and does not start like a flag."""
-    while True:
-        raw = uuid.uuid4().bytes
-        text = base64_id(raw)
-        if raw not in RESERVED and not text.startswith("-"):
-            return text
+    return format_directories(options)
 
 
 def random_uuid(options: Options) -> int:
@@ -113,7 +63,7 @@ def random_uuid(options: Options) -> int:
 
 CONFIG = Flag("config", "CONFIG", "file of settings of the broker", required=True, short="c")
 RELEASE = Flag("release-version", "RELEASE_VERSION", "release to take the levels from", short="r")
-ONE_VOTER = "the quorum of Moldau has one voter and forms itself."
+QUORUM = ("standalone", "no-initial-controllers", "initial-controllers")
 
 TOOL = ParsedTool(
     "kafka-storage",
@@ -131,24 +81,30 @@ TOOL = ParsedTool(
                 Flag(
                     "add-scram",
                     "ADD_SCRAM",
-                    "first credential",
+                    "add a user of a new cluster: SCRAM-SHA-256=[name=alice,password=secret]; may be repeated",
+                    separator="\0",
                     short="S",
-                    refused="start the broker and use kafka-configs --alter --entity-type users.",
                 ),
                 Flag("ignore-formatted", help="skip directories that are formatted already", short="g"),
                 RELEASE,
                 Flag(
                     "feature",
                     "FEATURE",
-                    "set the level of a feature",
+                    "set the first level of a feature, group.version=1; may be repeated",
+                    separator="\0",
                     short="f",
-                    refused="start the broker and use kafka-features upgrade.",
                 ),
-                Flag("standalone", help="start a quorum of one voter, as always", short="s"),
-                Flag("no-initial-controllers", help="discover the voters, as always", short="N"),
-                Flag("initial-controllers", "CONTROLLERS", "name the voters", short="I", refused=ONE_VOTER),
+                Flag("standalone", help="begin a dynamic quorum whose only voter is this controller", short="s"),
+                Flag("no-initial-controllers", help="leave it to the quorum who votes", short="N"),
+                Flag(
+                    "initial-controllers",
+                    "INITIAL_CONTROLLERS",
+                    "begin a dynamic quorum of these voters, ID@HOST:PORT:DIRECTORY,..., the same on all nodes",
+                    short="I",
+                ),
             ),
             format_directories,
+            at_most_one=QUORUM,
         ),
         Command("version-mapping", "Show the levels of features as of a release.", (RELEASE,), version_mapping),
         Command(

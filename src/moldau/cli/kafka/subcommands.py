@@ -25,6 +25,7 @@ class Command:
     help: str
     flags: tuple[Flag, ...]
     run: Callable[[Options], int]
+    at_most_one: tuple[str, ...] = ()  # of these flags, which stand together at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,7 @@ class ParsedTool:
             raise Mistake("too few arguments")
         for flag in flags.values():
             if flag.required and flag.name not in found:
-                short = f"/-{flag.short}" if flag.short else ""
-                raise Mistake(f"argument --{flag.name}{short} is required")
+                raise Mistake(f"argument {_both(flag)} is required")
             for text in found.get(flag.name, ()):
                 self._convert(flag, text)
         if self.one_of and not set(self.one_of) & found.keys():
@@ -133,6 +133,9 @@ class ParsedTool:
         given = [name for name in self.one_of if name in found]
         if len(given) > 1:
             raise Mistake(f"argument --{given[1]}: not allowed with argument --{given[0]}")
+        first, second, *_ = [*(name for name in found if command and name in command.at_most_one), "", ""]
+        if second:
+            raise Mistake(f"argument {_both(flags[second])}: not allowed with argument {_both(flags[first])}")
 
     def _convert(self, flag: Flag, text: str) -> None:
         try:
@@ -146,7 +149,7 @@ class ParsedTool:
         """Return the usage line; for a subcommand, after the flags that the tool itself requires."""
         if command:
             needed = [_written(flag) for flag in self.flags if flag.required]
-            words = [*needed, command.name, "[-h]", *(_written(flag) for flag in command.flags)]
+            words = [*needed, command.name, "[-h]", *_usage_words(command)]
         else:
             words = ["[-h]", *(_written(flag) for flag in self.flags)]
         if self.commands and not command:
@@ -169,6 +172,18 @@ class ParsedTool:
             shown = f"--{flag.name}{' ' + flag.argument if flag.argument else ''}"
             lines.append(f"  {shown:<22} {flag.help}")
         return "\n".join(lines)
+
+
+def _both(flag: Flag) -> str:
+    """Return the long and the short name of a flag."""
+    return f"--{flag.name}/-{flag.short}" if flag.short else f"--{flag.name}"
+
+
+def _usage_words(command: Command) -> list[str]:
+    """Return the flags of a subcommand for its usage line; a bar separates those that exclude each other."""
+    words = [_written(flag) for flag in command.flags if flag.name not in command.at_most_one]
+    group = [_written(flag)[1:-1] for flag in command.flags if flag.name in command.at_most_one]
+    return words + "[{}]".format(" |\n".join(group)).split("\n") if group else words
 
 
 def _written(flag: Flag) -> str:
