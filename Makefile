@@ -58,6 +58,7 @@ lint: setup     ## ruff and pyright
 
 conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; console and Spark on Kafka; Spark on a cluster; the order services
 	$(PY) -m tests.conformance
+	$(PY) -m tests.cluster.formatted
 	$(PY) -m tests.console.browser
 	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster
