@@ -23,6 +23,8 @@ from moldau.broker.features import SUPPORTED
 from moldau.broker.outbox import Lost
 from moldau.broker.partition import Partition
 from moldau.broker.steps import start
+from moldau.cluster.controller.elections import elect_missing_leaders
+from moldau.cluster.controller.policy import UNCLEAN_ELECTION, Policy, policy_of
 from moldau.log.answers import Isolation, Origin
 from moldau.log.checkpoints import Damaged
 from moldau.log.config import LogConfig
@@ -32,7 +34,6 @@ from moldau.machines.effects import Promise, error_promise
 from moldau.machines.metadata import records as metadata_records
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.metadata.cluster import Partition as Placement
-from moldau.machines.metadata.elections import elect_missing_leaders
 from moldau.machines.metadata.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
@@ -80,6 +81,10 @@ class Proposal:
     @property
     def image(self) -> Cluster:
         return self.metadata.planned
+
+    @property
+    def policy(self) -> Policy:
+        return self.metadata.policy(self.image)
 
     def add(self, records: Iterable[Any]) -> None:
         for record in records:
@@ -133,6 +138,10 @@ class Metadata:
                 for record in records:
                     self._planned.replay(record)
         return self._planned
+
+    def policy(self, image: Cluster) -> Policy:
+        """Return the settings of topics that elections depend on."""
+        return policy_of(image, self.node.settings[MIN_INSYNC], self.node.settings[UNCLEAN_ELECTION])
 
     @property
     def end_offset(self) -> int:
@@ -302,7 +311,7 @@ class Metadata:
             features = [m.FeatureLevelRecord(feature.name, feature.initial) for feature in SUPPORTED if feature.initial]
             self.establish([*features, m.ConfigRecord(BROKER, "", MIN_INSYNC, str(self.node.settings[MIN_INSYNC]))])
         self.establish([self.registration(endpoints, log_dirs)])
-        if elected := list(elect_missing_leaders(self.cluster)):
+        if elected := list(elect_missing_leaders(self.cluster, self.policy(self.cluster))):
             self.establish(elected)
 
     def registration(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
 from moldau.broker.node import Node
-from moldau.machines.metadata.placement import cancel, reassign
+from moldau.cluster.controller.reassigning import cancel, reassign
 from moldau.wire import messages as m
 from moldau.wire.refusal import Refused
 
@@ -42,9 +42,9 @@ def alter(proposal: Proposal, name: str, asked: Any, may_change_count: bool) -> 
     index, target = asked.partition_index, asked.replicas
     try:
         if target is None:
-            proposal.add(cancel(proposal.image, name, index))
+            proposal.add(cancel(proposal.image, proposal.policy, name, index))
         else:
-            proposal.add(reassign(proposal.image, name, index, target, may_change_count))
+            proposal.add(reassign(proposal.image, proposal.policy, name, index, target, may_change_count))
     except Refused as refused:
         row = index, refused.error, refused.message
         return m.AlterPartitionReassignmentsResponse_ReassignablePartitionResponse(*row)

@@ -12,7 +12,7 @@ from typing import Any
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.metadata import Proposal
 from moldau.broker.node import Node
-from moldau.machines.metadata.placement import PREFERRED, UNCLEAN, elect_leader
+from moldau.cluster.controller.elections import PREFERRED, UNCLEAN, elect_leader
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -43,7 +43,7 @@ async def elect_leaders(node: Node, connection: Connection, request: m.ElectLead
 def elect(proposal: Proposal, name: str, index: int, kind: int) -> Any:
     """Elect the leader of one partition; returns its row."""
     try:
-        proposal.add(elect_leader(proposal.image, name, index, kind))
+        proposal.add(elect_leader(proposal.image, proposal.policy, name, index, kind))
     except Refused as refused:
         return m.ElectLeadersResponse_PartitionResult(index, refused.error, refused.message)
     return m.ElectLeadersResponse_PartitionResult(index, error_message=None)

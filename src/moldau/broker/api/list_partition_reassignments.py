@@ -11,7 +11,7 @@ from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
-from moldau.machines.metadata.placement import moving
+from moldau.cluster.controller.reassigning import moving
 from moldau.wire import messages as m
 
 

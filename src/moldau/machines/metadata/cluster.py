@@ -7,11 +7,12 @@ Commands that change it live beside this file (topics.py); they read the image a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.machines.metadata.acls import Acls
+from moldau.machines.metadata.locations import Locations, Place, members
 
 if TYPE_CHECKING:
     from moldau.machines.metadata.credentials import Credential
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 RECOVERING = 1  # the recovery state of a leader that may lack records
-UNASSIGNED_DIRECTORY = bytes(16)
+# Directory ids that stand for no directory: of a log from before there were ids, of one that the broker has not chosen
+# a directory for yet, and of one whose directory is gone. All below 100 are reserved.
+MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY = bytes(16), bytes(15) + b"\x01", bytes(15) + b"\x02"
+METADATA_VERSION = "metadata.version"
+NEWEST_METADATA_VERSION = 30
 
 # Resource types of ConfigRecord and of the config APIs.
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -78,6 +83,22 @@ class Broker:
     in_controlled_shutdown: bool
     features: Mapping[str, tuple[int, int]]
     log_dirs: tuple[bytes, ...]
+    cordoned_dirs: tuple[bytes, ...] | None = None  # that get no new replicas; None before the broker has said so
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead and join an ISR."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(slots=True)
+class Controller:
+    """A registered controller."""
+
+    id: int
+    incarnation: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: Mapping[str, tuple[int, int]]
 
 
 class Cluster:
@@ -88,6 +109,7 @@ class Cluster:
         self.topics_by_id: dict[bytes, Topic] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.brokers: dict[int, Broker] = {}
+        self.controllers: dict[int, Controller] = {}
         self.features: dict[str, int] = {}
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls = Acls()
@@ -96,6 +118,7 @@ class Cluster:
         self.next_producer_id = 0
         self.topic_changes = 0  # grows with each change of which topics and partitions there are
         self.unsupported: set[str] = set()
+        self.locations: Locations | None = None  # where partitions lie, once somebody has asked for it
 
     def replay(self, record: Any) -> None:
         """Apply one committed record: the only writer of this image."""
@@ -113,6 +136,22 @@ class Cluster:
         """Registered brokers that take part, by id."""
         return [self.brokers[i] for i in sorted(self.brokers) if not self.brokers[i].fenced]
 
+    @property
+    def metadata_version(self) -> int:
+        """The level that decides which records may be written; an image without features is of a new cluster."""
+        return self.features.get(METADATA_VERSION, NEWEST_METADATA_VERSION)
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered, not fenced and not about to stop."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def partitions_of(self, broker_id: int) -> Iterator[Place]:
+        """Yield the partitions that a broker keeps, with their topics; those of NO_LEADER have no leader."""
+        if self.locations is None:
+            self.locations = Locations(self.topics.values())
+        return self.locations.of(broker_id)
+
 
 def ids_or(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
     """Return a changed list of a PartitionChangeRecord, or what was there where it says null."""
@@ -128,7 +167,10 @@ def replay_topic(cluster: Cluster, record: Any) -> None:
 def replay_partition(cluster: Cluster, record: Any) -> None:
     topic = cluster.topics_by_id[bytes(record.topic_id)]
     cluster.topic_changes += 1
-    topic.partitions[record.partition_id] = Partition(
+    locations, before = cluster.locations, topic.partitions.get(record.partition_id)
+    if locations is not None and before is not None:
+        locations.remove(topic, before)
+    partition = topic.partitions[record.partition_id] = Partition(
         index=record.partition_id,
         replicas=tuple(record.replicas),
         isr=tuple(record.isr),
@@ -142,10 +184,21 @@ def replay_partition(cluster: Cluster, record: Any) -> None:
         last_known_leaders=ids_or(record.last_known_elr, ()),
         recovery_state=record.leader_recovery_state,
     )
+    if locations is not None:
+        locations.add(topic, partition)
 
 
 def replay_partition_change(cluster: Cluster, record: Any) -> None:
-    part = cluster.topics_by_id[bytes(record.topic_id)].partitions[record.partition_id]
+    topic = cluster.topics_by_id[bytes(record.topic_id)]
+    part = topic.partitions[record.partition_id]
+    before = members(part)
+    apply_change(part, record)
+    if cluster.locations is not None:
+        cluster.locations.move(topic, part, before)
+
+
+def apply_change(part: Partition, record: Any) -> None:
+    """Bring a partition to what a PartitionChangeRecord says."""
     part.isr = ids_or(record.isr, part.isr)
     part.replicas = ids_or(record.replicas, part.replicas)
     part.adding = ids_or(record.adding_replicas, part.adding)
@@ -166,8 +219,11 @@ def replay_clear_eligible_leaders(cluster: Cluster, record: Any) -> None:
     for topic in [cluster.topics[record.topic_name]] if record.topic_name else cluster.topics.values():
         for part in topic.partitions.values():
             if part.eligible_leaders or part.last_known_leaders:
+                before = members(part)
                 part.eligible_leaders = part.last_known_leaders = ()
                 part.partition_epoch += 1
+                if cluster.locations is not None:
+                    cluster.locations.move(topic, part, before)
 
 
 def replay_remove_topic(cluster: Cluster, record: Any) -> None:
@@ -175,6 +231,9 @@ def replay_remove_topic(cluster: Cluster, record: Any) -> None:
     del cluster.topics[topic.name]
     cluster.configs.pop((TOPIC, topic.name), None)
     cluster.topic_changes += 1
+    if cluster.locations is not None:
+        for part in topic.partitions.values():
+            cluster.locations.remove(topic, part)
 
 
 def replay_config(cluster: Cluster, record: Any) -> None:
@@ -197,12 +256,31 @@ def replay_register_broker(cluster: Cluster, record: Any) -> None:
         id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation=bytes(record.incarnation_id),
-        endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+        endpoints=endpoints_of(record),
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
-        features={f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
+        features=features_of(record),
         log_dirs=tuple(bytes(directory) for directory in record.log_dirs),
+        cordoned_dirs=directories_or(record.cordoned_log_dirs, None),
+    )
+
+
+def endpoints_of(record: Any) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points)
+
+
+def features_of(record: Any) -> dict[str, tuple[int, int]]:
+    return {f.name: (f.min_supported_version, f.max_supported_version) for f in record.features}
+
+
+def directories_or(new: Any, old: tuple[bytes, ...] | None) -> tuple[bytes, ...] | None:
+    return old if new is None else tuple(bytes(directory) for directory in new)
+
+
+def replay_register_controller(cluster: Cluster, record: Any) -> None:
+    cluster.controllers[record.controller_id] = Controller(
+        record.controller_id, bytes(record.incarnation_id), endpoints_of(record), features_of(record)
     )
 
 
@@ -214,6 +292,7 @@ def replay_broker_change(cluster: Cluster, record: Any) -> None:
         broker.in_controlled_shutdown = record.in_controlled_shutdown > 0
     if record.log_dirs:
         broker.log_dirs = tuple(bytes(directory) for directory in record.log_dirs)
+    broker.cordoned_dirs = directories_or(record.cordoned_log_dirs, broker.cordoned_dirs)
 
 
 def replay_fence(cluster: Cluster, record: Any) -> None:
@@ -257,7 +336,7 @@ def replay_token(cluster: Cluster, record: Any) -> None:
 
 
 def ignore(cluster: Cluster, record: Any) -> None:
-    """Records that say nothing about this image: heartbeats of the log, marks around atomic groups, controllers."""
+    """Records that say nothing about this image: heartbeats of the log, marks around atomic groups."""
 
 
 def set_aside(cluster: Cluster, record: Any) -> None:
@@ -286,7 +365,7 @@ REPLAY: dict[str, Callable[[Cluster, Any], object]] = {
     "RemoveUserScramCredentialRecord": lambda cluster, record: cluster.credentials.pop((record.name, record.mechanism)),
     "DelegationTokenRecord": replay_token,
     "RemoveDelegationTokenRecord": lambda cluster, record: cluster.tokens.pop(record.token_id),
-    "RegisterControllerRecord": ignore,
+    "RegisterControllerRecord": replay_register_controller,
     "BeginTransactionRecord": ignore,
     "EndTransactionRecord": ignore,
     "NoOpRecord": ignore,

@@ -6,17 +6,53 @@ from typing import Any
 
 from moldau.wire import codec
 from moldau.wire import messages as m
-from moldau.wire.errors import WireError
+from moldau.wire.errors import Unwritable, WireError
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\x01"
 FRAME_VERSION = 1
 
 
-def encode(record: Any) -> bytes:
-    """Return a record's bytes, in the newest version; its key and version are below 128, so each takes one byte."""
-    version = record.SCHEMA.versions[1]
+NEWEST = 30  # metadata.version
+# From which metadata.version on a record exists, or has a version; the newest version first.
+SINCE = {
+    "RegisterControllerRecord": 15,
+    "UserScramCredentialRecord": 11,
+    "RemoveUserScramCredentialRecord": 11,
+    "BeginTransactionRecord": 13,
+    "EndTransactionRecord": 13,
+    "AbortTransactionRecord": 13,
+    "DelegationTokenRecord": 14,
+    "RemoveDelegationTokenRecord": 14,
+    "ClearElrRecord": 23,
+}
+VERSIONS = {
+    "RegisterBrokerRecord": ((30, 4), (17, 3), (8, 2), (0, 1)),
+    "PartitionRecord": ((23, 2), (17, 1), (0, 0)),
+    "PartitionChangeRecord": ((23, 2), (17, 1), (0, 0)),
+    "BrokerRegistrationChangeRecord": ((30, 3), (17, 2), (0, 1)),
+}
+
+
+def encode(record: Any, metadata_version: int = NEWEST) -> bytes:
+    """Return a record's bytes in the version for a metadata.version; Unwritable if it cannot say this then.
+
+    Its key and version are below 128, so each takes one byte.
+    """
+    name = record.SCHEMA.name
+    if metadata_version < SINCE.get(name, 0):
+        raise Unwritable(f"{name} needs metadata.version {SINCE[name]}, and the cluster has {metadata_version}")
+    version = next((version for since, version in VERSIONS.get(name, ((0, 0),)) if metadata_version >= since))
+    if name == "BrokerRegistrationChangeRecord":
+        version = min(version, lowest_version(record))
     return bytes((FRAME_VERSION, record.SCHEMA.key, version)) + codec.encode(record, version)
+
+
+def lowest_version(change: Any) -> int:
+    """Return the lowest version that carries a change of a registration: Kafka writes it so."""
+    if change.cordoned_log_dirs is not None:
+        return 3
+    return 2 if change.log_dirs else int(change.in_controlled_shutdown != 0)
 
 
 def decode(value: bytes) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
-from moldau.machines.metadata.cluster import Broker, Cluster, Partition, Topic
+from moldau.machines.metadata.cluster import Broker, Cluster, Controller, Partition, Topic
 from moldau.wire import messages as m
 
 
@@ -16,6 +16,8 @@ def image_records(cluster: Cluster) -> Iterator[Any]:
         yield m.FeatureLevelRecord(name, level)
     for broker in cluster.brokers.values():
         yield broker_record(broker)
+    for controller in cluster.controllers.values():
+        yield controller_record(controller)
     for topic in cluster.topics.values():
         yield m.TopicRecord(topic.name, topic.id)
         for partition in topic.partitions.values():
@@ -47,6 +49,18 @@ def broker_record(broker: Broker) -> Any:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.log_dirs),
+        cordoned_log_dirs=None if broker.cordoned_dirs is None else list(broker.cordoned_dirs),
+    )
+
+
+def controller_record(controller: Controller) -> Any:
+    return m.RegisterControllerRecord(
+        controller_id=controller.id,
+        incarnation_id=controller.incarnation,
+        end_points=[m.RegisterControllerRecord_ControllerEndpoint(*endpoint) for endpoint in controller.endpoints],
+        features=[
+            m.RegisterControllerRecord_ControllerFeature(name, *levels) for name, levels in controller.features.items()
+        ],
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.machines.metadata.cluster import TOPIC, UNASSIGNED_DIRECTORY, Cluster
+from moldau.machines.metadata.cluster import MIGRATING_DIRECTORY, TOPIC, UNASSIGNED_DIRECTORY, Cluster
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -15,6 +15,7 @@ from moldau.wire.refusal import Refused
 NAME_LENGTH_MAX = 249
 PARTITIONS_PER_REQUEST_MAX = 10_000
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+DIRECTORIES_SINCE = 17  # the metadata.version from which records say in which directory a replica lies
 METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -150,8 +151,12 @@ def new_partition(cluster: Cluster, topic_id: bytes, index: int, ids: Sequence[i
 
 def default_directory(cluster: Cluster, broker_id: int) -> bytes:
     """Return a broker's only log directory; with several the broker chooses when it creates the log."""
-    directories = cluster.brokers[broker_id].log_dirs
-    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+    broker = cluster.brokers.get(broker_id)
+    if broker is None:
+        return UNASSIGNED_DIRECTORY
+    if not broker.log_dirs:
+        return MIGRATING_DIRECTORY
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
 
 
 def add_partitions(
