@@ -50,7 +50,6 @@ def test_a_last_known_leader_leads_in_recovery() -> None:
         {"isr": [3], "last_known_elr": [1]},
         {"last_known_elr": [3]},
         {"last_known_elr": [1, 2]},
-        {"last_known_elr": [2], "replicas": [3, 1]},
         {},
     ],
     ids=str,
@@ -59,6 +58,11 @@ def test_a_partition_whose_candidates_are_away_waits(placed: dict[str, Any]) -> 
     made, part = elect(**placed)
     assert not made
     assert part.leader == -1
+
+
+def test_a_last_known_leader_that_keeps_the_partition_no_more_is_forgotten() -> None:
+    _, part = elect(last_known_elr=[2], replicas=[3, 1])
+    assert (part.leader, part.last_known_leaders) == (-1, ())
 
 
 def test_a_partition_with_a_leader_is_left_alone() -> None:

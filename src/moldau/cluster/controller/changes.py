@@ -2,7 +2,7 @@
 
 Whatever is wanted, these steps follow in this order:
 
-1. A reassignment ends when all replicas that are to stay are in the ISR; those that are to go leave both.
+1. A reassignment ends when the replicas that it adds are in the ISR; those that are to go leave it.
 2. Who leaves an ISR that is below min.insync.replicas stays eligible to lead (KIP-966), since it has all that is
    committed. With enough in the ISR nobody is eligible any more.
 3. A leader is elected: the present one if it may go on; else of the ISR, in the order of the replicas; of the eligible
@@ -154,7 +154,7 @@ def change(rules: Rules, topic: Topic, part: Partition, wanted: Wanted = NOTHING
         fields["isr"] = draft.isr
         bump_on_shrink(rules, part, fields)
     if rules.uses_eligible:
-        remember_leader(part, fields)
+        remember_leader(part, draft, fields)
     fields |= move(rules, part, draft, wanted.directories)
     if wanted.recovery_state not in (None, part.recovery_state):
         fields["leader_recovery_state"] = wanted.recovery_state
@@ -172,12 +172,13 @@ def draft_of(part: Partition, wanted: Wanted) -> Draft:
 
 
 def end_reassignment(draft: Draft) -> None:
-    """End a reassignment if all replicas that stay are in the ISR."""
+    """End a reassignment if the ISR has all replicas that it adds; if it leaves fewer than before, all that stay."""
     if not draft.adding and not draft.removing:
         return
     isr = [replica for replica in draft.isr if replica not in draft.removing]
     replicas = [replica for replica in draft.replicas if replica not in draft.removing]
-    if isr and replicas and set(replicas) <= set(isr):
+    needed = replicas if len(draft.adding) < len(draft.removing) else draft.adding
+    if isr and set(draft.adding) <= set(isr) and set(needed) <= set(isr):
         draft.isr, draft.replicas, draft.adding, draft.removing = isr, replicas, [], []
 
 
@@ -233,12 +234,16 @@ def bump_on_shrink(rules: Rules, part: Partition, fields: dict[str, Any]) -> Non
         fields["leader"] = part.leader
 
 
-def remember_leader(part: Partition, fields: dict[str, Any]) -> None:
-    """Note who led last when nobody does any more, and forget it when somebody does."""
+def remember_leader(part: Partition, draft: Draft, fields: dict[str, Any]) -> None:
+    """Note who led last when nobody does any more, and forget it when somebody does.
+
+    It is forgotten as well if it is no replica any more: Kafka's controller fails when such a broker comes back.
+    """
     leader = fields.get("leader", NO_LEADER_CHANGE)
-    if leader == NO_LEADER and part.leader != NO_LEADER and not part.last_known_leaders:
+    is_kept = leader < 0 and set(part.last_known_leaders) <= set(draft.replicas)
+    if leader == NO_LEADER and part.leader in draft.replicas and not part.last_known_leaders:
         fields["last_known_elr"] = [part.leader]
-    elif leader >= 0 and part.last_known_leaders:
+    elif part.last_known_leaders and not is_kept:
         fields["last_known_elr"] = []
 
 

@@ -63,8 +63,13 @@ class Heartbeats:
         self.sessions = {one.id: Session(one.epoch, now_ms) for one in image.brokers.values() if not one.fenced}
 
     def registered(self, broker_id: int, offset: int) -> None:
-        """Note the offset of a registration's last record, which the broker must have seen to be unfenced."""
+        """Note the offset of a registration's last record, which the broker must have seen to be unfenced.
+
+        A process that registers again must say again how far it is and that it wants to stop.
+        """
         self.registered_at[broker_id] = offset
+        if session := self.sessions.get(broker_id):
+            session.metadata_offset = session.stops_at = UNKNOWN
 
     def is_alive(self, broker: Broker, now_ms: float) -> bool:
         """Whether the registered process of a broker was heard within a session's time."""
@@ -184,11 +189,10 @@ def fence(image: Cluster, broker_id: int, policy: Policy) -> list[Any]:
 
 
 def unfence(image: Cluster, broker_id: int, policy: Policy, offline: frozenset[bytes] = frozenset()) -> list[Any]:
-    """Let a broker serve, and lead what has no leader and can be led by it."""
+    """Let a broker serve, and elect leaders for partitions that have none: it may be the one they wait for."""
     broker = image.brokers[broker_id]
     rules = rules_of(image, policy, arriving=broker_id, offline=offline)
-    leaderless = [place for place in image.partitions_of(broker_id) if place[1].leader == NO_LEADER]
-    elected = (change(rules, topic, part) for topic, part in leaderless)
+    elected = (change(rules, topic, part) for topic, part in image.partitions_of(NO_LEADER))
     change_record = m.BrokerRegistrationChangeRecord(broker_id, broker.epoch, fenced=UNFENCE)
     return [change_record, *(record for record in elected if record is not None)]
 

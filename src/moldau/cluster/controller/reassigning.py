@@ -1,7 +1,8 @@
 """Reassignments: move partitions to other replicas (KIP-455).
 
 New replicas are added before old ones go: the partition has both until all new ones are in the ISR (changes.py ends it
-then). If that is so from the start it is done at once.
+then). If that is so from the start it is done at once. Deviates from Kafka 4.3 where a reassignment replaces another:
+there a replica that is not wanted any more goes on being added, and one that is wanted again goes on being removed.
 """
 
 from __future__ import annotations
@@ -32,12 +33,8 @@ def reassign(
         raise Refused(Error.INVALID_REPLICATION_FACTOR, problem)
     removing = sorted(set(part.replicas) - set(target))
     adding = sorted(set(target) - set(part.replicas))
-    wanted = Wanted(
-        replicas=[*target, *removing],
-        adding=adding or None,
-        removing=removing or None,
-        election=Election.ONLINE,
-    )
+    adding = adding or [replica for replica in part.adding if replica in target]
+    wanted = Wanted(replicas=[*target, *removing], adding=adding, removing=removing, election=Election.ONLINE)
     record = change(rules_of(image, policy), topic, part, wanted)
     return [] if record is None else [record]
 
