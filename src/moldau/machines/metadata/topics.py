@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.machines.metadata.cluster import MIGRATING_DIRECTORY, TOPIC, UNASSIGNED_DIRECTORY, Cluster
+from moldau.machines.metadata.spread import Assignment, spread
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -18,8 +19,6 @@ LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 DIRECTORIES_SINCE = 17  # the metadata.version from which records say in which directory a replica lies
 METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
-Assignment = Mapping[int, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +93,6 @@ def check_at_once(partitions: int) -> None:
         raise Refused(Error.POLICY_VIOLATION, problem)
 
 
-def spread(cluster: Cluster, indexes: Sequence[int], replication: int, first: int) -> Assignment:
-    """Leaders go round the live brokers, followers to those after them."""
-    ids = [broker.id for broker in cluster.live_brokers()]
-    if replication > len(ids):
-        problem = f"Replication factor {replication} needs as many brokers; {len(ids)} are registered."
-        raise Refused(Error.INVALID_REPLICATION_FACTOR, problem)
-    return {index: [ids[(first + index + rank) % len(ids)] for rank in range(replication)] for index in indexes}
-
-
 def check_manual(cluster: Cluster, new: NewTopic) -> Assignment:
     """Check a manual assignment, beside which counts must not be given."""
     if new.replication != -1:
@@ -136,16 +126,21 @@ def check_replicas(cluster: Cluster, assignment: Assignment, replication: int | 
 
 
 def new_partition(cluster: Cluster, topic_id: bytes, index: int, ids: Sequence[int]) -> Any:
-    """Return the record of a partition whose first replica leads it."""
+    """Return the record of a partition: its replicas that are alive are in sync, and the first of them leads."""
+    isr = [broker for broker in ids if cluster.is_active(broker)]
+    if not isr:
+        problem = f"All replicas of partition {index} are fenced or shutting down: {list(ids)}."
+        raise Refused(Error.INVALID_REPLICA_ASSIGNMENT, problem)
+    has_directories = cluster.metadata_version >= DIRECTORIES_SINCE
     return m.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
         replicas=list(ids),
-        isr=list(ids),
-        leader=ids[0],
+        isr=isr,
+        leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[default_directory(cluster, i) for i in ids],
+        directories=[default_directory(cluster, i) for i in ids] if has_directories else [],
     )
 
 
