@@ -35,6 +35,10 @@ class Limits(NamedTuple):
     fetch_max_bytes: int
     snapshot_max_bytes: int
     max_wait_ms: int = 500  # how long the leader may hold a fetch
+    election_timeout_ms: int = 1000
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 2000
 
 
 @dataclass(slots=True)
@@ -49,6 +53,15 @@ class Snapshot:
     @property
     def is_complete(self) -> bool:
         return len(self.data) == self.size
+
+    def add(self, row: Any) -> bool:
+        """Add the next piece; false if it does not fit."""
+        if row.position != len(self.data):
+            return False
+        piece = bytes(row.unaligned_records or b"")
+        self.data += piece
+        self.size = row.size
+        return self.is_complete or (bool(piece) and len(self.data) < self.size)
 
 
 class Inconsistent(Exception):
@@ -105,41 +118,11 @@ class Observer:
         return whom, self._fetch() if self.snapshot is None else self._fetch_snapshot(self.snapshot)
 
     def _fetch(self) -> Any:
-        log = self.log
-        part = m.FetchRequest_FetchPartition(
-            partition=0,
-            current_leader_epoch=self.epoch,
-            fetch_offset=log.end_offset,
-            last_fetched_epoch=max(0, log.leader_epochs.latest),
-            log_start_offset=log.start_offset,
-            partition_max_bytes=self.limits.fetch_max_bytes,
-            replica_directory_id=self.directory,
-            high_watermark=log.high_watermark,
-        )
-        return m.FetchRequest(
-            cluster_id=self.cluster_id,
-            replica_state=m.FetchRequest_ReplicaState(self.me, -1),
-            max_wait_ms=self.limits.max_wait_ms,
-            min_bytes=1,
-            max_bytes=self.limits.fetch_max_bytes,
-            session_epoch=NO_SESSION,
-            topics=[m.FetchRequest_FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[part])],
-        )
+        epochs = self.epoch, max(0, self.log.leader_epochs.latest)
+        return fetch_request(self.cluster_id, (self.me, self.directory), self.log, *epochs, self.limits)
 
     def _fetch_snapshot(self, snapshot: Snapshot) -> Any:
-        part = m.FetchSnapshotRequest_PartitionSnapshot(
-            partition=0,
-            current_leader_epoch=self.epoch,
-            snapshot_id=m.FetchSnapshotRequest_SnapshotId(snapshot.end_offset, snapshot.epoch),
-            position=len(snapshot.data),
-            replica_directory_id=self.directory,
-        )
-        return m.FetchSnapshotRequest(
-            cluster_id=self.cluster_id,
-            replica_id=self.me,
-            max_bytes=self.limits.snapshot_max_bytes,
-            topics=[m.FetchSnapshotRequest_TopicSnapshot(TOPIC, [part])],
-        )
+        return snapshot_request(self.cluster_id, (self.me, self.directory), snapshot, self.epoch, self.limits)
 
     # What comes of it.
 
@@ -154,13 +137,11 @@ class Observer:
         error = Error(response.error_code)
         if error is Error.INCONSISTENT_CLUSTER_ID:
             raise Inconsistent(f"The controllers do not belong to cluster {self.cluster_id}: see meta.properties.")
-        topics = response.responses if response.SCHEMA.key == FETCH else response.topics
-        rows = [row for topic in topics for row in topic.partitions]
+        row = only_row(response)
         self.addresses |= {one.node_id: (one.host, one.port) for one in response.node_endpoints}
-        if error or len(rows) != 1:
+        if error or row is None:
             self._pause(now_ms)
             return None
-        (row,) = rows
         followed, error = self._follow(row.current_leader), Error(row.error_code)
         if error or not followed:
             if error is Error.SNAPSHOT_NOT_FOUND or error is Error.POSITION_OUT_OF_RANGE:
@@ -185,25 +166,86 @@ class Observer:
         self.ready_ms = now_ms + self.limits.retry_backoff_ms
 
     def _take_records(self, row: Any, wall_ms: int) -> Snapshot | None:
-        log = self.log
-        if row.snapshot_id is not None and row.snapshot_id.end_offset >= 0:
-            self.snapshot = Snapshot(row.snapshot_id.end_offset, row.snapshot_id.epoch)
-        elif row.diverging_epoch is not None and row.diverging_epoch.epoch >= 0:
-            log.truncate_to(fork(log, row.diverging_epoch.epoch, row.diverging_epoch.end_offset), wall_ms)
+        if (end := fork_of(self.log, row)) is not None:
+            self.log.truncate_to(end, wall_ms)
         else:
-            if (batches := whole_batches(row.records, self.epoch)) is not None:
-                log.append(batches, self.epoch, wall_ms, Origin.REPLICATION)
-            log.advance_high_watermark(min(row.high_watermark, log.end_offset))
+            self.snapshot = take_records(self.log, row, self.epoch, wall_ms)
         return None
 
     def _take_piece(self, row: Any) -> Snapshot | None:
         snapshot = self.snapshot
-        if snapshot is None or row.position != len(snapshot.data):
+        if snapshot is None or not snapshot.add(row):
             self.snapshot = None
             return None
-        snapshot.data += bytes(row.unaligned_records or b"")
-        snapshot.size = row.size
         if not snapshot.is_complete:
             return None
         self.snapshot = None
         return snapshot
+
+
+# What observers and voters have in common.
+
+
+def fetch_request(
+    cluster_id: str, mine: tuple[int, bytes], log: Log, epoch: int, last_epoch: int, limits: Limits
+) -> Any:
+    """Return the fetch of what follows the log, whose last record is of `last_epoch`; `mine` are id and directory."""
+    part = m.FetchRequest_FetchPartition(
+        partition=0,
+        current_leader_epoch=epoch,
+        fetch_offset=log.end_offset,
+        last_fetched_epoch=last_epoch,
+        log_start_offset=log.start_offset,
+        partition_max_bytes=limits.fetch_max_bytes,
+        replica_directory_id=mine[1],
+        high_watermark=log.high_watermark,
+    )
+    return m.FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=m.FetchRequest_ReplicaState(mine[0], -1),
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=1,
+        max_bytes=limits.fetch_max_bytes,
+        session_epoch=NO_SESSION,
+        topics=[m.FetchRequest_FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[part])],
+    )
+
+
+def snapshot_request(cluster_id: str, mine: tuple[int, bytes], snapshot: Snapshot, epoch: int, limits: Limits) -> Any:
+    """Return the request for the next piece of a snapshot."""
+    part = m.FetchSnapshotRequest_PartitionSnapshot(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=m.FetchSnapshotRequest_SnapshotId(snapshot.end_offset, snapshot.epoch),
+        position=len(snapshot.data),
+        replica_directory_id=mine[1],
+    )
+    return m.FetchSnapshotRequest(
+        cluster_id=cluster_id,
+        replica_id=mine[0],
+        max_bytes=limits.snapshot_max_bytes,
+        topics=[m.FetchSnapshotRequest_TopicSnapshot(TOPIC, [part])],
+    )
+
+
+def only_row(response: Any) -> Any:
+    """Return the row of the metadata log in a response of the quorum; None if there is not exactly one."""
+    topics = response.responses if response.SCHEMA.key == FETCH else response.topics
+    rows = [row for topic in topics for row in topic.partitions]
+    return rows[0] if len(rows) == 1 else None
+
+
+def fork_of(log: Log, row: Any) -> int | None:
+    """Return to where the log must be truncated, if the leader says that it has other records."""
+    part = row.diverging_epoch
+    return None if part is None or part.epoch < 0 else fork(log, part.epoch, part.end_offset)
+
+
+def take_records(log: Log, row: Any, epoch: int, wall_ms: int) -> Snapshot | None:
+    """Append what the leader has sent; returns the snapshot that is to be fetched if it has sent none."""
+    if row.snapshot_id is not None and row.snapshot_id.end_offset >= 0:
+        return Snapshot(row.snapshot_id.end_offset, row.snapshot_id.epoch)
+    if (batches := whole_batches(row.records, epoch)) is not None:
+        log.append(batches, epoch, wall_ms, Origin.REPLICATION)
+    log.advance_high_watermark(min(row.high_watermark, log.end_offset))
+    return None
