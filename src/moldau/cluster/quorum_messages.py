@@ -12,7 +12,6 @@ from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
 UNKNOWN = -1
-CHANGES_VOTERS = 80, 81  # AddRaftVoter and RemoveRaftVoter: their responses name no leader
 
 # Requests.
 
@@ -166,8 +165,15 @@ class Told(NamedTuple):
     row: Any = None
 
 
-def read_response(response: Any) -> Told | None:
-    """Return what a response says; None if it is none of this log, or an error that tells nothing of the leader."""
+def read_response(response: Any, request: Any) -> Told | None:
+    """Return what a response says; None if it is none of this log, or an error that tells nothing of the leader.
+
+    A voter that does not know of pre-votes has nothing against them (KIP-996).
+    """
+    if response.error_code == Error.UNSUPPORTED_VERSION and request.SCHEMA.name == "VoteRequest":
+        asked = requested_row(request)
+        row = m.VoteResponse_PartitionData(0, Error.NONE, NOBODY, asked.replica_epoch, vote_granted=asked.pre_vote)
+        return Told(Error.NONE, NOBODY, asked.replica_epoch, None, row)
     if response.SCHEMA.name == "UpdateRaftVoterResponse":
         leader = response.current_leader
         address = (leader.host, leader.port) if leader.host else None

@@ -106,7 +106,7 @@ class Raft:
         self.save = save
         self.random = random
         self.limits = limits
-        self.snapshot = snapshot
+        self._snapshot = snapshot
         self.read_snapshot = read_snapshot
         self.auto_join = auto_join
         self.role = Role.UNATTACHED
@@ -145,6 +145,20 @@ class Raft:
             if after < 0:
                 raise Diverged(f"{self.log.path} has no whole batch at offset {offset}.")
             offset = after
+
+    @property
+    def snapshot(self) -> SnapshotId | None:
+        """The newest snapshot on disk, as the host says."""
+        return self._snapshot
+
+    @snapshot.setter
+    def snapshot(self, snapshot: SnapshotId) -> None:
+        self._snapshot = snapshot
+        self.history.trim(snapshot[0])
+
+    def snapshot_records(self, end_offset: int, wall_ms: int) -> list[Record]:
+        """Return the control records that follow the header of a snapshot of the log before `end_offset`."""
+        return voter_records(self.history.at(end_offset), wall_ms)
 
     # Who is who.
 
@@ -435,7 +449,7 @@ class Raft:
         if (handle := ANSWERED.get(response.SCHEMA.name)) is not None:
             handle(self, sent, response, now_ms, wall_ms)
             return None
-        told = read_response(response)
+        told = read_response(response, sent.request)
         ready = told is not None and not self._learn(told, now_ms)
         if told is None or not ready or told.error:
             self.lines.delay(sent.token.line, now_ms + self.limits.retry_backoff_ms)
