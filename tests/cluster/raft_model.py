@@ -6,7 +6,8 @@ different speeds; voters come and go. What must hold:
 
 - an epoch has at most one leader, and nobody votes for two candidates in it;
 - what was committed once is never replaced, on any node, and every new leader has it;
-- what a leader calls committed is synced by a majority of its voters;
+- a vote is on disk when it is given;
+- what a leader calls committed is synced by a majority of its voters, and ends with a record of its own epoch;
 - a high watermark does not go back while its process lives;
 - once the faults end, all controllers soon agree on a leader and have what it has.
 
@@ -26,7 +27,7 @@ from typing import Any
 
 from moldau.cluster.observing import Limits
 from moldau.cluster.raft import Election, Endpoint, Raft, Role, Send, Voter, Voters
-from moldau.cluster.voters import control_batch
+from moldau.cluster.voters import control_batch, load_history
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.records import Record, batches, build, records
@@ -123,6 +124,11 @@ class Node:
     def read_snapshot(self, end_offset: int, epoch: int, position: int, most: int) -> tuple[bytes, int] | None:
         data = self.disk.snapshots.get((end_offset, epoch))
         return None if data is None else (data[position : position + most], len(data))
+
+    def voters_on_disk(self) -> Voters:
+        newest = max(self.disk.snapshots, default=None)
+        header = None if newest is None else self.disk.snapshots[newest]
+        return load_history(as_log(self.disk.log), self.world.first_voters, newest, header).current
 
     def stop(self, power: bool) -> None:
         self.raft = None
@@ -355,6 +361,7 @@ class World:
         known = self.leaders.setdefault(raft.epoch, (node.number, node.life))
         assert known == (node.number, node.life), f"{known[0]} and {node.number} lead epoch {raft.epoch}"
         log, end = node.disk.log, self.end
+        assert raft.voters == node.voters_on_disk(), f"{node.number} counts voters that its log does not have"
         assert log.end_offset >= end, f"the new leader {node.number} lacks what is committed"
         if end >= log.start_offset:
             assert log.chain_at(end) == self.committed[end], f"the new leader {node.number} has another history"
@@ -372,6 +379,8 @@ class World:
             self.tempt(node)
             self.end = log.high_watermark
             assert raft.leader_id == raft.me, f"{node.number} knows of more than its leader"
+            newest = log.entries[log.slot(self.end - 1)].epoch
+            assert newest == raft.epoch, f"{node.number} commits epoch {newest} by counting in epoch {raft.epoch}"
             self.check_majority(raft)
 
     def check_majority(self, raft: Raft) -> None:
@@ -385,6 +394,9 @@ class World:
         if row.pre_vote or response.error_code or not response.topics[0].partitions[0].vote_granted:
             return
         candidate = row.replica_id, bytes(row.replica_directory_id)
+        kept = node.disk.election
+        assert (kept.epoch, kept.voted) == (row.replica_epoch, candidate), f"the vote of {node.number} is not on disk"
+        self.tempt(node)
         known = self.votes.setdefault((row.replica_epoch, node.number), candidate)
         assert known == candidate, f"{node.number} votes twice in epoch {row.replica_epoch}"
 

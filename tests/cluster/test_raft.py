@@ -2,149 +2,42 @@
 
 from __future__ import annotations
 
-from random import Random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moldau.cluster.elections import Ballot, Election, UnreadableElection, election_text, read_election
 from moldau.cluster.lines import METADATA, VOTE
-from moldau.cluster.observing import Limits
-from moldau.cluster.raft import Diverged, Endpoint, Raft, Role, Send, Voter, Voters
+from moldau.cluster.raft import Diverged, Role, Send, Voters
 from moldau.cluster.serving import succession_ms
-from moldau.cluster.voters import VoterHistory, control_batch, fixed_voters, replay_controls, voter_records
-from moldau.machines.metadata.records import TOPIC, TOPIC_ID
+from moldau.cluster.voters import control_batch, fixed_voters, voter_records
+from moldau.log.answers import Origin
+from moldau.machines.metadata.records import TOPIC
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
-from moldau.wire.records import ControlType, Record, batches, build, control_type, patch, records
+from moldau.wire.records import ControlType, Record, batches, build, control_type, records
 from moldau.wire.refusal import Refused
-from tests.cluster.memory_log import MemoryLog, as_log
-
-LISTENER = "CONTROLLER"
-CLUSTER = "a-cluster"
-LIMITS = Limits(20, 1 << 20, 4)
-WALL = 1_700_000_000_000
-
-
-def directory(number: int) -> bytes:
-    return bytes([number]) * 16
-
-
-def voter(number: int) -> Voter:
-    return Voter(number, directory(number), (Endpoint(LISTENER, "host", number),))
-
-
-def voters(*numbers: int) -> Voters:
-    return Voters(tuple(voter(number) for number in numbers), 1)
-
-
-class Controller:
-    """A controller, its disk, and what it has asked."""
-
-    def __init__(self, number: int, of: Voters, log: MemoryLog | None = None, **more: Any) -> None:
-        self.log = log or MemoryLog()
-        self.saved: list[Election] = []
-        self.snapshots: dict[tuple[int, int], bytes] = more.pop("snapshots", {})
-        more = {"election": Election(), "save": self.saved.append, "random": Random(1), **more}
-        self.raft = Raft(
-            number,
-            directory(number),
-            CLUSTER,
-            as_log(self.log),
-            voters=of,
-            servers=[],
-            listeners=[Endpoint(LISTENER, "host", number)],
-            controller_listener=LISTENER,
-            limits=LIMITS,
-            snapshot=max(self.snapshots, default=None),
-            read_snapshot=self.read_snapshot,
-            **more,
-        )
-        self.raft.start(0.0, WALL)
-
-    def read_snapshot(self, end_offset: int, epoch: int, position: int, most: int) -> tuple[bytes, int] | None:
-        data = self.snapshots.get((end_offset, epoch))
-        return None if data is None else (data[position : position + most], len(data))
-
-    def sync(self) -> None:
-        self.log.sync(self.log.end_offset, self.log.cuts)
-        self.raft.synced(0.0)
-
-    def tick(self, now: float) -> list[Send]:
-        return self.raft.tick(now, WALL)
-
-    def hear(self, sent: Send, response: Any, now: float = 0.0) -> Any:
-        return self.raft.heard(sent, response, now, WALL)
-
-    def elect(self, now: float = 10_000.0) -> None:
-        """Let it win an election with the votes of all others."""
-        for _ in range(2):
-            for sent in self.tick(now):
-                if sent.request.SCHEMA.name == "VoteRequest":
-                    self.hear(sent, vote_answer(sent.request.topics[0].partitions[0].replica_epoch), now)
-        assert self.raft.is_leader
-
-
-def filled(*epochs: int) -> MemoryLog:
-    """Return a synced log with a record of each of these epochs."""
-    log = MemoryLog()
-    for epoch in epochs:
-        view = memoryview(build([Record(0, 0, None, b"x")], partition_leader_epoch=epoch))
-        patch(view, base_offset=log.end_offset, leader_epoch=epoch)
-        log.add(next(iter(batches(view))))
-    log.sync(log.end_offset, 0)
-    return log
-
-
-def vote_answer(epoch: int, granted: bool = True, leader: int = -1, error: Error = Error.NONE) -> Any:
-    part = m.VoteResponse_PartitionData(0, error, leader, epoch, granted)
-    return m.VoteResponse(0, [m.VoteResponse_TopicData(TOPIC, [part])])
-
-
-def ask_vote(raft: Raft, who: int, epoch: int, last: tuple[int, int] = (0, 0), pre: bool = False, **more: Any) -> Any:
-    part = m.VoteRequest_PartitionData(0, epoch, who, directory(who), more.pop("key", raft.mine[1]), *last, pre)
-    request = m.VoteRequest(CLUSTER, raft.me, [m.VoteRequest_TopicData(TOPIC, [part])])
-    for name, value in more.items():
-        setattr(request, name, value)
-    response = raft.vote(codec.decode(m.VoteRequest, 2, codec.encode(request, 2)), 0.0)
-    codec.encode(response, 2)
-    return response
-
-
-def vote_row(response: Any) -> tuple[Error, bool]:
-    row = response.topics[0].partitions[0]
-    return row.error_code, row.vote_granted
-
-
-def fetch_request(who: int, offset: int, epoch: int, last_epoch: int = 0, **more: Any) -> Any:
-    part = m.FetchRequest_FetchPartition(
-        0, epoch, offset, last_epoch, 0, 1 << 20, directory(who), more.pop("hw", 10**6)
-    )
-    topics = [m.FetchRequest_FetchTopic("", TOPIC_ID, [part])]
-    state = m.FetchRequest_ReplicaState(who, -1)
-    return m.FetchRequest(CLUSTER, -1, state, 500, 1, 1 << 20, topics=topics, session_epoch=-1, **more)
-
-
-def fetch(raft: Raft, who: int, offset: int, epoch: int, last_epoch: int = 0, is_last: bool = True, **more: Any) -> Any:
-    request = fetch_request(who, offset, epoch, last_epoch, **more)
-    response = raft.fetch(request, more.get("now", 0.0), is_new=True, is_last=is_last)
-    return None if response is None else response.responses[0].partitions[0]
-
-
-def fetch_answer(epoch: int, leader: int, high_watermark: int = -1, records: bytes = b"", **more: Any) -> Any:
-    named = m.FetchResponse_LeaderIdAndEpoch(leader, epoch)
-    row = m.FetchResponse_PartitionData(0, 0, high_watermark, current_leader=named, records=bytearray(records), **more)
-    return m.FetchResponse(responses=[m.FetchResponse_FetchableTopicResponse("", TOPIC_ID, [row])])
-
-
-def begin(raft: Raft, leader: int, epoch: int, now: float = 0.0) -> Error:
-    part = m.BeginQuorumEpochRequest_PartitionData(0, raft.mine[1], leader, epoch)
-    places = [m.BeginQuorumEpochRequest_LeaderEndpoint(LISTENER, "host", leader)]
-    topics = [m.BeginQuorumEpochRequest_TopicData(TOPIC, [part])]
-    response = raft.begin_quorum_epoch(m.BeginQuorumEpochRequest(CLUSTER, raft.me, topics, places), now)
-    return response.topics[0].partitions[0].error_code
-
+from tests.cluster.controllers import (
+    CLUSTER,
+    LISTENER,
+    WALL,
+    Controller,
+    ask_vote,
+    begin,
+    directory,
+    fetch,
+    fetch_answer,
+    fetch_request,
+    filled,
+    led,
+    vote_answer,
+    vote_row,
+    voters,
+)
+from tests.cluster.memory_log import MemoryLog
+from tests.log.logs import batch, contents, create
 
 # Elections.
 
@@ -536,168 +429,55 @@ def test_a_snapshot_is_fetched_whole_and_changes_the_voters():
     assert one.raft.voters == voters(1, 2)
 
 
-# Voters.
+# On disk.
 
 
-def led(*numbers: int) -> Controller:
-    """Return a leader that has committed something of its epoch."""
-    one = Controller(1, voters(*numbers))
-    if len(numbers) > 1:
-        one.elect()
+def replicate(leader: Controller, other: Controller, now: float) -> None:
+    """Let a follower fetch all that there is, as bytes, and install a snapshot if it gets one."""
+    for _ in range(20):
+        for sent in other.tick(now):
+            is_fetch = sent.request.SCHEMA.name == "FetchRequest"
+            key, answer = (1, leader.raft.fetch) if is_fetch else (59, leader.raft.fetch_snapshot)
+            response = answer(sent.request, now, **({"is_new": True, "is_last": True} if is_fetch else {}))
+            for topic in response.responses if is_fetch else ():
+                topic.partitions[0].records = bytes(topic.partitions[0].records and topic.partitions[0].records.read())
+            version = {1: 18, 59: 1}[key]
+            got = other.hear(sent, codec.decode(type(response), version, codec.encode(response, version)), now)
+            if got is not None:
+                other.log.truncate_fully(got.end_offset, WALL)
+                other.log.leader_epochs.assign(got.epoch, got.end_offset)
+                other.raft.snapshot = got.end_offset, got.epoch
+            other.sync()
+        now += 20.0
+
+
+def test_a_log_on_disk_is_followed_truncated_and_begun_anew(tmp_path: Path):
+    theirs = create(tmp_path / "other")
+    for value in (b"lost", b"too"):
+        theirs.append(batch(value, partition_leader_epoch=1), 1, WALL, Origin.COORDINATOR)
+    ours = create(tmp_path / "one")
+    ours.append(batch(b"a", partition_leader_epoch=0), 0, WALL, Origin.COORDINATOR)
+    ours.append(batch(b"b", partition_leader_epoch=2), 2, WALL, Origin.COORDINATOR)
+    one, other = Controller(1, voters(1), ours), Controller(2, voters(1), theirs)
+    for controller in (one, other):
+        controller.sync()
+    one.raft.append(bytes(build([Record(0, WALL, None, b"c")])), WALL)
     one.sync()
-    follow(one, *numbers)
-    return one
-
-
-def follow(one: Controller, *numbers: int) -> None:
+    replicate(one, other, 0.0)
+    assert contents(ours) == contents(theirs) and theirs.high_watermark == ours.end_offset == 6
+    assert other.raft.epoch == one.raft.epoch == 3 and other.raft.leader == ("host", 1)
+    data = bytes(control_batch(one.raft.snapshot_records(6, WALL))) + bytes(build([Record(0, 0, None, b"image")]))
+    one.snapshots[6, 3] = data
+    one.raft.snapshot = 6, 3
+    ours.roll(WALL)
+    ours.delete_records(6)
+    one.raft.append(bytes(build([Record(0, WALL, None, b"d")])), WALL)
     one.sync()
-    for number in numbers:
-        if number != 1:
-            fetch(one.raft, number, one.log.end_offset, one.raft.epoch, one.raft.epoch)
-
-
-def add(one: Controller, number: int, **more: Any) -> Any:
-    listeners = [m.AddRaftVoterRequest_Listener(*endpoint) for endpoint in voter(number).endpoints]
-    return one.raft.add_voter(
-        m.AddRaftVoterRequest(CLUSTER, 1000, number, directory(number), listeners, **more), 0.0, WALL
-    )
-
-
-def remove(one: Controller, number: int) -> Any:
-    return one.raft.remove_voter(m.RemoveRaftVoterRequest(CLUSTER, number, directory(number)), 0.0, WALL)
-
-
-def tell_versions(one: Controller, low: int = 0, high: int = 1) -> None:
-    (sent,) = [sent for sent in one.tick(0.0) if sent.request.SCHEMA.name == "ApiVersionsRequest"]
-    features = [m.ApiVersionsResponse_SupportedFeatureKey("kraft.version", low, high)]
-    one.hear(sent, m.ApiVersionsResponse(supported_features=features))
-
-
-def test_a_new_voter_counts_when_it_is_written_and_is_told_when_it_is_committed():
-    one = led(1)
-    follow(one, 2)
-    change = add(one, 2)
-    assert change.outcome is None and one.raft.pending_change is change
-    tell_versions(one)
-    assert one.raft.voters == voters(1, 2)
-    one.sync()
-    assert change.outcome is None, "it must have it too"
-    follow(one, 2)
-    assert change.outcome == (Error.NONE, None) and one.raft.pending_change is None
-
-
-def test_without_waiting_the_outcome_is_there_when_it_is_written():
-    one = led(1)
-    follow(one, 2)
-    change = add(one, 2, ack_when_committed=False)
-    tell_versions(one)
-    assert change.outcome == (Error.NONE, None) and one.raft.pending_change is change
-
-
-def test_who_cannot_become_a_voter_is_told_why():
-    one = led(1)
-    late = add(one, 2)
-    tell_versions(one)
-    assert late.outcome[0] is Error.REQUEST_TIMED_OUT, "it has not caught up"
-    old = add(one, 2)
-    tell_versions(one, 0, 0)
-    assert old.outcome[0] is Error.INVALID_REQUEST
-    assert add(one, 1).outcome[0] is Error.DUPLICATE_VOTER
-    pending = add(one, 2)
-    assert add(one, 3).outcome[0] is remove(one, 1).outcome[0] is Error.REQUEST_TIMED_OUT
-    one.tick(LIMITS.request_timeout_ms)
-    assert pending.outcome[0] is Error.REQUEST_TIMED_OUT
-    assert remove(one, 1).outcome[0] is Error.VOTER_NOT_FOUND, "it is the last one"
-    strange = one.raft.add_voter(m.AddRaftVoterRequest("another", 1000, 2, directory(2)), 0.0, WALL)
-    assert strange.outcome[0] is Error.INCONSISTENT_CLUSTER_ID
-
-
-def test_voters_change_only_after_something_of_the_epoch_is_committed():
-    one = Controller(1, voters(1, 2, 3))
-    assert remove(one, 3).outcome[0] is Error.NOT_LEADER_OR_FOLLOWER
-    one.elect()
-    assert remove(one, 3).outcome[0] is Error.REQUEST_TIMED_OUT
-
-
-def test_a_leader_that_is_removed_stays_until_that_is_committed():
-    one = led(1, 2, 3)
-    change = remove(one, 1)
-    assert change.outcome is None and one.raft.is_leader and not one.raft.is_voter
-    follow(one, 2)
-    assert one.raft.is_leader, "the majority is one of the other two voters and the other"
-    follow(one, 3)
-    assert change.outcome == (Error.NONE, None) and one.raft.role is Role.RESIGNED
-
-
-def test_fixed_voters_cannot_be_changed_before_the_upgrade():
-    fixed = fixed_voters([(1, ("host", 1)), (2, ("host", 2))], LISTENER)
-    one = Controller(1, fixed)
-    one.elect()
-    follow(one, 2)
-    assert add(one, 3).outcome[0] is Error.UNSUPPORTED_VERSION
-    assert one.raft.upgrade(0.0, WALL) is Error.INVALID_UPDATE_VERSION, "the other has not said its directory"
-    assert update(one, voter(2)) is Error.NONE
-    assert one.raft.upgrade(0.0, WALL) is Error.NONE
-    assert one.raft.voters == voters(1, 2)
-    follow(one, 2)
-    assert one.log.high_watermark == one.log.end_offset
-
-
-def update(one: Controller, told: Voter, epoch: int | None = None) -> Error:
-    listeners = [m.UpdateRaftVoterRequest_Listener(*endpoint) for endpoint in told.endpoints]
-    levels = m.UpdateRaftVoterRequest_KRaftVersionFeature(told.low, told.high)
-    epoch = one.raft.epoch if epoch is None else epoch
-    request = m.UpdateRaftVoterRequest(CLUSTER, epoch, told.id, told.directory, listeners, levels)
-    response = one.raft.update_voter(request, 0.0, WALL)
-    codec.encode(response, 0)
-    return response.error_code
-
-
-def test_a_voter_may_move():
-    one = led(1, 2, 3)
-    moved = voter(2)._replace(endpoints=(Endpoint(LISTENER, "elsewhere", 2),))
-    assert update(one, moved, 0) is Error.FENCED_LEADER_EPOCH
-    assert update(one, moved._replace(endpoints=())) is Error.INVALID_REQUEST
-    assert update(one, voter(7)) is Error.VOTER_NOT_FOUND
-    assert update(one, moved) is Error.NONE
-    assert one.raft.voters.get(2) == moved
-
-
-def test_a_follower_that_has_moved_tells_its_leader():
-    old = Voters((voter(1)._replace(endpoints=(Endpoint(LISTENER, "elsewhere", 1),)), voter(2), voter(3)), 1)
-    one = Controller(1, old)
-    begin(one.raft, 2, 3)
-    one.hear(one.tick(0.0)[0], fetch_answer(3, 2), 1900.0)
-    names = [sent.request.SCHEMA.name for sent in one.tick(2000.0)]
-    assert names == ["FetchRequest", "UpdateRaftVoterRequest"]
-
-
-def test_who_joins_by_itself_removes_its_lost_disk_first():
-    for of, name in ((voters(2, 3), "AddRaftVoterRequest"), (voters(1, 2, 3), "RemoveRaftVoterRequest")):
-        one = Controller(1, of, auto_join=True)
-        one.raft.mine = 1, directory(8)
-        begin(one.raft, 2, 3)
-        assert name in [sent.request.SCHEMA.name for sent in one.tick(2100.0) + one.tick(2200.0)]
-
-
-def test_voters_go_with_the_records_that_named_them():
-    history = VoterHistory(voters(1))
-    for offset, of in ((5, voters(1, 2)), (9, voters(1, 2, 3))):
-        view = control_batch(voter_records(of, WALL))
-        patch(view, base_offset=offset, leader_epoch=1)
-        history.replay_all(view)
-    assert (history.at(5), history.at(6), history.current) == (voters(1), voters(1, 2), voters(1, 2, 3))
-    history.truncate(9)
-    assert (history.current, history.offset) == (voters(1, 2), 5)
-    history.trim(7)
-    assert (history.current, history.offset, history.changes) == (voters(1, 2), 6, [])
-
-
-def test_control_records_are_of_version_0():
-    batch = next(iter(batches(control_batch(voter_records(voters(1, 2), WALL)))))
-    assert batch.is_control and replay_controls(batch, Voters()) == voters(1, 2)
-    for record in records(batch):
-        assert (record.value or b"")[:2] == b"\0\0", "the version that the record says"
+    late = Controller(3, voters(1), create(tmp_path / "late"))
+    for controller in (other, late):
+        replicate(one, controller, 1000.0)
+        assert contents(controller.log)[-1] == (6, b"d") and controller.log.high_watermark == 7
+    assert late.log.start_offset == 6 and late.raft.voters == one.raft.voters
 
 
 # What is told, and what is kept.

@@ -31,14 +31,16 @@ from moldau.cluster.observing import Limits, Snapshot
 from moldau.cluster.quorum_messages import Told, View, read_response
 from moldau.cluster.voter_changes import Change
 from moldau.cluster.voters import (
+    CHUNK,
     Address,
     Endpoint,
     Key,
+    SnapshotId,
     Voter,
-    VoterHistory,
     Voters,
     control_batch,
     leader_change,
+    load_history,
     voter_records,
 )
 from moldau.log.answers import Origin
@@ -50,9 +52,7 @@ from moldau.wire.refusal import Refused
 
 __all__ = ["Address", "Change", "Diverged", "Election", "Endpoint", "Limits", "Raft", "Role", "Send", "Voter", "Voters"]
 
-CHUNK = 1 << 20
 
-SnapshotId = tuple[int, int]  # end offset and epoch
 ReadSnapshot = Callable[[int, int, int, int], tuple[bytes, int] | None]
 """(end offset, epoch, position, bytes at most) -> a piece and the size of all; None if there is no such snapshot."""
 
@@ -129,22 +129,8 @@ class Raft:
         self.unacknowledged: set[int] = set()  # who has not heard that this leader resigned
         self.lines = Lines()
         self.round = self.turn = 0  # of votes, and among the servers
-        self.history = VoterHistory(voters)
-        self._load_voters()
-
-    def _load_voters(self) -> None:
-        offset = self.log.start_offset
-        if self.snapshot is not None:
-            piece = self.read_snapshot(*self.snapshot, 0, CHUNK)
-            if piece is not None:
-                self.history.begin(piece[0], self.snapshot[0])
-            offset = max(offset, self.snapshot[0])
-        while offset < self.log.end_offset:
-            span = self.log.read(offset, CHUNK).span
-            after = -1 if span is None else self.history.replay_all(span.read())
-            if after < 0:
-                raise Diverged(f"{self.log.path} has no whole batch at offset {offset}.")
-            offset = after
+        header = None if snapshot is None else read_snapshot(*snapshot, 0, CHUNK)
+        self.history = load_history(log, voters, snapshot, None if header is None else header[0])
 
     @property
     def snapshot(self) -> SnapshotId | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cluster import quorum_messages as messages
 from moldau.cluster.elections import NOBODY
-from moldau.cluster.voters import ANY_DIRECTORY, Key
+from moldau.cluster.voters import ANY_DIRECTORY, Key, SnapshotId
 from moldau.log.answers import Isolation
 from moldau.log.log import Log
 from moldau.machines.metadata.records import TOPIC
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 BOOTSTRAP = (0, 0)  # the snapshot that formatting writes: it has nothing that the log does not have
-
-SnapshotId = tuple[int, int]  # end offset and epoch
 
 
 def unfit(raft: Raft, request: Any) -> Error:

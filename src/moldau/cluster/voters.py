@@ -11,9 +11,11 @@ Kafka reads every control record in version 0, whatever the record says: they ar
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from moldau.log.checkpoints import Damaged
+from moldau.log.log import Log
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.records import Batch, ControlType, Record, build, control_record, control_type, records, starts
@@ -21,9 +23,11 @@ from moldau.wire.records import Batch, ControlType, Record, build, control_recor
 STATIC, DYNAMIC = 0, 1  # levels of kraft.version
 ANY_DIRECTORY = bytes(16)
 LAST = 2**63 - 1
+CHUNK = 1 << 20  # how much of a log or snapshot is read at a time
 
 Address = tuple[str, int]
 Key = tuple[int, bytes]  # id and directory of a replica
+SnapshotId = tuple[int, int]  # end offset and epoch
 
 
 class Endpoint(NamedTuple):
@@ -222,4 +226,23 @@ class VoterHistory:
             self.changes = [change for change in self.changes if change[0] >= start_offset]
 
 
-place_of: Callable[[tuple[int, Voters]], int] = lambda change: change[0]  # noqa: E731
+def load_history(log: Log, voters: Voters, snapshot: SnapshotId | None, header: bytes | None) -> VoterHistory:
+    """Return the voters of a log: `voters` unless the beginning of its newest snapshot, or the log itself, names some.
+
+    Raises Damaged if the log has a hole.
+    """
+    history, offset = VoterHistory(voters), log.start_offset
+    if snapshot is not None:
+        history.begin(header or b"", snapshot[0])
+        offset = max(offset, snapshot[0])
+    while offset < log.end_offset:
+        span = log.read(offset, CHUNK).span
+        after = -1 if span is None else history.replay_all(span.read())
+        if after < 0:
+            raise Damaged(f"{log.path} has no whole batch at offset {offset}")
+        offset = after
+    return history
+
+
+def place_of(change: tuple[int, Voters]) -> int:
+    return change[0]
