@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from moldau.broker.connection import Connection
+from moldau.broker.connection import PENDING_ANSWERS, Connection
 from moldau.broker.rim.background import Inline, Worker
 from moldau.broker.rim.server import Server
 from moldau.broker.rim.transport import HELD_LIMIT, SENDFILE_FROM, SHARED_SIZE
@@ -60,9 +60,11 @@ class EchoNode:
         assert not frame.readonly
         match order:
             case b"park____":
-                connection.wait = Wait(Clock().monotonic_ms() + 60_000, lambda expired: None)
+                self.park(connection, 60_000)
             case b"parkfor1":
-                connection.wait = Wait(Clock().monotonic_ms() + 1, lambda expired: None)
+                self.park(connection, 1)
+            case b"\0\0append":
+                self.park(connection, 60_000, applied=True)
             case b"wake____":
                 self.wake()
                 self.reply(connection, b"woke")
@@ -74,20 +76,26 @@ class EchoNode:
             case b"span____":
                 position, size = struct.unpack(">qq", frame[8:24])
                 connection.out += [struct.pack(">i", size), Span(self.file, position, size)]
+            case b"\0\0hangup":
+                connection.closing = "asked to"
+            case b"\0\0faulty":
+                raise WireError("this is garbage")
             case b"silence_":
                 pass
             case _:
                 self.reply(connection, bytes(frame))
 
+    def park(self, connection: Connection, delay_ms: float, applied: bool = False) -> None:
+        connection.park(Wait(Clock().monotonic_ms() + delay_ms, lambda expired: None, applied=applied), 8)
+
     def reply(self, connection: Connection, body: bytes) -> None:
-        connection.out.append(struct.pack(">i", len(body)) + body)
+        connection.write([struct.pack(">i", len(body)) + body])
 
     def wake(self) -> None:
         for connection in self.connections.values():
-            if connection.wait is not None:
-                connection.wait = None
-                self.reply(connection, b"awake")
-                connection.on_ready(connection)
+            for pending in tuple(connection.pending):
+                if pending.wait is not None:
+                    connection.answer(pending, [struct.pack(">i", 5) + b"awake"])
 
     def tick(self) -> float:
         now = Clock().monotonic_ms()
@@ -188,7 +196,11 @@ def rim(request: pytest.FixtureRequest) -> Iterator[Running]:
         yield it
 
 
+APPEND = b"\0\0append"
+
+
 def frame(number: int, size: int = 8) -> bytes:
+    """Of the key of Produce."""
     return struct.pack(">q", number).ljust(size, b".")
 
 
@@ -225,6 +237,89 @@ def test_frames_behind_a_parked_request_wait_for_it(rim: Running) -> None:
         other.send(b"wake____")
         assert other.read() == b"woke"
         assert [client.read() for _ in range(3)] == [b"awake", frame(1), frame(2)]
+
+
+def applied(rim: Running) -> int:
+    """How many frames the node has taken."""
+    return rim.call(lambda: len(rim.node.received))
+
+
+def test_frames_are_read_on_while_answers_of_produces_wait(rim: Running) -> None:
+    with rim.connect() as client, rim.connect() as other:
+        client.send(APPEND, frame(1), APPEND, frame(2), b"other___", frame(3))
+        rim.eventually(lambda: len(rim.node.received) == 4)
+        client.send(APPEND)  # after the other one, which waits for its turn
+        other.send(frame(4))
+        assert other.read() == frame(4)
+        assert applied(rim) == 5
+        other.send(b"wake____")
+        assert other.read() == b"woke"
+        expected = [b"awake", frame(1), b"awake", frame(2), b"other___", frame(3)]
+        assert [client.read() for _ in expected] == expected
+        rim.eventually(lambda: any(c.pending for c in rim.node.connections.values()))
+        other.send(b"wake____")
+        assert client.read() == b"awake"
+
+
+@pytest.mark.parametrize("size", [SHARED_SIZE - 4, SHARED_SIZE + 1, MEGABYTE])
+def test_a_large_produce_passes_and_another_large_frame_waits(rim: Running, size: int) -> None:
+    with rim.connect() as client, rim.connect() as other:
+        client.send(APPEND, frame(1, size))
+        rim.eventually(lambda: len(rim.node.received) == 2)
+        client.send(b"other___".ljust(size, b"."), frame(2))
+        time.sleep(0.05)
+        assert applied(rim) == 2
+        other.send(b"wake____")
+        expected = [b"awake", frame(1, size), b"other___".ljust(size, b"."), frame(2)]
+        assert [client.read() for _ in expected] == expected
+
+
+def test_no_more_answers_wait_than_allowed(rim: Running) -> None:
+    count = 3 * PENDING_ANSWERS
+    with rim.connect() as client, rim.connect() as other:
+        client.send(*[APPEND] * count)
+        for served in (1, 2, 3):
+            rim.eventually(lambda served=served: len(rim.node.received) >= served * PENDING_ANSWERS + served - 1)
+            assert applied(rim) == served * PENDING_ANSWERS + served - 1
+            other.send(b"wake____")
+            assert [client.read() for _ in range(PENDING_ANSWERS)] == [b"awake"] * PENDING_ANSWERS
+
+
+def test_input_behind_too_many_answers_that_wait_is_bounded() -> None:
+    with running(socket_receive_buffer_bytes="65536") as rim, rim.connect() as client, rim.connect() as other:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+        client.sock.settimeout(1.5)
+        sent = 0
+        with pytest.raises(TimeoutError):
+            while True:
+                sent += client.sock.send(((struct.pack(">i", 8) + APPEND) * 1000)[sent % 12 :])
+        channel = next(c for c in rim.server.channels.values() if c.connection.pending)
+        assert HELD_LIMIT <= len(channel._held) <= SHARED_SIZE
+        client.sock.settimeout(20)
+        reader = threading.Thread(target=lambda: [client.read() for _ in range(sent // 12)])
+        reader.start()
+        deadline = time.monotonic() + 60
+        while reader.is_alive() and time.monotonic() < deadline:
+            other.send(b"wake____")
+            assert other.read() == b"woke"
+        assert not reader.is_alive()
+
+
+@pytest.mark.parametrize("last", [b"\0\0faulty", b"\0\0hangup", b""])
+def test_a_connection_ends_after_the_answers_that_wait(rim: Running, last: bytes) -> None:
+    with rim.connect() as client, rim.connect() as other:
+        client.send(APPEND, frame(1), last, frame(2))
+        rim.eventually(lambda: any(c.connection.closing for c in rim.server.channels.values()))
+        other.send(b"wake____")
+        assert [client.read(), client.read()] == [b"awake", frame(1)]
+        assert client.is_closed()
+
+
+def test_a_client_may_leave_while_answers_wait(rim: Running) -> None:
+    with rim.connect() as client:
+        client.send(APPEND, APPEND)
+        rim.eventually(lambda: len(rim.node.received) == 2)
+    rim.eventually(lambda: not rim.node.connections)
 
 
 def test_a_parked_request_ends_at_its_deadline(rim: Running) -> None:

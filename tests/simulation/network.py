@@ -57,7 +57,9 @@ class Link:
         self.world.ready.append(self)
 
     def held_up(self) -> bool:
-        return self.blocked or self.connection.wait is not None or self.connection.closing is not None
+        if self.blocked or self.connection.closing is not None:
+            return True
+        return bool(self.inbox) and not self.connection.takes(self.inbox[0][4:6])
 
     def go_on(self) -> None:
         """Hand over what may be handed over, and write what is there."""
@@ -66,10 +68,11 @@ class Link:
         self.flush()
         while self.inbox and not self.held_up():
             buffer = bytearray(self.inbox.popleft())
+            self.world.counts["requests read while others wait"] += bool(self.connection.pending)
             self.world.node.receive(self.connection, memoryview(buffer)[4:])
             buffer[:] = bytes([GARBAGE]) * len(buffer)  # the node must not keep a view of it
-            if self.connection.wait is not None:
-                self.world.wake_by(self.connection.wait.deadline_ms)
+            if self.connection.pending:
+                self.world.wake_by(self.connection.next_deadline_ms())
             self.flush()
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""Planted bugs of the kind "answered before committed": the simulator must find each of them.
+"""Planted bugs, most of the kind "answered before committed": the simulator must find each of them.
 
 A plant is a row: what it breaks, and how. `python -m tests.simulation.plants [NAME]` looks for the seed that finds it.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from moldau.broker.api import commit_one
 from moldau.broker.api.commit_one import Commits
 from moldau.broker.api.produce_one import Appends
+from moldau.broker.connection import Connection
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.partition import Partition
@@ -116,6 +117,12 @@ def dropped(self: Any, index: int, machine: Any, error: Error) -> None:
         del self.uncommitted[index]
 
 
+def out_as_they_come(self: Any, answered: Any, parts: list[Any]) -> None:
+    self.pending.remove(answered)
+    self.out += parts
+    self.on_ready(self)
+
+
 PLANTS: dict[str, tuple[Patch, ...]] = {
     "coordinators answer when their records are appended": ((Coordinators, "run", released_at_append),),
     "coordinators forget answers that waited for a commit": ((Coordinators, "committed", dropped),),
@@ -133,6 +140,7 @@ PLANTS: dict[str, tuple[Patch, ...]] = {
         (SharePartitions, "persist", persisted_at_append(SharePartitions.persist)),
     ),
     "the high watermark does not wait for the sync": ((Partition, "synced", high_at_append),),
+    "answers of a connection leave as they come": ((Connection, "answer", out_as_they_come),),
 }
 
 
@@ -151,17 +159,18 @@ def planted(name: str) -> Iterator[None]:
 
 # Where each was found last: where tests look first.
 FOUND = {
+    "answers of a connection leave as they come": 1,
     "coordinators forget answers that waited for a commit": 1,
     "a change of the metadata is answered when it is appended": 1,
-    "coordinators answer when their records are appended": 3,
-    "a change of the metadata is seen when it is appended": 12,
-    "produce requests are acknowledged when they are appended": 2,
-    "produce requests with a known head are acknowledged at once": 203,
-    "a transaction is complete when its markers are appended": 15,
-    "share groups settle records before that is persisted": 11,
+    "produce requests are acknowledged when they are appended": 1,
+    "the high watermark does not wait for the sync": 2,
+    "a transaction is complete when its markers are appended": 4,
+    "a change of the metadata is seen when it is appended": 6,
+    "share groups settle records before that is persisted": 6,
+    "coordinators answer when their records are appended": 7,
+    "produce requests with a known head are acknowledged at once": 7,
     "producer ids are given out before their block is committed": 16,
-    "the high watermark does not wait for the sync": 7,
-    "offset commits with a known head are answered at once": 144,
+    "offset commits with a known head are answered at once": 135,
 }
 
 

@@ -71,7 +71,7 @@ class Producer:
         self.name = name
         self.peer = Peer(world, name)
         self.idempotent = random.random() < 0.6
-        self.acks = random.choice((-1, -1, 1)) if self.idempotent else random.choice((-1, 1, 1, 0))
+        self.acks = random.choice(((-1,), (-1, 1), (1,)) if self.idempotent else ((-1,), (1,), (1,), (0,)))
         self.in_flight = random.choice((1, 2, 5)) if self.idempotent else 1
         self.pace_ms = world.plan.length_ms * world.plan.producers / world.plan.batches
         self.sessions: list[Session] = []
@@ -97,9 +97,8 @@ class Producer:
         if self.idempotent and self.producer_id < 0:
             self.ask_for_id()
             return
-        batches = [batch for session in self.choose() for batch in self.due(session)]
-        if batches:
-            self.send(batches)
+        for _ in range(self.world.random.choice((1, 1, 2, 6)) if self.in_flight > 1 else 1):
+            self.send([batch for session in self.choose() for batch in self.due(session)])
 
     def ask_for_id(self) -> None:
         if not self.asking:
@@ -129,7 +128,7 @@ class Producer:
             if session.ledger is ledger:
                 return session
         self.serial += 1
-        session = Session(ledger, f"{self.name}.{self.serial}", self.idempotent, self.acks != 0)
+        session = Session(ledger, f"{self.name}.{self.serial}", self.idempotent, self.acks != (0,))
         session.producer_id = self.producer_id
         self.sessions.append(session)
         return session
@@ -142,7 +141,7 @@ class Producer:
             session.again = False
             return [(session, batch) for batch in session.unacked]
         limit = self.in_flight if session.begun else 1
-        if self.acks and len(session.unacked) >= limit:
+        if session.answered and len(session.unacked) >= limit:
             return []
         return [(session, session.next_batch(self.world))]
 
@@ -161,8 +160,9 @@ class Producer:
         for session, batch in row:
             session.ledger.sends(batch)
             self.world.counts["records sent"] += len(batch.names)
-        request = produce_request(row, version, self.acks, self.world.random.choice((50, 1000, 30_000)))
-        if self.acks == 0:
+        acks = self.world.random.choice(self.acks)
+        request = produce_request(row, version, acks, self.world.random.choice((50, 1000, 30_000)))
+        if acks == 0:
             self.peer.tell(request, version)
             for session, batch in row:
                 session.unacked.remove(batch)

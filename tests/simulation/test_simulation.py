@@ -34,7 +34,7 @@ def test_promises_are_kept_in_every_world(chunk: int) -> None:
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_an_answer_before_its_commit_is_found(name: str) -> None:
+def test_a_planted_bug_is_found(name: str) -> None:
     seed = first_seed(name, (FOUND[name], *SEEDS))
     assert seed is not None
     assert run(seed, synced=True).failure is None, "the seed fails without the bug, too"

@@ -103,7 +103,7 @@ TABLE = (
         "moldau_waiting_requests",
         GAUGE,
         "Requests that wait: long polls, acknowledgements, group joins.",
-        lambda s: sum(c.connection.wait is not None for c in s.channels.values()),
+        lambda s: sum(len(c.connection.pending) for c in s.channels.values()),
     ),
     Row("moldau_topics", GAUGE, "Topics on this broker.", lambda s: len(s.node.replicas.by_name)),
     Row("moldau_partitions", GAUGE, "Partitions on this broker.", lambda s: sum(1 for _ in s.node.replicas)),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moldau.broker import learned_requests
 from moldau.broker.api import Handler, known_with
 from moldau.broker.authorizer import make_authorizer
-from moldau.broker.connection import Connection
+from moldau.broker.connection import Connection, Pending
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.groups import forget_topic, group_coordinators
@@ -268,15 +268,20 @@ class Node:
 
     def disconnect(self, connection: Connection) -> None:
         self.connections.pop(connection.id, None)
-        if connection.wait is not None:
-            self.waits.forget(connection.wait)
+        for wait in connection.waits():
+            self.waits.forget(wait)
+        connection.pending.clear()
+        connection.pending_bytes = 0
         self.share_partitions.end_connection(connection.id)
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
         if (answer := learned_requests.serve(self, connection, frame)) is not None:
             if isinstance(answer, Wait):
-                self.park(connection, answer, partial(self.answer_bytes, connection))
+                pending = connection.park(answer, len(frame))
+                self.waits.park(answer, partial(self.answer_bytes, connection, pending))
+            elif connection.pending:
+                connection.write([answer])
             else:
                 connection.out.append(answer)
             return
@@ -296,12 +301,13 @@ class Node:
         request, _ = codec.decode_from(cls, version, frame, position, self.max_elements)
         outcome = handle(self, connection, request, version)
         if outcome.__class__ is Wait:
-            release = partial(self.answer, connection, key, version, correlation_id)
+            pending = connection.park(outcome, len(frame))
+            release = partial(self.answer, connection, pending, key, version, correlation_id)
             if learn is not None and len(frame) <= LEARNT_LATER:
                 release = partial(self.answer_and_learn, release, learn, connection, bytes(frame), version, request)
-            self.park(connection, outcome, release)
+            self.waits.park(outcome, release)
         elif outcome is not None:
-            connection.out += frames.response_frame(key, version, correlation_id, outcome)
+            connection.write(frames.response_frame(key, version, correlation_id, outcome))
             if learn is not None:
                 learn(self, connection, frame, version, request, outcome)
 
@@ -328,14 +334,14 @@ class Node:
             raise WireError(f"request key {request.key} version {request.version} is not supported")
         from moldau.broker.api.api_versions import unsupported
 
-        connection.out += frames.response_frame(API_VERSIONS, 0, request.correlation_id, unsupported())
+        connection.write(frames.response_frame(API_VERSIONS, 0, request.correlation_id, unsupported()))
 
-    def answer(self, connection: Connection, key: int, version: int, correlation_id: int, response: Any) -> None:
+    def answer(
+        self, connection: Connection, pending: Pending, key: int, version: int, correlation_id: int, response: Any
+    ) -> None:
         """Release the answer of a parked request."""
-        connection.wait = None
-        if response is not NO_ANSWER:
-            connection.out += frames.response_frame(key, version, correlation_id, response)
-        connection.on_ready(connection)
+        none = response is NO_ANSWER
+        connection.answer(pending, [] if none else frames.response_frame(key, version, correlation_id, response))
 
     def answer_and_learn(
         self,
@@ -352,15 +358,9 @@ class Node:
             learn(self, connection, memoryview(frame), version, request, response)
         answer(response)
 
-    def answer_bytes(self, connection: Connection, response: bytes) -> None:
+    def answer_bytes(self, connection: Connection, pending: Pending, response: bytes) -> None:
         """Release the answer of a parked request that was never decoded."""
-        connection.wait = None
-        connection.out.append(response)
-        connection.on_ready(connection)
-
-    def park(self, connection: Connection, wait: Wait, release: Callable[[Any], None]) -> None:
-        connection.wait = wait
-        self.waits.park(wait, release)
+        connection.answer(pending, [response])
 
     def signal(self, watch: object) -> None:
         """Tell the waiting requests that something they watch has changed."""

@@ -17,12 +17,14 @@ class Wait:
 
     `attempt(expired)` returns the response, or None to wait on; it must answer when `expired` is true. It runs
     again whenever one of `watches` is signalled, and for the last time at the deadline. It may return another Wait,
-    which takes the place of this one. `release` frames the answer; the node fills it in.
+    which takes the place of this one. `applied` says that the request has taken effect and only its answer waits: the
+    requests after it need not. `release` frames the answer; the node fills it in.
     """
 
     deadline_ms: float
     attempt: Callable[[bool], Any]
     watches: tuple[object, ...] = ()
+    applied: bool = False
     release: Callable[[Any], None] = field(init=False)
     done: bool = field(default=False, init=False)
 
@@ -86,7 +88,7 @@ class Waits:
         """Let a request wait for something else. The object stays, since its connection knows it."""
         self.forget(wait)
         wait.deadline_ms, wait.attempt, wait.watches = following.deadline_ms, following.attempt, following.watches
-        wait.done = False
+        wait.done, wait.applied = False, following.applied
         self.park(wait, wait.release)
 
     def forget(self, wait: Wait) -> None:

@@ -108,7 +108,8 @@ def append_all(
     if (ready := when_settled(response, unsettled, acks, expired=False)) is not None:
         return ready
     deadline = node.clock.monotonic_ms() + request.timeout_ms
-    return Wait(deadline, partial(when_settled, response, unsettled, acks), tuple(p.log for p, _ in unsettled))
+    attempt, watches = partial(when_settled, response, unsettled, acks), tuple(p.log for p, _ in unsettled)
+    return Wait(deadline, attempt, watches, applied=True)
 
 
 def asked(topics: Sequence[Any]) -> Iterable[tuple[Any, Iterable[Any]]]:

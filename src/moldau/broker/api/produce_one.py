@@ -87,7 +87,7 @@ class Appends:
         if partition.must_sync():
             node.replicas.flush(partition)
         deadline = node.clock.monotonic_ms() + self.timeout_ms
-        return attempt(expired=False) or Wait(deadline, attempt, (partition.log,))
+        return attempt(expired=False) or Wait(deadline, attempt, (partition.log,), applied=True)
 
 
 def goes_on(partition: Partition, records: memoryview) -> bool:

@@ -5,8 +5,8 @@ Reading. All connections read into one shared buffer, and the node gets frames a
 A frame that is larger than the shared buffer is collected in a buffer of its own, which grows with the bytes that
 really arrive: a length that is only claimed costs nothing.
 
-Order. Answers leave in the order of the requests. While the node has parked a request (`connection.wait`), or the
-socket takes no more bytes, no further frame is handed over, and past a bound nothing more is read. So a client that
+Order. Answers leave in the order of the requests. While a request waits, only frames that `connection.takes` allows
+are handed over, and while the socket takes no more bytes none; past a bound nothing more is read. So a client that
 sends without reading is held up by TCP and costs a bounded amount of memory.
 
 Writing. All answers of one wake-up leave in one `send`, straight to the socket: a round through the loop would cost
@@ -21,7 +21,7 @@ from struct import Struct
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.connection import Connection
+from moldau.broker.connection import PRODUCE, Connection
 from moldau.wire.errors import WireError
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class Channel:
         "_finishing",
         "_held",
         "_large",
+        "_next",
         "_paused",
         "_server",
         "_socket",
@@ -106,6 +107,7 @@ class Channel:
         self.queued = False
         self._held: bytes | memoryview = b""
         self._large: LargeFrame | None = None
+        self._next = PRODUCE  # the key of a frame that must wait
         self._blocked = False
         self._paused = False
         self._closed = False
@@ -153,7 +155,15 @@ class Channel:
             self._serve(have + count)
 
     def _is_held_up(self) -> bool:
-        return self._blocked or self.connection.wait is not None or self.connection.closing is not None
+        connection = self.connection
+        if self._blocked or connection.closing is not None:
+            return True
+        return bool(connection.pending) and not connection.takes(self._next)
+
+    def _takes(self, view: memoryview, position: int) -> bool:
+        """Tell whether the node takes the frame there now; if not, remember what it is."""
+        self._next = bytes(view[position + 4 : position + 6])
+        return self.connection.takes(self._next)
 
     def _serve(self, end: int) -> None:
         """Serve the frames at the start of the shared buffer, keep what must wait, write the answers."""
@@ -170,7 +180,8 @@ class Channel:
         """Give whole frames to the node until one must wait or the others' turn has come. Where it stopped."""
         server = self._server
         connection, receive = self.connection, server.node.receive
-        limit, out = server.max_frame, connection.out
+        limit, out, pending = server.max_frame, connection.out, connection.pending
+        self._next = PRODUCE
         position, work, count = 0, WORK_LIMIT, 0
         begin = perf_counter_ns()
         try:
@@ -179,13 +190,15 @@ class Channel:
                 stop = position + 4 + size
                 if stop > end or not SMALLEST_FRAME <= size <= limit:
                     break
+                if pending and not self._takes(view, position):
+                    break
                 receive(connection, view[position + 4 : stop])
                 position = stop
                 count += 1
                 work -= size + FRAME_WORK
                 if out:
                     work -= len(out[-1])
-                if work < 0 or connection.wait is not None or connection.closing is not None:
+                if work < 0 or connection.closing is not None:
                     break
         except WireError as error:
             self.refuse(str(error))
@@ -194,8 +207,8 @@ class Channel:
             raise
         if count:
             server.counters.add_time(perf_counter_ns() - begin, count)
-        if connection.wait is not None:
-            server.wake_by(connection.wait.deadline_ms)
+        if pending:
+            server.wake_by(connection.next_deadline_ms())
         return position
 
     def _keep(self, rest: memoryview) -> None:
@@ -220,7 +233,7 @@ class Channel:
     def _serve_large(self, large: LargeFrame) -> None:
         if large.filled < large.size:
             return
-        if self._is_held_up():
+        if self._is_held_up() or not self._takes(large.view, 0):
             self._pause()
             return
         self._large = None
@@ -259,7 +272,7 @@ class Channel:
             self._unpause()
 
     def ready(self, connection: Connection) -> None:
-        """Queue the connection: `out` grew or `wait` ended outside of `receive`."""
+        """Queue the connection: `out` grew, or more can be taken, outside of `receive`."""
         if not self.queued:
             self.queued = True
             self._server.ready.append(self)
@@ -283,7 +296,7 @@ class Channel:
             if not self._blocked:
                 self._blocked = True
                 self._server.loop.add_writer(self._socket, self._writable)
-        elif connection.closing is not None and connection.wait is None:
+        elif connection.closing is not None and not connection.pending:
             self.finish()
 
     def _writable(self) -> None:
@@ -349,8 +362,11 @@ class Channel:
         return f"frame of {size} bytes; socket.request.max.bytes is {self._server.max_frame}", looks
 
     def refuse(self, reason: str, looks: str = "") -> None:
-        """Log a fault of the peer in one line, and close the connection."""
+        """Log a fault of the peer in one line, and close the connection when it has the answers before."""
         self._server.report_refusal(self, reason, looks)
+        if self.connection.pending:
+            self.connection.closing = reason
+            return
         self.flush()
         self.close(reason)
 
