@@ -5,6 +5,7 @@ import random
 import pytest
 
 from moldau.broker.fetch_sessions import FetchSessions, Wanted
+from moldau.broker.wait import Waits
 from moldau.cluster.following import LAST_EPOCH
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -13,7 +14,7 @@ IDLE = 120_000
 
 
 def sessions(slots=3):
-    return FetchSessions(slots, random.Random(1), IDLE)
+    return FetchSessions(slots, random.Random(1), Waits(), IDLE)
 
 
 def wanted(*indexes, offset=0):

@@ -111,7 +111,7 @@ class Node:
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
         self.outbox = Outbox(network or Nowhere(), f"broker-{self.id}")
-        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random)
+        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random, self.waits)
         self._telemetry: Telemetry | None = None
         self._cleaner: Cleaner | None = None
         self.groups = group_coordinators(self)

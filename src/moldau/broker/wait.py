@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 HEAP_SLACK = 64
 NO_ANSWER = object()  # what a Wait returns whose request gets no answer
@@ -28,6 +28,18 @@ class Wait:
     release: Callable[[Any], None] = field(init=False)
     done: bool = field(default=False, init=False)
 
+    def note(self, watch: object) -> Wait:
+        """Be tried again, whatever was signalled."""
+        return self
+
+
+class Watcher(Protocol):
+    """Somebody who is told what was signalled: a request that waits, or somebody who stays for longer."""
+
+    def note(self, watch: object) -> Wait | None:
+        """Take note of a signal; returns the request that is to be tried again, if there is one."""
+        ...
+
 
 def finish(outcome: Any, change: Callable[[Any], Any]) -> Any:
     """Let `change` have the last word on a response, now or after a wait."""
@@ -42,7 +54,7 @@ class Waits:
     """Parks requests, and retries them when what they watch is signalled or their time is up."""
 
     def __init__(self) -> None:
-        self.watched: dict[object, dict[Wait, None]] = {}
+        self.watched: dict[object, dict[Watcher, None]] = {}
         self.deadlines: list[tuple[float, int, Wait]] = []
         self.serial = 0
         self.live = 0
@@ -55,14 +67,26 @@ class Waits:
         self.live += 1
         heapq.heappush(self.deadlines, (wait.deadline_ms, self.serial, wait))
         for watch in wait.watches:
-            self.watched.setdefault(watch, {})[wait] = None
+            self.watch(wait, watch)
+
+    def watch(self, watcher: Watcher, watch: object) -> None:
+        """Tell somebody of each signal from now on."""
+        self.watched.setdefault(watch, {})[watcher] = None
+
+    def unwatch(self, watcher: Watcher, watch: object) -> None:
+        watchers = self.watched[watch]
+        del watchers[watcher]
+        if not watchers:
+            del self.watched[watch]
 
     def signal(self, watch: object) -> None:
         """Something changed: try again every request that watches it."""
-        waiting = self.watched.get(watch)
-        if waiting:
-            for wait in tuple(waiting):
-                self.attempt(wait, expired=False)
+        watchers = self.watched.get(watch)
+        if watchers:
+            for watcher in tuple(watchers):
+                wait = watcher.note(watch)
+                if wait is not None:
+                    self.attempt(wait, expired=False)
 
     def expire(self, now_ms: float) -> None:
         """Answer every request whose deadline has come."""
@@ -96,10 +120,7 @@ class Waits:
         wait.done = True
         self.live -= 1
         for watch in wait.watches:
-            waiting = self.watched[watch]
-            del waiting[wait]
-            if not waiting:
-                del self.watched[watch]
+            self.unwatch(wait, watch)
         if len(self.deadlines) > HEAP_SLACK + 2 * self.live:
             self.deadlines = [entry for entry in self.deadlines if not entry[2].done]
             heapq.heapify(self.deadlines)

@@ -41,6 +41,7 @@ def cut(node: Node, topic: str, part: Any) -> Any:
         node.replicas.checkpoint()
         log.wake()  # what could not be written down must not be promised
         answer.low_watermark = log.start_offset
+        node.signal(partition)
     except Refused as refused:
         answer.error_code = refused.error
     return answer

@@ -8,12 +8,12 @@ Less than 0 bytes count as 0, and an isolation level that does not exist as read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
-from moldau.broker.fetch_sessions import Context, Wanted
+from moldau.broker.fetch_sessions import Context, Key, Replica, Session, Wanted
 from moldau.broker.leader_hints import with_hints
 from moldau.broker.node import Node
 from moldau.broker.partition import Partition
@@ -37,17 +37,25 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
         context = open_context(node, request, by_id, now)
     except Refused as refused:
         return m.FetchResponse(error_code=refused.error)
-    if node.authorizer is not None:
-        context.denied = unreadable(node, connection, request, context.wanted)
     isolation = Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK
     if (replica := replica_of(request)) is not None:
         isolation = Isolation.LOG_END
+    session = context.session
+    if session is not None:
+        session.begin(isolation, replica, now)
+    if node.authorizer is not None:
+        context.denied = unreadable(node, connection, replica, context.topics)
+        if session is not None:
+            session.deny(context.denied)
+    if replica is not None:
         note_replica(node, replica, [one for one in context.wanted if one.topic not in context.denied], by_id)
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
     outcome = poll(request.max_wait_ms <= 0)
-    if outcome is None:
+    if outcome is None and session is not None:
+        outcome = session.wait = Wait(now + request.max_wait_ms, poll)
+    elif outcome is None:
         outcome = Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
     return with_hints(node, connection, outcome, version, endpoints=replica is None)
 
@@ -68,14 +76,14 @@ def open_context(node: Node, request: m.FetchRequest, by_id: bool, now: float) -
     return node.fetch_sessions.open(request.session_id, request.session_epoch, wanted, forgotten, by_id=by_id, now=now)
 
 
-def replica_of(request: m.FetchRequest) -> tuple[int, int] | None:
+def replica_of(request: m.FetchRequest) -> Replica | None:
     """Return id and epoch of the broker that fetches as a follower; None of a client."""
     state = request.replica_state
     replica = (request.replica_id, -1) if state is None else (state.replica_id, state.replica_epoch)
     return replica if replica[0] >= 0 else None
 
 
-def note_replica(node: Node, replica: tuple[int, int], wanted: Sequence[Wanted], by_id: bool) -> None:
+def note_replica(node: Node, replica: Replica, wanted: Sequence[Wanted], by_id: bool) -> None:
     """Let the partitions know how far a follower is; it is told where it is none, by `strange`."""
     known = node.replicas.table(by_id)
     for one in wanted:
@@ -99,13 +107,36 @@ def attempt(
     expired: bool,
 ) -> m.FetchResponse | None:
     """Read all that is wanted; None where it is too little and there is time left."""
+    session = context.session
+    if session is not None and (fresh := context.fresh()) and not expired:  # is it enough, with what was there before?
+        rows, _, urgent = read_rows(known, context, fresh, max_bytes, isolation, by_id)
+        session.sizes |= sizes_of(rows)
+        if not urgent and sum(session.sizes.values()) < min_bytes:
+            return None
+    rows, size, urgent = read_rows(known, context, context.wanted, max_bytes, isolation, by_id)
+    if size < min_bytes and not urgent and not expired and (context.incremental or context.named):
+        response = None
+    else:
+        response = respond(context, rows, by_id)
+    if session is not None:
+        session.sizes = sizes_of(rows)
+        let_rest(session, rows, isolation)
+    return response
+
+
+def read_rows(
+    known: Table, context: Context, some: Sequence[Wanted], max_bytes: int, isolation: Isolation, by_id: bool
+) -> tuple[list[Row], int, bool]:
+    """Read some partitions, up to a size; tells also how much it is, and whether there is news that cannot wait."""
     rows: list[Row] = []
-    size, urgent, left = 0, expired, max_bytes
-    for wanted in context.wanted:
+    session, size, urgent, left = context.session, 0, False, max_bytes
+    for wanted in some:
         if wanted.topic in context.denied:
             row = denied_row(wanted)
         else:
             row = read(known, wanted, left, size == 0, isolation, by_id)
+        if session is not None:
+            session.watch(wanted, known.get(wanted.topic, {}).get(wanted.index))
         rows.append((wanted, row))
         if row.error_code or row.diverging_epoch is not None:
             urgent = True
@@ -113,20 +144,29 @@ def attempt(
         if count:
             size += count
             left = max(0, left - count)
-    if size < min_bytes and not urgent and context.wanted:
-        return None
-    return respond(context, rows, by_id)
+    return rows, size, urgent
 
 
-def unreadable(node: Node, connection: Connection, request: m.FetchRequest, wanted: list[Wanted]) -> set[bytes | str]:
+def sizes_of(rows: list[Row]) -> dict[Key, int]:
+    return {wanted.key: len(row.records) for wanted, row in rows if row.records}
+
+
+def let_rest(session: Session, rows: list[Row], isolation: Isolation) -> None:
+    """Leave alone what the client has all of, and knows all about, until it changes."""
+    for wanted, row in rows:
+        if not is_news(wanted, row) and wanted.is_level(isolation, session.replica):
+            session.rest(wanted)
+
+
+def unreadable(
+    node: Node, connection: Connection, replica: Replica | None, topics: set[bytes | str]
+) -> Collection[bytes | str]:
     """Return the topics that the client may not read: replicas act for the cluster, others read topics.
 
     Not a guard, since a session wants partitions that the request does not name. Of an id that does not exist the
     reading tells.
     """
-    topics = {one.topic for one in wanted}
-    state = request.replica_state
-    if (request.replica_id if state is None else state.replica_id) >= 0:
+    if replica is not None:
         return set() if node.may(connection, CLUSTER_ACTION) else topics
     names = {topic: name_of(node, topic) for topic in topics}
     return {topic for topic, name in names.items() if name and not node.may(connection, READ, TOPIC, name)}
@@ -197,8 +237,8 @@ def respond(context: Context, rows: list[Row], by_id: bool) -> Any:
     if context.incremental and context.session is not None:
         rows = [row for row in rows if is_news(*row)]
         for wanted, row in rows:
-            if row.records:  # served partitions go to the end, so that each gets its turn
-                context.session.partitions.move_to_end((wanted.topic, wanted.index))
+            if row.records and wanted.key in context.session.changed:  # it goes to the end: each gets its turn
+                context.session.changed.move_to_end(wanted.key)
     topics: dict[Any, list[Any]] = {}
     for wanted, row in rows:
         topics.setdefault(wanted.topic, []).append(row)
