@@ -79,11 +79,11 @@ class Member:
         )
         self.properties.write_text(text + "".join(f"{name}={value}\n" for name, value in more.items()))
 
-    def format(self) -> None:
+    def format(self, *options: str) -> None:
         tool = [*JAVA, "-cp", f"{self.libs}/*", "kafka.tools.StorageTool"]
         if self.kind == MOLDAU:
             tool = [str(PROGRAMS / "kafka-storage")]
-        command = [*tool, "format", "-t", CLUSTER_ID, "-c", str(self.properties)]
+        command = [*tool, "format", "-t", CLUSTER_ID, "-c", str(self.properties), *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=START_S)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -98,6 +98,11 @@ class Member:
     def await_port(self) -> None:
         assert self.process is not None
         await_port(self.process, self.port if "broker" in self.roles else self.controller_port, self.log)
+
+    def send(self, what: int) -> None:
+        """Send its process a signal, and let it be."""
+        assert self.process is not None
+        self.process.send_signal(what)
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         """End it, by default in order; returns its exit code."""
@@ -133,8 +138,13 @@ class Cluster:
 
 
 @contextmanager
-def cluster(libs: Path, folder: Path, nodes: Mapping[int, tuple[str, str]], **more: str) -> Iterator[Cluster]:
-    """Start nodes, given as kind and roles by id; whatever happens, all of them are ended."""
+def cluster(
+    libs: Path, folder: Path, nodes: Mapping[int, tuple[str, str]], release: str | None = None, **more: str
+) -> Iterator[Cluster]:
+    """Start nodes, given as kind and roles by id; whatever happens, all of them are ended.
+
+    `release`: of which Kafka's time the cluster is (its metadata.version).
+    """
     ports = free_ports(2 * len(nodes))
     made = Cluster()
     for number, (node, (kind, roles)) in enumerate(nodes.items()):
@@ -146,7 +156,7 @@ def cluster(libs: Path, folder: Path, nodes: Mapping[int, tuple[str, str]], **mo
     try:
         for one in made.members.values():
             one.write(voters, min(3, brokers), {name.replace("_", "."): value for name, value in more.items()})
-            one.format()
+            one.format(*(["--release-version", release] if release else []))
         for one in made.members.values():
             one.start()
         for one in made.members.values():

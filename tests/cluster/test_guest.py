@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, ElectionType, Producer
+from confluent_kafka.admin import NewTopic
 
 from moldau.client import Client
 from moldau.machines.metadata import records as metadata_records
@@ -18,10 +18,11 @@ from moldau.settings import read_properties
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import Record, batches, build, records
+from tests.cluster.clients import PARTITIONS, admin, create, logs_of, placements, produce, read
 from tests.cluster.mixed import KAFKA, MOLDAU, Cluster, cluster, eventually
 
 pytestmark = pytest.mark.needs("java", "kafka-jars")
-TOPIC, PARTITIONS = "mixed", 4
+TOPIC = "mixed"
 
 
 @pytest.fixture(scope="module")
@@ -31,78 +32,26 @@ def pair(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield made
 
 
-def admin(made: Cluster, node: int | None = None) -> AdminClient:
-    servers = made.bootstrap if node is None else made[node].address
-    return AdminClient({"bootstrap.servers": servers, "broker.address.family": "v4"})
-
-
-def create(made: Cluster, topic: str) -> None:
-    """Through the Moldau broker, which lets the controller decide."""
-    client = admin(made, 2)
-    client.create_topics([NewTopic(topic, PARTITIONS, 2)])[topic].result(30)
-
-
-def placements(made: Cluster, topic: str) -> dict[int, tuple[int, list[int]]]:
-    """Leader and ISR of each partition."""
-    known = admin(made).list_topics(topic, timeout=10).topics[topic].partitions
-    return {index: (part.leader, sorted(part.isrs)) for index, part in known.items()}
-
-
-def produce(made: Cluster, topic: str, first: int, count: int, halfway: Callable[[], object] = lambda: None) -> None:
-    """Send numbered records, each acknowledged by all replicas; something may happen after half of them."""
-    failures: list[str] = []
-    producer = Producer(made.client(enable_idempotence=True, linger_ms=5))
-    for number in range(first, first + count):
-        done = lambda error, _: failures.append(str(error)) if error else None  # noqa: E731
-        producer.produce(topic, str(number), key=str(number), on_delivery=done)
-        producer.poll(0)
-        if number == first + count // 2:
-            halfway()
-    assert producer.flush(60) == 0
-    assert not failures, failures[:3]
-
-
-def read(made: Cluster, topic: str, count: int, **more: str) -> list[int]:
-    consumer = Consumer(made.client(group_id="readers", auto_offset_reset="earliest", **more))
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-    try:
-        seen: list[int] = []
-        while len(seen) < count and (records := consumer.consume(1000, 20)):
-            seen += [int(record.value()) for record in records if not record.error()]
-        return sorted(seen)
-    finally:
-        consumer.close()
-
-
 def test_both_lead_both_follow_and_a_stop_and_a_start_lose_nothing(pair: Cluster) -> None:
     eventually(lambda: set(admin(pair).list_topics(timeout=10).brokers) == {1, 2})
     create(pair, TOPIC)
     spread = eventually(lambda: placements(pair, TOPIC))
     assert {leader for leader, _ in spread.values()} == {1, 2}
-    produce(pair, TOPIC, 0, 5000)
+    produce(pair, TOPIC, range(5000))
     assert all(isr == [1, 2] for _, isr in placements(pair, TOPIC).values())
     assert read(pair, TOPIC, 5000) == list(range(5000))
     assert pair[2].stop() == 0
     after = placements(pair, TOPIC)
     assert {leader for leader, _ in after.values()} == {1}
-    produce(pair, TOPIC, 5000, 2000)
+    produce(pair, TOPIC, range(5000, 7000))
     assert read(pair, TOPIC, 7000) == list(range(7000))
     pair[2].start()
     pair[2].await_port()
     eventually(lambda: all(isr == [1, 2] for _, isr in placements(pair, TOPIC).values()))
 
 
-def logs_of(made: Cluster, node: int, topic: str) -> dict[int, bytes]:
-    """The bytes of a topic's partitions on one node's disk."""
-    folders = made[node].folder.glob(f"*/{topic}-*")
-    return {
-        int(folder.name.rpartition("-")[2]): b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
-        for folder in folders
-    }
-
-
 def test_both_replicas_hold_the_same_bytes(pair: Cluster) -> None:
-    produce(pair, TOPIC, 7000, 100)
+    produce(pair, TOPIC, range(7000, 7100))
     eventually(lambda: logs_of(pair, 1, TOPIC) == logs_of(pair, 2, TOPIC))
     assert len(logs_of(pair, 2, TOPIC)) == PARTITIONS
 
@@ -202,7 +151,7 @@ def test_a_killed_broker_loses_nothing_and_comes_back(pair: Cluster) -> None:
     client = admin(pair)
     client.elect_leaders(ElectionType.PREFERRED).result(30)
     eventually(lambda: {leader for leader, _ in placements(pair, TOPIC).values()} == {1, 2})
-    produce(pair, TOPIC, 7100, 3000, halfway=lambda: pair[2].stop(signal.SIGKILL))
+    produce(pair, TOPIC, range(7100, 10100), halfway=lambda: pair[2].stop(signal.SIGKILL))
     assert {leader for leader, _ in placements(pair, TOPIC).values()} == {1}
     pair[2].start()
     pair[2].await_port()

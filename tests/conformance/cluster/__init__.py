@@ -1,0 +1,1 @@
+"""Clusters of Moldau and Apache Kafka together: what takes too long for `make test`."""
