@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.client import Client
 from moldau.wire import messages as m
+from moldau.wire.records import batches
 from tests.cluster.mixed import Cluster
 
 PARTITIONS = 4
@@ -85,7 +86,7 @@ def read(made: Cluster, topic: str, count: int, partitions: int = PARTITIONS, **
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     try:
         seen: list[int] = []
-        while len(seen) < count and (records := consumer.consume(1000, 20)):
+        while len(seen) < count and (records := consumer.consume(min(1000, count - len(seen)), 20)):
             seen += [int(record.value().split(b" ")[0]) for record in records if not record.error()]
         return sorted(seen)
     finally:
@@ -99,3 +100,26 @@ def logs_of(made: Cluster, node: int, topic: str) -> dict[int, bytes]:
         int(folder.name.rpartition("-")[2]): b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
         for folder in folders
     }
+
+
+def batches_of(made: Cluster, node: int, topic: str, start: int = 0) -> dict[int, dict[int, bytes]]:
+    """The batches of a topic's partitions on one node's disk, by their first offset, of those that end after `start`."""
+    return {
+        index: {batch.base_offset: bytes(batch.view) for batch in batches(data) if batch.next_offset > start}
+        for index, data in logs_of(made, node, topic).items()
+    }
+
+
+def bounds(made: Cluster, topic: str, index: int = 0) -> tuple[int, int]:
+    """Return where a partition begins and ends, by its leader."""
+    consumer = Consumer(made.client(group_id="readers"))
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, index), 10)
+    finally:
+        consumer.close()
+
+
+def delete_records(made: Cluster, topic: str, before: int, index: int = 0) -> None:
+    client = admin(made)
+    ((_, future),) = client.delete_records([TopicPartition(topic, index, before)]).items()
+    future.result(30)

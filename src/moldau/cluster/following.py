@@ -229,11 +229,18 @@ def take_records(one: Followed, row: Any, wall_ms: int) -> bool:
         return True
     before = log.end_offset, log.high_watermark, log.start_offset
     if (batches := whole_batches(row.records, one.leader_epoch)) is not None:
+        begin_with(log, Batch(batches), wall_ms)
         log.append(batches, one.leader_epoch, wall_ms, Origin.REPLICATION)
     log.advance_high_watermark(min(row.high_watermark, log.end_offset))
     if row.log_start_offset > log.start_offset:
         log.delete_records(min(row.log_start_offset, log.high_watermark))
     return before != (log.end_offset, log.high_watermark, log.start_offset)
+
+
+def begin_with(log: Log, first: Batch, wall_ms: int) -> None:
+    """Let an empty log begin where the leader's first batch does: DeleteRecords may have cut that one in two."""
+    if log.start_offset == log.end_offset and first.base_offset < log.end_offset <= first.last_offset:
+        log.truncate_fully(first.base_offset, wall_ms)
 
 
 def fork(log: Log, epoch: int, end_offset: int) -> int:
