@@ -169,6 +169,19 @@ def test_whoever_hears_of_a_loss_may_ask_again_at_once(outbox: Outbox, wires: Wi
     assert len(heard) == 3 and len(wires.connected) == 3
 
 
+def test_all_lines_to_one_node_are_lost_and_another_may_be_asked_at_once(outbox: Outbox, wires: Wires) -> None:
+    heard: list[Any] = []
+    ask(outbox, m.MetadataRequest([]), heard, PEER)
+    ask(outbox, m.MetadataRequest([]), heard, OTHER)
+    third = Peer("127.0.0.1", 9095)
+    again = Ask(m.MetadataRequest([]), lambda _: ask(outbox, m.MetadataRequest([]), heard, third))
+    outbox.put(Peer(PEER.host, PEER.port, "heartbeat"), again, LATER)
+    outbox.hang_up((PEER.host, PEER.port), "it is not active any more")
+    assert heard == [Lost("127.0.0.1:9093: it is not active any more")]
+    assert [line.peer.port for line in wires.closed] == [9093, 9093]
+    assert [line.peer.port for line in wires.connected] == [9093, 9094, 9093, 9095]
+
+
 def test_a_line_holds_a_bounded_number_of_requests(outbox: Outbox) -> None:
     heard: list[Any] = []
     for _ in range(MOST_WAITING + 1):

@@ -103,7 +103,7 @@ def logs_of(made: Cluster, node: int, topic: str) -> dict[int, bytes]:
 
 
 def batches_of(made: Cluster, node: int, topic: str, start: int = 0) -> dict[int, dict[int, bytes]]:
-    """The batches of a topic's partitions on one node's disk, by their first offset, of those that end after `start`."""
+    """Return the batches on one node's disk by partition and first offset: those that end after `start`."""
     return {
         index: {batch.base_offset: bytes(batch.view) for batch in batches(data) if batch.next_offset > start}
         for index, data in logs_of(made, node, topic).items()

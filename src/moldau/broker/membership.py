@@ -19,7 +19,7 @@ from moldau.broker.outbox import Done, Lost, Peer
 from moldau.broker.storage import id_bytes
 from moldau.cluster.lifecycle import CannotJoin, Lifecycle, State
 from moldau.cluster.lifecycle import Limits as LifecycleLimits
-from moldau.cluster.observing import Inconsistent, Limits, Observer
+from moldau.cluster.observing import Address, Inconsistent, Limits, Observer
 from moldau.machines.effects import Promise
 from moldau.machines.metadata.cluster import Endpoint
 from moldau.wire import messages as m
@@ -46,6 +46,7 @@ class Membership:
         self.waiting: list[tuple[float, int, Any, Done]] = []  # for a controller to be known
         self.serial = 0
         self.is_open = False
+        self.controller: tuple[Address, int] | None = None  # the last one that was active, and its epoch
         self.problem: str | None = None  # why this node cannot take part, once that is certain
         self.on_change: Callable[[], None] = lambda: None
         voters = {
@@ -147,7 +148,7 @@ class Membership:
 
     def fetched_metadata(self, response: Any) -> None:
         """Take over an answer of a controller, and make true what is committed by now."""
-        node, before = self.node, self.observer.leader
+        node = self.node
         now = node.clock.monotonic_ms()
         if isinstance(response, Lost):
             log.debug("a controller does not answer", reason=response.reason)
@@ -161,10 +162,19 @@ class Membership:
         if snapshot is not None:
             node.metadata.install(snapshot.end_offset, snapshot.epoch, bytes(snapshot.data))
         node.metadata.catch_up()
-        if self.observer.leader != before:
-            log.info("the active controller is", node=self.observer.leader_id, epoch=self.observer.epoch)
+        self.note_controller()
         self.open_when_ready()
         self.tick(now)
+
+    def note_controller(self) -> None:
+        """Let go of the controller before, once there is another: it may be frozen, and who asked it ask the new one."""
+        leader, epoch = self.observer.leader, self.observer.epoch
+        if leader is None or (leader, epoch) == self.controller:
+            return
+        if self.controller is not None and self.controller[0] != leader:
+            self.node.outbox.hang_up(self.controller[0], "another controller is active")
+        self.controller = leader, epoch
+        log.info("the active controller is", node=self.observer.leader_id, epoch=epoch)
 
     def open_when_ready(self) -> None:
         """Open the partitions once the metadata has this broker's registration in it, and so all that came before."""

@@ -216,6 +216,12 @@ class Outbox:
         """Lose a request with the next tick, since it is not to hear of it while it is asked."""
         self._refusals.append((ask, reason))
 
+    def hang_up(self, address: tuple[str, int], reason: str) -> None:
+        """Lose everything that waits for one node."""
+        for peer, line in list(self.lines.items()):
+            if (peer.host, peer.port) == address:
+                line.hang_up(reason)
+
     def tick(self, now_ms: float) -> None:
         """End what was refused, and hang up where an answer is overdue."""
         refusals, self._refusals = self._refusals, []
