@@ -167,7 +167,7 @@ class Membership:
         self.tick(now)
 
     def note_controller(self) -> None:
-        """Let go of the controller before, once there is another: it may be frozen, and who asked it ask the new one."""
+        """Let go of the controller before, once there is another: it may be frozen, and its askers ask the new one."""
         leader, epoch = self.observer.leader, self.observer.epoch
         if leader is None or (leader, epoch) == self.controller:
             return
