@@ -160,7 +160,7 @@ def cluster(
     try:
         for one in made.members.values():
             one.write(voters, min(3, brokers), {name.replace("_", "."): value for name, value in more.items()})
-            one.format(*(["--release-version", release] if release else []))
+            one.format(*(["--release-version", release] if release and "controller" in one.roles else []))
         for one in made.members.values():
             one.start()
         for one in made.members.values():
