@@ -1,7 +1,8 @@
 """Requests that change the cluster go to its active controller, wrapped up with the name of the client (KIP-590).
 
 A node that is the only controller answers them itself. What the handlers of `broker/api` do there, the controller does
-here; the answer is the client's as it comes.
+here; the answer is the client's as it comes. When no controller answers in time the client is told so, in the
+response's own way to say it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 FORWARDED = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81})
 CONFIGS = frozenset({33, 44})
+ALTER_SCRAM = 51
 PRINCIPAL_VERSION = 0
 RETRY_MS = 50.0
 NOT_NOW = frozenset({Error.NOT_CONTROLLER})
@@ -51,13 +53,32 @@ async def forward(node: Node, connection: Connection, key: int, request: Any, ve
         if isinstance(answer, Lost) or Error(answer.error_code) in NOT_NOW:
             await node.after(RETRY_MS)
             continue
+        if answer.error_code == Error.UNSUPPORTED_VERSION:  # the client is to ask again which versions there are
+            connection.closing = "the controller does not know the version of the client's request"
+            return None
         if answer.error_code or answer.response_data is None:
-            break
+            return refusal(request, version, Error.UNKNOWN_SERVER_ERROR)
         data = memoryview(answer.response_data)
         _, position = frames.response_header(key, version, data)
         return codec.decode(m.response_class(key), version, data, position)
-    connection.closing = "no controller has answered the client's request"
-    return None
+    return refusal(request, version, Error.REQUEST_TIMED_OUT)
+
+
+def refusal(request: Any, version: int, error: Error) -> Any:
+    """Return the response that refuses a request as a whole, by its error code, or by one for each of its items."""
+    from moldau.broker.authorization import refuse_all
+
+    response = m.response_class(request.SCHEMA.key)
+    fields = {field.name: field for field in response.SCHEMA.fields if field.at(version)}
+    if "error_code" in fields:
+        values = {"error_code": error, "error_message": error.message}
+        return response(**{name: value for name, value in values.items() if name in fields})
+    (rows,) = [name for name, field in fields.items() if field.is_array]
+    lists = [field.name for field in request.SCHEMA.fields if field.is_array and field.at(version)]
+    items = [item for name in lists for item in getattr(request, name) or ()]
+    if request.SCHEMA.key == ALTER_SCRAM:  # several items of a user have one row
+        items = list(dict.fromkeys(item.name for item in items))
+    return response(**{rows: refuse_all(response, rows, items, error, configs=())})
 
 
 def principal_bytes(principal: str) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 from moldau.client import Client
 from moldau.machines.metadata.records import TOPIC as METADATA_TOPIC
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 from tests.cluster.clients import admin, is_placed, place, produce, read
 from tests.cluster.mixed import KAFKA, MOLDAU, Cluster, cluster, eventually
 
@@ -21,7 +22,7 @@ CONTROLLERS, BROKERS = (1, 2, 3), (4, 5)
 @pytest.fixture(scope="module")
 def five(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     nodes = dict.fromkeys(CONTROLLERS, (KAFKA, "controller")) | dict.fromkeys(BROKERS, (MOLDAU, "broker"))
-    with cluster(kafka_libs, tmp_path_factory.mktemp("five"), nodes) as made:
+    with cluster(kafka_libs, tmp_path_factory.mktemp("five"), nodes, request_timeout_ms="5000") as made:
         eventually(lambda: set(admin(made).list_topics(timeout=10).brokers) == set(BROKERS))
         place(made, "t", BROKERS, 2)
         produce(made, "t", range(100))
@@ -70,3 +71,15 @@ def test_the_next_controller_is_found_and_nobody_is_fenced(five: Cluster, how: s
     assert is_placed(made, "t", 4, BROKERS)
     assert read(made, f"after-{how}", 100, 1) == list(range(100))
     assert epochs(made) == before
+
+
+def test_without_a_majority_clients_are_told_and_records_go_on(five: Cluster) -> None:
+    """The last test here: two of the three controllers stay away."""
+    for node in CONTROLLERS[:2]:
+        five[node].stop(signal.SIGKILL)
+    wanted = m.CreateTopicsRequest([m.CreateTopicsRequest_CreatableTopic("never", 1, 1)], timeout_ms=1000)
+    with Client({"bootstrap.servers": five.bootstrap, "request.timeout.ms": 20_000}) as client:
+        (row,) = client.send(wanted, BROKERS[0], retry=False).topics
+    assert (row.name, row.error_code) == ("never", Error.REQUEST_TIMED_OUT)
+    produce(five, "t", range(100))
+    assert is_placed(five, "t", 4, BROKERS)
