@@ -113,3 +113,23 @@ def test_one_question_at_a_time_and_old_news_change_nothing():
     assert led.isr == (1,) and led.proposal is not None
     led.withdraw()
     assert led.propose(10, 10, LAG, EPOCHS.get, 0.0)
+
+
+def test_a_reader_is_sent_to_the_follower_in_its_rack_that_has_most():
+    led = leading()
+    led.fetched(2, EPOCHS[2], 8, 10, 0.0, start_offset=3)
+    led.fetched(3, EPOCHS[3], 9, 10, 0.0, start_offset=5)
+    racks = {1: "a", 2: "b", 3: "b"}
+    assert led.nearest("b", racks, 6) == 3
+    assert led.nearest("b", racks, 4) == 2, "the other one's log begins later"
+    assert led.nearest("b", racks, 9) == 3
+    assert led.nearest("b", racks, 10) is None, "only the leader has come so far"
+    assert led.nearest("b", {1: "b"} | {2: "b"}, 6) is None, "the leader is in that rack too"
+    assert led.nearest("c", racks, 6) is None
+    assert led.nearest("b", {1: "a"}, 6) is None, "nobody there is alive"
+
+
+def test_a_reader_is_not_sent_to_a_follower_that_is_not_in_sync():
+    led = leading(isr=(1, 3))
+    led.fetched(2, EPOCHS[2], 8, 10, 0.0, start_offset=0)
+    assert led.nearest("b", {1: "a", 2: "b", 3: "c"}, 6) is None

@@ -242,11 +242,11 @@ class Replication:
 
     # Leading.
 
-    def heard_of(self, partition: Partition, follower: int, broker_epoch: int, offset: int) -> bool:
+    def heard_of(self, partition: Partition, follower: int, broker_epoch: int, offset: int, start_offset: int) -> bool:
         """Note a follower's fetch; false if it is no replica of the partition."""
         led, end = partition.led, partition.log.end_offset
         now = self.node.clock.monotonic_ms()
-        if led is None or not led.fetched(follower, broker_epoch, offset, end, now):
+        if led is None or not led.fetched(follower, broker_epoch, offset, end, now, start_offset):
             return False
         self.advance(partition)
         if follower not in led.isr:

@@ -11,7 +11,7 @@ With fewer replicas in sync than `min.insync.replicas` asks for, nothing more is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -29,6 +29,7 @@ class Follower:
 
     caught_up_ms: float  # when it last had all that the leader had
     end_offset: int = UNKNOWN
+    start_offset: int = UNKNOWN
     broker_epoch: int = ANY_EPOCH
     fetched_ms: float = -inf
     leader_end: int = 0  # the end of the leader's log when it last fetched
@@ -82,13 +83,30 @@ class Leading:
             if other != self.me
         }
 
-    def fetched(self, follower: int, broker_epoch: int, offset: int, leader_end: int, now_ms: float) -> bool:
+    def fetched(
+        self, follower: int, broker_epoch: int, offset: int, leader_end: int, now_ms: float, start_offset: int = UNKNOWN
+    ) -> bool:
         """Note a follower's fetch. False: it is no replica, or a process of it that has been replaced since."""
         known = self.followers.get(follower)
         if known is None or (broker_epoch != ANY_EPOCH and broker_epoch < known.broker_epoch):
             return False
         known.fetched(offset, broker_epoch, leader_end, now_ms)
+        known.start_offset = start_offset
         return True
+
+    def nearest(self, rack: str, racks: Mapping[int, str | None], offset: int) -> int | None:
+        """Return the follower in a reader's rack that is to serve it (KIP-392); None where the leader is to.
+
+        `racks` are those of the live brokers. Of several followers that have the offset, the one with the most.
+        """
+        if racks.get(self.me) == rack:
+            return None
+        found = [
+            (follower.end_offset, follower.caught_up_ms, other)
+            for other, follower in self.followers.items()
+            if other in self.isr and racks.get(other) == rack and follower.start_offset <= offset <= follower.end_offset
+        ]
+        return max(found)[2] if found else None
 
     @property
     def counted(self) -> Ids:

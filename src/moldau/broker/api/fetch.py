@@ -2,8 +2,10 @@
 
 v4 read_committed.  v5 log start offset.  v7 sessions (KIP-227).  v9 leader epochs (KIP-320).  v11 rack (KIP-392).
 v12 truncation hints (KIP-595).  v13 topic ids (KIP-516).  v15 replica state.  v16 node endpoints (KIP-951).
-Deviates: the rack is not looked at; everybody reads from the leader.
-Less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with both.
+A consumer may read from a follower, up to its high watermark. With Kafka's rack-aware selector as
+`replica.selector.class` the leader sends it to a replica in its own rack; other selectors are not known.
+Deviates: less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with
+both.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 NO_ID = bytes(16)
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Row = tuple[Wanted, m.FetchResponse_PartitionData]
 
 
@@ -34,7 +37,7 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
     now = node.clock.monotonic_ms()
     by_id = version >= 13
     try:
-        context = open_context(node, request, by_id, now)
+        context = open_context(node, request, version, now)
     except Refused as refused:
         return m.FetchResponse(error_code=refused.error)
     isolation = Isolation.COMMITTED if request.isolation_level else Isolation.HIGH_WATERMARK
@@ -49,6 +52,8 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
             session.deny(context.denied)
     if replica is not None:
         note_replica(node, replica, [one for one in context.wanted if one.topic not in context.denied], by_id)
+    elif request.rack_id and node.settings["replica.selector.class"] == RACK_AWARE:
+        choose_replicas(node, connection, request.rack_id, context.wanted, by_id)
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
@@ -60,14 +65,15 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
     return with_hints(node, connection, outcome, version, endpoints=replica is None)
 
 
-def open_context(node: Node, request: m.FetchRequest, by_id: bool, now: float) -> Context:
+def open_context(node: Node, request: m.FetchRequest, version: int, now: float) -> Context:
     """Turn the request's rows into what is wanted, folded into a session if there is one."""
-    wanted = []
+    wanted, by_id, anywhere = [], version >= 13, version >= 11 and replica_of(request) is None
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for p in topic.partitions:
-            epochs = p.current_leader_epoch, p.last_fetched_epoch
-            wanted.append(Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs))
+            place = p.current_leader_epoch, p.last_fetched_epoch, p.log_start_offset
+            one = Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *place, anywhere=anywhere)
+            wanted.append(one)
     if len(wanted) > 1:  # of a partition that is named twice, the last counts
         wanted = list({(one.topic, one.index): one for one in wanted}.values())
     if request.session_epoch == -1 and not request.session_id:
@@ -92,9 +98,20 @@ def note_replica(node: Node, replica: Replica, wanted: Sequence[Wanted], by_id: 
             continue
         try:
             if one.last_fetched_epoch < 0 or find_fork(partition, one) is None:
-                one.strange = not node.replication.heard_of(partition, *replica, one.offset)
+                one.strange = not node.replication.heard_of(partition, *replica, one.offset, one.start_offset)
         except Refused:
             continue
+
+
+def choose_replicas(node: Node, connection: Connection, rack: str, wanted: Sequence[Wanted], by_id: bool) -> None:
+    """Send a consumer to replicas in its own rack (KIP-392)."""
+    racks = {broker: where for broker, _, _, where in node.brokers(connection.listener)}
+    known = node.replicas.table(by_id)
+    for one in wanted:
+        partition = known.get(one.topic, {}).get(one.index)
+        led = None if partition is None else partition.led
+        found = None if led is None else led.nearest(rack, racks, one.offset)
+        one.preferred = -1 if found is None else found
 
 
 def attempt(
@@ -138,7 +155,7 @@ def read_rows(
         if session is not None:
             session.watch(wanted, known.get(wanted.topic, {}).get(wanted.index))
         rows.append((wanted, row))
-        if row.error_code or row.diverging_epoch is not None:
+        if row.error_code or row.diverging_epoch is not None or wanted.preferred >= 0:
             urgent = True
         count = len(row.records)
         if count:
@@ -196,6 +213,8 @@ def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation:
         row.aborted_transactions = ()
         return row
     row.error_code = partition.leader_error(wanted.leader_epoch)
+    if wanted.anywhere and row.error_code is Error.NOT_LEADER_OR_FOLLOWER:
+        row.error_code = epoch_error(wanted.leader_epoch, partition.placement.leader_epoch)
     if wanted.strange and not row.error_code:  # whoever names the epoch may have heard of more than this leader has
         row.error_code = Error.NOT_LEADER_OR_FOLLOWER if wanted.leader_epoch < 0 else Error.UNKNOWN_LEADER_EPOCH
     if not row.error_code:
@@ -206,10 +225,19 @@ def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation:
     return row
 
 
+def epoch_error(asked: int, known: int) -> Error:
+    """Return whether a follower may serve a client that thinks of an epoch (-1: none)."""
+    if asked < 0 or asked == known:
+        return Error.NONE
+    return Error.FENCED_LEADER_EPOCH if asked < known else Error.UNKNOWN_LEADER_EPOCH
+
+
 def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation) -> None:
     """Read the partition's log into its row, or say where the client's history leaves the log's."""
     log = partition.log
-    if wanted.last_fetched_epoch >= 0 and (fork := find_fork(partition, wanted)) is not None:
+    if wanted.preferred >= 0:
+        row.preferred_read_replica = wanted.preferred
+    elif wanted.last_fetched_epoch >= 0 and (fork := find_fork(partition, wanted)) is not None:
         row.diverging_epoch = fork
     else:
         found = log.read(wanted.offset, min(max_bytes, wanted.max_bytes), min_one=min_one, isolation=isolation)
@@ -227,6 +255,8 @@ def find_fork(partition: Partition, wanted: Wanted) -> Any:
     epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch < 0:
         raise Refused(Error.OFFSET_OUT_OF_RANGE, "the last fetched epoch is not in the log")
+    if wanted.offset < partition.log.start_offset:
+        raise Refused(Error.OFFSET_OUT_OF_RANGE, "the log begins after this offset")
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.offset:
         return m.FetchResponse_EpochEndOffset(epoch, end_offset)
     return None
@@ -257,4 +287,5 @@ def told(row: Any) -> tuple[int, int, int] | None:
 
 
 def is_news(wanted: Wanted, row: Any) -> bool:
-    return bool(len(row.records) or row.error_code or row.diverging_epoch is not None or wanted.told != told(row))
+    is_sent_on = row.diverging_epoch is not None or wanted.preferred >= 0
+    return bool(len(row.records) or row.error_code or is_sent_on or wanted.told != told(row))
