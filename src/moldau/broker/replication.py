@@ -16,8 +16,9 @@ from moldau.broker.outbox import Lost, Peer
 from moldau.broker.partition import Partition
 from moldau.broker.storage import id_bytes
 from moldau.cluster.following import Fetcher, Followed, Key, Limits, by_topic
+from moldau.cluster.throttling import Throttle, is_listed
 from moldau.log.lookup import EARLIEST, LATEST
-from moldau.machines.metadata.cluster import NO_LEADER
+from moldau.machines.metadata.cluster import NO_LEADER, TOPIC
 from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -53,6 +54,7 @@ class Replication:
         self.proposed: dict[Key, Partition] = {}  # partitions whose ISR the controller is to change
         self.is_asking = False
         self.ask_ms = inf
+        self.receiving, self.sending = self.throttle("follower"), self.throttle("leader")
         self.is_assigning = False  # the controller is being told in which directories replicas lie
 
     # What the metadata says.
@@ -84,7 +86,7 @@ class Replication:
             return
         fetcher = self.fetchers.get(placement.leader)
         if fetcher is None:
-            fetcher = self.fetchers[placement.leader] = Fetcher(self.node.id, self.broker_epoch, self.limits())
+            fetcher = self.fetchers[placement.leader] = self.fetcher()
         where = self.directory_of(partition) or bytes(16)
         fetcher.add(Followed(partition.topic_id, partition.index, partition.log, placement.leader_epoch, where))
 
@@ -93,15 +95,29 @@ class Replication:
         for fetcher in self.fetchers.values():
             fetcher.remove(key)
 
-    def limits(self) -> Limits:
+    def fetcher(self) -> Fetcher:
         settings = self.node.settings
-        return Limits(
+        limits = Limits(
             settings["replica.fetch.wait.max.ms"],
             settings["replica.fetch.min.bytes"],
             settings["replica.fetch.response.max.bytes"],
             settings["replica.fetch.max.bytes"],
             settings["replica.fetch.backoff.ms"],
         )
+        return Fetcher(self.node.id, self.broker_epoch, limits, self.receiving)
+
+    def throttle(self, side: str) -> Throttle:
+        """Return how fast replicas may be copied, by the settings of this broker and of their topics."""
+        node, rate, replicas = self.node, f"{side}.replication.throttled.rate", f"{side}.replication.throttled.replicas"
+
+        def covers(key: tuple[bytes | str, int]) -> bool:
+            topic, index = key
+            if not isinstance(topic, str):
+                known = node.cluster.topics_by_id.get(topic)
+                topic = "" if known is None else known.name
+            return is_listed(node.cluster.config(TOPIC, topic).get(replicas, ""), index, node.id)
+
+        return Throttle(lambda: node.settings[rate], covers)
 
     def broker_epoch(self) -> int:
         return self.node.metadata.broker_epoch

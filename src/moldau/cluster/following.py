@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
+from moldau.cluster.throttling import Throttle
 from moldau.log.answers import Origin
 from moldau.log.log import Log
 from moldau.wire import messages as m
@@ -60,6 +61,7 @@ class Followed:
     ready_ms: float = 0.0  # it is not asked for before
     lost: bool = False  # the leader has no such offset
     failed: str | None = None  # why it cannot be followed any more
+    in_sync: bool = False  # it had all that was committed when the leader last answered
 
     @property
     def key(self) -> Key:
@@ -83,10 +85,14 @@ class Session:
 class Fetcher:
     """All partitions that one other broker leads, and the request that is under way for them."""
 
-    def __init__(self, me: int, broker_epoch: Callable[[], int], limits: Limits) -> None:
+    def __init__(
+        self, me: int, broker_epoch: Callable[[], int], limits: Limits, throttle: Throttle | None = None
+    ) -> None:
+        """`throttle` is shared by all fetchers of a broker."""
         self.me = me
         self.broker_epoch = broker_epoch
         self.limits = limits
+        self.throttle = throttle
         self.followed: dict[Key, Followed] = {}
         self.session = Session()
         self.asked: dict[Key, Followed] = {}  # by the request that is under way
@@ -109,8 +115,12 @@ class Fetcher:
 
     def request(self, now_ms: float) -> Any:
         """Return the next fetch, or None if there is nothing to fetch now."""
+        if self.is_busy:
+            return None
         ready = {key: one for key, one in self.followed.items() if is_wanted(one) and one.ready_ms <= now_ms}
-        if self.is_busy or not ready:
+        if self.throttle is not None and self.throttle.is_on():
+            ready = self.hold_back(ready, self.throttle, now_ms)
+        if not ready:
             return None
         self.is_busy, self.asked = True, ready
         session, limits = self.session, self.limits
@@ -134,6 +144,13 @@ class Fetcher:
                 for topic, rows in by_topic((key, None) for key in forgotten).items()
             ],
         )
+
+    def hold_back(self, ready: dict[Key, Followed], throttle: Throttle, now_ms: float) -> dict[Key, Followed]:
+        """Return those that need not wait; the others are asked for later."""
+        held = [one for key, one in ready.items() if not one.in_sync and throttle.holds(key, now_ms)]
+        for one in held:
+            one.ready_ms = throttle.free_ms(now_ms)
+        return {key: one for key, one in ready.items() if one.ready_ms <= now_ms}
 
     def row(self, one: Followed, at: Position) -> Any:
         return m.FetchRequest_FetchPartition(
@@ -186,6 +203,8 @@ class Fetcher:
         elif error:
             one.ready_ms = now_ms + self.limits.backoff_ms
         else:
+            if self.throttle is not None:
+                self.throttle.count(one.key, len(row.records or b""), now_ms)
             try:
                 return take_records(one, row, wall_ms)
             except (Refused, WireError) as problem:
@@ -231,6 +250,7 @@ def take_records(one: Followed, row: Any, wall_ms: int) -> bool:
     if (batches := whole_batches(row.records, one.leader_epoch)) is not None:
         begin_with(log, Batch(batches), wall_ms)
         log.append(batches, one.leader_epoch, wall_ms, Origin.REPLICATION)
+    one.in_sync = row.high_watermark <= log.end_offset
     log.advance_high_watermark(min(row.high_watermark, log.end_offset))
     if row.log_start_offset > log.start_offset:
         log.delete_records(min(row.log_start_offset, log.high_watermark))

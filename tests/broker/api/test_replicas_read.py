@@ -1,4 +1,4 @@
-"""What clients see of a partition with several replicas: from a follower, from a leader that is new, from one nearby."""
+"""What clients see of a partition with several replicas: from a follower, a new leader, a replica nearby."""
 
 from __future__ import annotations
 
@@ -100,3 +100,29 @@ def test_a_new_leader_does_not_say_where_a_log_ends_before_it_knows_what_is_comm
     assert latest(world, 9, timestamp=-2).offset == 0
     partition.log.advance_high_watermark(10)
     assert (latest(world, 9).error_code, latest(world, 9).offset) == (0, 10)
+
+
+def test_a_follower_that_is_not_in_sync_gets_no_more_than_the_leaders_rate(tmp_path: Path) -> None:
+    world = World(tmp_path, {"leader.replication.throttled.rate": "1000"})
+    topic_id = world.create("t", leader_replication_throttled_replicas="0:1")
+    partition = world.node.replicas.by_name["t"][0]
+    for _ in range(100):
+        partition.append(batch(b"x" * 100), NOW)
+    partition.lead(Placement(0, (1, 2, 3), (1, 3), 1, leader_epoch=EPOCH, partition_epoch=9), 0.0)
+
+    def sent(replica: int, offset: int) -> int:
+        part = m.FetchRequest_FetchPartition(0, EPOCH, offset, -1, 0, 200)
+        state, topic = m.FetchRequest_ReplicaState(replica, -1), m.FetchRequest_FetchTopic("t", topic_id, [part])
+        request = m.FetchRequest(replica_state=state, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+        row = world.call(request, 17).responses[0].partitions[0]
+        assert row.error_code == 0
+        return len(row.records)
+
+    size, total = len(batch(b"x" * 100)), 0
+    for _ in range(100):
+        total += sent(2, total // size)
+        world.clock.now_ms += 50
+    assert 4000 <= total <= 5000 + size, "in five seconds"
+    while sent(2, total // size):
+        total += size
+    assert sent(3, 50) >= size, "who is in sync is never held"

@@ -84,20 +84,21 @@ def test_a_topic_moves_to_moldau_and_away_under_load(
     assert "throttled" not in tools("kafka-configs", "--describe", "--entity-type", "brokers", "--entity-name", "2").out
 
 
-def test_a_move_is_cancelled_while_moldau_follows(trio: Cluster, tools: Tools, tmp_path: Path) -> None:
-    """The broker from which it moves leads on, and what Moldau has is deleted again."""
-    topic = "halfway"
-    place(trio, topic, [1, 3], PARTITIONS)
-    produce(trio, topic, range(RECORDS), value=b" " * 2000)
-    file = plan(tmp_path, topic, [2, 3])
+@pytest.mark.parametrize(("old", "new"), [(1, 2), (2, 1)], ids=["to-moldau", "off-moldau"])
+def test_a_slow_move_is_listed_and_cancelled(trio: Cluster, tools: Tools, tmp_path: Path, old: int, new: int) -> None:
+    """The broker from which it moves leads on, and what the other one has is deleted again."""
+    topic = f"halfway{new}"
+    place(trio, topic, [old, 3], PARTITIONS)
+    produce(trio, topic, range(2 * RECORDS), value=b" " * 2000)
+    file = plan(tmp_path, topic, [new, 3])
     tools(REASSIGN, "--reassignment-json-file", file, "--execute", "--throttle", "1000")
-    eventually(lambda: len(logs_of(trio, 2, topic)) == PARTITIONS)
-    assert tools(REASSIGN, "--list").out.count("adding: 2") == PARTITIONS
+    eventually(lambda: len(logs_of(trio, new, topic)) == PARTITIONS)
+    assert tools(REASSIGN, "--list").out.count(f"adding: {new}") == PARTITIONS
     tools(REASSIGN, "--reassignment-json-file", file, "--cancel")
     assert "No partition reassignments found" in tools(REASSIGN, "--list").out
-    eventually(lambda: is_placed(trio, topic, 1, [1, 3]))
-    eventually(lambda: logs_of(trio, 2, topic) == {})
-    assert read(trio, topic, RECORDS, PARTITIONS) == list(range(RECORDS))
+    eventually(lambda: is_placed(trio, topic, old, [old, 3]))
+    eventually(lambda: logs_of(trio, new, topic) == {})
+    assert read(trio, topic, 2 * RECORDS, PARTITIONS) == list(range(2 * RECORDS))
 
 
 def test_the_preferred_leader_is_elected_on_both_sides(trio: Cluster, tools: Tools) -> None:

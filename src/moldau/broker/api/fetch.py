@@ -20,7 +20,7 @@ from moldau.broker.leader_hints import with_hints
 from moldau.broker.node import Node
 from moldau.broker.partition import Partition
 from moldau.broker.replicas import Table
-from moldau.broker.wait import Wait
+from moldau.broker.wait import Wait, finish
 from moldau.log.log import Isolation
 from moldau.machines.metadata.acls import CLUSTER_ACTION, READ, TOPIC
 from moldau.wire import messages as m
@@ -62,6 +62,8 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
         outcome = session.wait = Wait(now + request.max_wait_ms, poll)
     elif outcome is None:
         outcome = Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
+    if replica is not None and node.replication.sending.is_on():
+        outcome = finish(outcome, partial(count_sent, node))
     return with_hints(node, connection, outcome, version, endpoints=replica is None)
 
 
@@ -101,6 +103,23 @@ def note_replica(node: Node, replica: Replica, wanted: Sequence[Wanted], by_id: 
                 one.strange = not node.replication.heard_of(partition, *replica, one.offset, one.start_offset)
         except Refused:
             continue
+        one.held = is_held(node, partition, replica[0], one)
+
+
+def is_held(node: Node, partition: Partition, replica: int, one: Wanted) -> bool:
+    """Tell whether a follower that is not in sync must wait, for others have been sent too much (KIP-73)."""
+    led, throttle = partition.led, node.replication.sending
+    is_behind = led is not None and replica not in led.isr
+    return is_behind and throttle.holds((one.topic, one.index), node.clock.monotonic_ms())
+
+
+def count_sent(node: Node, response: m.FetchResponse) -> m.FetchResponse:
+    """Count what followers are sent."""
+    now, throttle = node.clock.monotonic_ms(), node.replication.sending
+    for topic in response.responses:
+        for row in topic.partitions:
+            throttle.count((topic.topic or topic.topic_id, row.partition_index), len(row.records), now)
+    return response
 
 
 def choose_replicas(node: Node, connection: Connection, rack: str, wanted: Sequence[Wanted], by_id: bool) -> None:
@@ -239,7 +258,7 @@ def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one
         row.preferred_read_replica = wanted.preferred
     elif wanted.last_fetched_epoch >= 0 and (fork := find_fork(partition, wanted)) is not None:
         row.diverging_epoch = fork
-    else:
+    elif not wanted.held:
         found = log.read(wanted.offset, min(max_bytes, wanted.max_bytes), min_one=min_one, isolation=isolation)
         if found.span is not None:
             row.records = found.span
