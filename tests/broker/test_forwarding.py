@@ -1,16 +1,21 @@
-"""Requests that no controller has answered are refused, each in the way of its response."""
+"""Requests that are the controller's to answer: what is looked at first, and how they are refused if it does not."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from moldau.broker.forwarding import FORWARDED, refusal
-from moldau.wire import codec
+from moldau.machines.effects import Promise
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, TOPIC
+from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.schema import Field, Struct
+from tests.broker.conftest import World
 
 LATE = Error.REQUEST_TIMED_OUT
 VERSIONS = [
@@ -79,3 +84,86 @@ def test_resources_users_and_entities_are_named_with_the_error() -> None:
     quotas = refused(m.AlterClientQuotasRequest([m.AlterClientQuotasRequest_EntryData([entity], [])]), 1)
     ((row,), (named,)) = quotas.entries, quotas.entries[0].entity
     assert (row.error_code, named.entity_type, named.entity_name) == (LATE, "user", "u")
+
+
+class Controller:
+    """It says yes to every change of settings, and remembers the resources."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, str]] = []
+
+    def call(self, envelope: m.EnvelopeRequest, timeout_ms: float) -> Promise:
+        _, version, _, _, position = frames.request_header(memoryview(envelope.request_data))
+        request = codec.decode(m.IncrementalAlterConfigsRequest, version, memoryview(envelope.request_data), position)
+        row = m.IncrementalAlterConfigsResponse_AlterConfigsResourceResponse
+        rows = [row(0, None, one.resource_type, one.resource_name) for one in request.resources]
+        self.seen += [(one.resource_type, one.resource_name) for one in request.resources]
+        parts = frames.response_frame(44, version, 0, m.IncrementalAlterConfigsResponse(responses=rows))
+        promise = Promise(lambda error: None)
+        promise.resolve(m.EnvelopeResponse(b"".join(parts)[4:], 0))
+        return promise
+
+
+def alter(world: World, *resources: tuple[int, str, str, str | None]) -> tuple[list[tuple[int, str]], dict[str, Error]]:
+    """Change settings of a broker that is no controller; returns what reached the controller, and all answers."""
+    from moldau.broker.forwarding import forwarded
+
+    controller = Controller()
+    world.node.membership = SimpleNamespace(call=controller.call, forwarding=lambda key: forwarded(key), is_open=True)
+    world.node.routes.clear()
+    setting = m.IncrementalAlterConfigsRequest_AlterableConfig
+    rows = [
+        m.IncrementalAlterConfigsRequest_AlterConfigsResource(kind, name, [setting(key, 0 if value else 1, value)])
+        for kind, name, key, value in resources
+    ]
+    try:
+        answers = world.call(m.IncrementalAlterConfigsRequest(rows), 1).responses
+    finally:
+        world.node.membership = None
+    return controller.seen, {f"{row.resource_type} {row.resource_name}": Error(row.error_code) for row in answers}
+
+
+def test_settings_of_a_broker_are_checked_before_the_controller_takes_them(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    seen, answers = alter(
+        world,
+        (TOPIC, "t", "retention.ms", "1000"),
+        (BROKER, "1", "message.max.bytes", "-5"),
+        (BROKER, "2", "message.max.bytes", "5000"),
+        (BROKER, "", "log.cleaner.threads", "2"),
+        (BROKER_LOGGER, "1", "moldau.broker.replicas", None),
+    )
+    assert seen == [(TOPIC, "t"), (BROKER, "")]
+    assert answers == {
+        "2 t": Error.NONE,
+        "4 1": Error.INVALID_REQUEST,
+        "4 2": Error.INVALID_REQUEST,
+        "4 ": Error.NONE,
+        "8 1": Error.NONE,
+    }
+    seen, answers = alter(world, (BROKER, "1", "node.id", "7"))
+    assert (seen, answers) == ([], {"4 1": Error.INVALID_REQUEST})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "setting", "value"),
+    [
+        (BROKER, "", "message.max.bytes", "-5"),
+        (BROKER, "1", "node.id", "77"),
+        (BROKER, "1", "no.such.setting", "1"),
+        (TOPIC, "t", "min.insync.replicas", "many"),
+        (TOPIC, "t", "compression.type", "of.a.later.release"),
+        (TOPIC, "t", "no.such.setting", "1"),
+    ],
+)
+def test_settings_that_make_no_sense_here_are_ignored(
+    tmp_path: Path, kind: int, name: str, setting: str, value: str
+) -> None:
+    """Another broker has let the controller take them."""
+    world = World(tmp_path)
+    world.create("t")
+    world.change(m.ConfigRecord(kind, name, setting, value))
+    world.restart()
+    assert world.node.settings["node.id"] == 1
+    assert world.node.settings["message.max.bytes"] > 0
+    assert world.node.replicas.by_name["t"][0].min_insync_replicas == 1

@@ -7,36 +7,45 @@ response's own way to say it.
 
 from __future__ import annotations
 
+from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.broker.connection import Connection
 from moldau.broker.outbox import Lost
 from moldau.broker.steps import follow
-from moldau.machines.metadata.cluster import BROKER_LOGGER
+from moldau.machines.metadata import acls
+from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, Cluster
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.api import Handler
     from moldau.broker.node import Node
 
 FORWARDED = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81})
-CONFIGS = frozenset({33, 44})
+ALTER_CONFIGS = 33
+CONFIGS = frozenset({ALTER_CONFIGS, 44})
 ALTER_SCRAM = 51
 PRINCIPAL_VERSION = 0
 RETRY_MS = 50.0
 NOT_NOW = frozenset({Error.NOT_CONTROLLER})
 
 
-def forwarded(key: int, local: Handler) -> Handler:
-    """Return a handler that lets the controller answer; `local` keeps what concerns this process alone."""
+class Committed(NamedTuple):
+    """The image on which a change is checked that somebody else decides."""
+
+    image: Cluster
+
+
+def forwarded(key: int) -> Handler:
+    """Return a handler that lets the controller answer."""
 
     def handle(node: Node, connection: Connection, request: Any, version: int) -> Any:
-        if key in CONFIGS and any(one.resource_type == BROKER_LOGGER for one in request.resources):
-            return local(node, connection, request, version)
-        return follow(node, forward(node, connection, key, request, version))
+        way = forward_configs if key in CONFIGS else forward
+        return follow(node, way(node, connection, key, request, version))
 
     return handle
 
@@ -62,6 +71,44 @@ async def forward(node: Node, connection: Connection, key: int, request: Any, ve
         _, position = frames.response_header(key, version, data)
         return codec.decode(m.response_class(key), version, data, position)
     return refusal(request, version, Error.REQUEST_TIMED_OUT)
+
+
+async def forward_configs(node: Node, connection: Connection, key: int, request: Any, version: int) -> Any:
+    """Look first at what concerns a broker: the controller takes any setting of it. Loggers are this process's own."""
+    answers: list[Any] = []
+    here = partial(answered_here, node, connection, key, answers, request.validate_only)
+    request.resources = [resource for resource in request.resources if not here(resource)]
+    if answers and not request.resources:
+        return m.response_class(key)(responses=answers)
+    answer = await forward(node, connection, key, request, version)
+    if answer is not None:
+        answer.responses = [*answer.responses, *answers]
+    return answer
+
+
+def answered_here(
+    node: Node, connection: Connection, key: int, answers: list[Any], validate_only: bool, resource: Any
+) -> bool:
+    """Tell whether the controller need not hear of a resource: it is refused, or a logger that is changed by now."""
+    from moldau.broker.api.alter_configs import replace_all
+    from moldau.broker.api.incremental_alter_configs import alter_some
+    from moldau.broker.authorization import row_class
+
+    kind = resource.resource_type
+    if kind not in (BROKER, BROKER_LOGGER):
+        return False
+    row = row_class(m.response_class(key), "responses")
+    alter: Any = replace_all if key == ALTER_CONFIGS else alter_some
+    try:
+        if kind == BROKER_LOGGER and not node.may(connection, acls.ALTER_CONFIGS):
+            raise Refused(Error.CLUSTER_AUTHORIZATION_FAILED, Error.CLUSTER_AUTHORIZATION_FAILED.message)
+        alter(node, Committed(node.cluster), validate_only or kind == BROKER, resource)
+    except Refused as refused:
+        answers.append(row(refused.error, refused.message, kind, resource.resource_name))
+        return True
+    if kind == BROKER_LOGGER:
+        answers.append(row(Error.NONE, None, kind, resource.resource_name))
+    return kind == BROKER_LOGGER
 
 
 def refusal(request: Any, version: int, error: Error) -> Any:

@@ -187,9 +187,9 @@ class Membership:
 
     # The controller.
 
-    def forwarding(self, key: int, local: Handler) -> Handler | None:
+    def forwarding(self, key: int) -> Handler | None:
         """Return who answers a request that is the controller's to answer; None for all others."""
-        return forwarded(key, local) if key in FORWARDED else None
+        return forwarded(key) if key in FORWARDED else None
 
     def ask_controller(self, request: Any, done: Done, timeout_ms: float = ASK_MS) -> None:
         """Ask the active controller, as soon as it is known; `done` gets the response or a `Lost`, later."""

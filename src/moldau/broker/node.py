@@ -16,6 +16,7 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
+from moldau import settings as table
 from moldau.broker import learned_requests
 from moldau.broker.api import Handler, known_with
 from moldau.broker.authorizer import make_authorizer
@@ -199,7 +200,9 @@ class Node:
     def load_dynamic_settings(self) -> None:
         """Apply settings that were changed at run time; they win over those given at start."""
         mine, everybody = self.cluster.config(BROKER, str(self.id)), self.cluster.config(BROKER, "")
-        self.settings = self.settings.with_dynamic(mine, everybody)
+        self.settings = self.settings.with_dynamic(
+            table.understood(table.BROKER, mine), table.understood(table.CLUSTER, everybody)
+        )
 
     def apply(self, records: Sequence[Any]) -> None:
         """Make committed records of the metadata true, here and for all who ask from now on."""
@@ -317,7 +320,7 @@ class Node:
         if api is None or not api.low <= version <= api.high:
             return None
         handle, learner = api.handler(), LEARNERS.get(key)
-        forwarding = None if self.membership is None else self.membership.forwarding(key, handle)
+        forwarding = None if self.membership is None else self.membership.forwarding(key)
         if forwarding is not None:
             handle = forwarding
         elif self.authorizer is not None:

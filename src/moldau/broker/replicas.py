@@ -179,7 +179,8 @@ class Replicas:
                 self.advanced(partition)
 
     def settings_of(self, topic: str) -> dict[str, Any]:
-        values = table.topic_settings(self.node.settings, self.node.cluster.config(TOPIC, topic))
+        overrides = table.understood(table.TOPIC, self.node.cluster.config(TOPIC, topic))
+        values = table.topic_settings(self.node.settings, overrides)
         return values | {"producer.id.expiration.ms": self.node.settings["producer.id.expiration.ms"]}
 
     def home_of(self, partition: Partition) -> Directory:

@@ -27,6 +27,7 @@ from moldau.settings.resources import (
     group_settings,
     replace,
     topic_settings,
+    understood,
     validate,
     validate_quota,
     validate_topic,
@@ -60,5 +61,5 @@ __all__ = [
     "Entry", "Row", "ServiceSettings", "SettingError", "Settings", "Synonym", "alter", "assignment",
     "client_inert_names", "client_metrics_settings", "describe", "duration_ms", "endpoints", "format_value",
     "group_settings", "inert_names", "is_inert", "properties", "read_properties", "replace", "rows", "table",
-    "topic_settings", "validate", "validate_quota", "validate_topic",
+    "topic_settings", "understood", "validate", "validate_quota", "validate_topic",
 ]  # fmt: skip

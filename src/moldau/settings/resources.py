@@ -60,6 +60,24 @@ def _value(row: Row, settings: Settings, overrides: Overrides) -> Any:
     return None if row.default is None else row.parse(row.default)
 
 
+def understood(scope: str, overrides: Overrides) -> dict[str, str]:
+    """Return the overrides that can be obeyed. Others are ignored, as in Kafka: a controller may take them, or know
+    more of them than this release.
+    """
+    return {name: value for name, value in overrides.items() if _is_understood(scope, name, value)}
+
+
+def _is_understood(scope: str, name: str, value: str) -> bool:
+    try:
+        if scope in (BROKER, CLUSTER):
+            _running({name: value}, one_broker=scope == BROKER)
+        elif name in rows(scope):
+            rows(scope)[name].parse(value)
+    except SettingError:
+        return False
+    return True
+
+
 def validate(scope: str, overrides: Mapping[str, str | None], settings: Settings | None = None) -> None:
     """Refuse overrides that the resource cannot have."""
     given: dict[str, str] = {}
