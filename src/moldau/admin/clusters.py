@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.client import Client, Node, check
+from moldau.client import Client, ClientError, Error, Node, check
 from moldau.client import messages as m
 
 METADATA_TOPIC = "__cluster_metadata"
+MOLDAU, KAFKA = "Moldau", "Kafka"
+OF_MOLDAU = "moldau.version"  # a feature that Moldau's brokers support and Kafka's do not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +59,32 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The quorum of the metadata log."""
+    """The quorum of the metadata log. `endpoints` are listeners of voters by id; old brokers do not name them."""
 
     leader: int
     leader_epoch: int
     high_watermark: int
     replicas: tuple[Replica, ...]
+    endpoints: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+
+    @property
+    def end_offset(self) -> int:
+        """Return the end of the leader's log."""
+        return max((one.log_end_offset for one in self.replicas if one.id == self.leader), default=-1)
+
+    def lag(self, replica: Replica) -> int:
+        """Return how many offsets a replica is behind the leader."""
+        return max(0, self.end_offset - replica.log_end_offset)
 
 
-def described(client: Client) -> ClusterState:
-    """Describe the cluster, with its brokers by number."""
-    answer = check(client.send(m.DescribeClusterRequest()))
+def described(client: Client, *, fenced: bool = False) -> ClusterState:
+    """Describe the cluster, with its brokers by number; `fenced` ones too, if the brokers can tell (KIP-1073)."""
+    try:
+        answer = check(client.send(m.DescribeClusterRequest(include_fenced_brokers=fenced)))
+    except ClientError as error:
+        if not fenced or error.error is not Error.UNSUPPORTED_VERSION:
+            raise
+        return described(client)
     brokers = (
         BrokerState(row.broker_id, row.host, row.port, row.rack, row.broker_id == answer.controller_id, row.is_fenced)
         for row in answer.brokers
@@ -74,9 +92,9 @@ def described(client: Client) -> ClusterState:
     return ClusterState(answer.cluster_id, answer.controller_id, tuple(sorted(brokers, key=lambda one: one.id)))
 
 
-def versions(client: Client, broker: int) -> Any:
+def versions(client: Client, broker: int, timeout_s: float | None = None) -> Any:
     """Return the ApiVersions response of a broker."""
-    return check(client.send(m.ApiVersionsRequest("moldau", "1"), Node(broker)))
+    return check(client.send(m.ApiVersionsRequest("moldau", "1"), Node(broker), timeout_s=timeout_s))
 
 
 def features(client: Client, broker: int) -> tuple[list[FeatureState], int]:
@@ -90,13 +108,41 @@ def features(client: Client, broker: int) -> tuple[list[FeatureState], int]:
     return sorted(found, key=lambda one: one.name), answer.finalized_features_epoch
 
 
+def kinds(client: Client, brokers: Iterable[int], timeout_s: float) -> dict[int, str]:
+    """Tell which brokers are Moldau's and which are Kafka's, of those that answer in time."""
+    found: dict[int, str] = {}
+    for broker in brokers:
+        try:
+            names = {row.name for row in versions(client, broker, timeout_s).supported_features}
+            found[broker] = MOLDAU if OF_MOLDAU in names else KAFKA
+        except ClientError as error:
+            if not error.retriable:
+                raise
+    return found
+
+
+def known_quorum(client: Client) -> Quorum | None:
+    """Describe the quorum; None where the caller may not ask, or there is none (before KRaft)."""
+    try:
+        return quorum(client)
+    except ClientError as error:
+        if error.error in (Error.UNSUPPORTED_VERSION, Error.CLUSTER_AUTHORIZATION_FAILED):
+            return None
+        raise
+
+
 def quorum(client: Client) -> Quorum:
     """Describe the quorum."""
     part = m.DescribeQuorumRequest_PartitionData(0)
     request = m.DescribeQuorumRequest([m.DescribeQuorumRequest_TopicData(METADATA_TOPIC, [part])])
-    row = check(client.send(request)).topics[0].partitions[0]
+    answer = check(client.send(request))
+    row = answer.topics[0].partitions[0]
     replicas = [_replica(one, True) for one in row.current_voters] + [_replica(one, False) for one in row.observers]
-    return Quorum(row.leader_id, row.leader_epoch, row.high_watermark, tuple(replicas))
+    endpoints = {
+        node.node_id: tuple(f"{one.name}://{one.host}:{one.port}" for one in node.listeners)
+        for node in answer.nodes or ()
+    }
+    return Quorum(row.leader_id, row.leader_epoch, row.high_watermark, tuple(replicas), endpoints)
 
 
 def _replica(row: Any, voter: bool) -> Replica:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from moldau.admin import TopicPartition
-from moldau.client import Client, Error, Node, check
+from moldau.client import Client, ClientError, Error, Node, check
 from moldau.client import messages as m
 
 
@@ -32,26 +33,34 @@ class LogDir:
 
 
 def described(client: Client, brokers: Iterable[int]) -> dict[int, list[LogDir]]:
-    """The directories of brokers, with all replicas in them."""
+    """Return the directories of brokers, with all replicas in them."""
+    return {broker: of_broker(client, broker) for broker in brokers}
+
+
+def answered(client: Client, brokers: Iterable[int], timeout_s: float) -> dict[int, list[LogDir]]:
+    """Return the directories of those brokers that answer in time."""
     found: dict[int, list[LogDir]] = {}
     for broker in brokers:
-        answer = client.send(m.DescribeLogDirsRequest(topics=None), Node(broker))
-        if answer.error_code:
-            check(answer)
-        found[broker] = [
-            LogDir(
-                row.log_dir,
-                Error(row.error_code),
-                tuple(
-                    Replica(
-                        (topic.name, part.partition_index), part.partition_size, part.offset_lag, part.is_future_key
-                    )
-                    for topic in row.topics
-                    for part in topic.partitions
-                ),
-                row.total_bytes,
-                row.usable_bytes,
-            )
-            for row in answer.results
-        ]
+        try:
+            found[broker] = of_broker(client, broker, timeout_s)
+        except ClientError as error:
+            if not error.retriable:
+                raise
     return found
+
+
+def of_broker(client: Client, broker: int, timeout_s: float | None = None) -> list[LogDir]:
+    """Return the directories of one broker."""
+    answer = client.send(m.DescribeLogDirsRequest(topics=None), Node(broker), timeout_s=timeout_s)
+    if answer.error_code:
+        check(answer)
+    return [_directory(row) for row in answer.results]
+
+
+def _directory(row: Any) -> LogDir:
+    replicas = tuple(
+        Replica((topic.name, part.partition_index), part.partition_size, part.offset_lag, part.is_future_key)
+        for topic in row.topics
+        for part in topic.partitions
+    )
+    return LogDir(row.log_dir, Error(row.error_code), replicas, row.total_bytes, row.usable_bytes)

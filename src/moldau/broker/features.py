@@ -14,6 +14,9 @@ class Feature(NamedTuple):
     initial: int
 
 
+# By this one can tell Moldau's brokers from Kafka's: it is in their registration and in ApiVersions, and has no level.
+KIND = Feature("moldau.version", 0, 1, 0)
+
 SUPPORTED = (
     Feature("metadata.version", 7, 30, 30),
     Feature("kraft.version", 0, 1, 0),

@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker import logs
-from moldau.broker.features import SUPPORTED
+from moldau.broker.features import KIND, SUPPORTED
 from moldau.broker.forwarding import FORWARDED, forwarded
 from moldau.broker.outbox import Done, Lost, Peer
 from moldau.broker.storage import id_bytes
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 log = logs.get(__name__)
 
-KIND = "moldau.version", 0, 1  # a feature by which one can tell which brokers are Moldau's
 ASK_MS = 30_000.0
 
 
@@ -83,13 +82,13 @@ class Membership:
 
     def registration(self) -> Any:
         node = self.node
-        features = [(feature.name, feature.low, feature.high) for feature in SUPPORTED]
+        features = [(feature.name, feature.low, feature.high) for feature in (*SUPPORTED, KIND)]
         return m.BrokerRegistrationRequest(
             broker_id=node.id,
             cluster_id=node.metadata.cluster_id,
             incarnation_id=self.incarnation,
             listeners=[m.BrokerRegistrationRequest_Listener(*endpoint) for endpoint in self.endpoints],
-            features=[m.BrokerRegistrationRequest_Feature(*row) for row in (*features, KIND)],
+            features=[m.BrokerRegistrationRequest_Feature(*row) for row in features],
             rack=node.settings["broker.rack"],
             log_dirs=[id_bytes(directory.id) for directory in node.replicas.directories if directory.offline is None],
             previous_broker_epoch=min((d.broker_epoch for d in node.replicas.directories), default=-1),

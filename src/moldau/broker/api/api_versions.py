@@ -3,7 +3,7 @@
 v3 client software name and version (KIP-511), features (KIP-584).  v4 features whose
 lowest version is 0: older clients cannot read those, so they are left out below v4.
 A version that this broker does not know is answered by the node in version 0 with UNSUPPORTED_VERSION.
-Deviates: nothing known.
+Deviates: there is a feature `moldau.version`, from v4 on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from moldau.broker.api import APIS, Answer, Api, Connection, api
-from moldau.broker.features import SUPPORTED
+from moldau.broker.features import KIND, SUPPORTED
 from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -42,7 +42,7 @@ def api_versions(node: Node, connection: Connection, request: m.ApiVersionsReque
     response = known_keys(node.apis)
     response.supported_features = [
         m.ApiVersionsResponse_SupportedFeatureKey(feature.name, feature.low, feature.high)
-        for feature in SUPPORTED
+        for feature in (*SUPPORTED, KIND)
         if version >= 4 or feature.low > 0
     ]
     response.finalized_features_epoch = node.metadata.end_offset - 1

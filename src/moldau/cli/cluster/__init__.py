@@ -1,0 +1,9 @@
+"""`moldau cluster`: brokers, health, the quorum, replicas and their moves; a file for each verb that is large.
+
+Everything is asked over the public protocol, so it works on Moldau, on Apache Kafka and on mixed clusters.
+"""
+
+from moldau.cli.cluster import brokers, health, quorum
+from moldau.cli.cluster.verbs import cli
+
+__all__ = ["brokers", "cli", "health", "quorum"]
