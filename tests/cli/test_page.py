@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from moldau.cli import COMMANDS
 from moldau.cli.application import application
-from moldau.cli.page import TOUR, markdown
+from moldau.cli.page import TOUR, markdown, verbs
 from moldau.testing import Broker
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
@@ -58,7 +58,7 @@ def test_every_example_is_understood(example: str) -> None:
 def test_every_verb_has_examples_and_a_sentence() -> None:
     for row in COMMANDS:
         command = get_command(application([row.name])).commands[row.name]  # type: ignore[attr-defined]
-        for verb in getattr(command, "commands", {row.name: command}).values():
-            assert verb.help and verb.help.strip().split("\n")[0].rstrip()[-1] in ".:", (row.name, verb.name)
+        for name, verb in verbs(command, row.name):
+            assert verb.help and verb.help.strip().split("\n")[0].rstrip()[-1] in ".:", name
             if row.name not in ("settings", "registry", "rest"):
-                assert "moldau" in (verb.epilog or ""), (row.name, verb.name)
+                assert "moldau" in (verb.epilog or ""), name

@@ -69,14 +69,22 @@ def _lines() -> Iterator[str]:
     for row in COMMANDS:
         command = get_command(application([row.name])).commands[row.name]  # type: ignore[attr-defined]
         yield f"## moldau {row.name}\n"
-        verbs = getattr(command, "commands", None)
-        if verbs is None:
+        if not hasattr(command, "commands"):
             yield from _command(command, f"moldau {row.name}")
             continue
         yield f"{row.help}\n"
-        for name, verb in verbs.items():
-            yield f"### {row.name} {name}\n"
-            yield from _command(verb, f"moldau {row.name} {name}")
+        for name, verb in verbs(command, row.name):
+            yield f"### {name}\n"
+            yield from _command(verb, f"moldau {name}")
+
+
+def verbs(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the verbs of a noun with their full names, those of nested groups too."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield name, command
+    for verb, one in (inner or {}).items():
+        yield from verbs(one, f"{name} {verb}")
 
 
 def _command(command: Any, name: str) -> Iterator[str]:

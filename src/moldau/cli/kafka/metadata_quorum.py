@@ -1,18 +1,18 @@
-"""kafka-metadata-quorum: prints the replicas of the cluster's metadata and their lag."""
+"""kafka-metadata-quorum: prints the replicas of the cluster's metadata and their lag; adds and removes voters."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from moldau.admin import clusters
+from moldau.admin import clusters, voters
 from moldau.admin.clusters import Quorum, Replica
+from moldau.admin.mistakes import Mistake
 from moldau.cli.kafka.flags import Flag, Options
+from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import base64_id, table
 from moldau.cli.kafka.running import OK, Terse, reach
 from moldau.cli.kafka.subcommands import CONNECTION, Command, ParsedTool
-from moldau.client import Client
-from moldau.client import messages as m
 
 HEADERS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 NO_DIRECTORY = bytes(16)
@@ -27,20 +27,10 @@ def describe(options: Options) -> int:
         raise Terse("The option --human-readable is only supported along with --replication")
     with reach(options) as client:
         quorum = clusters.quorum(client)
-        where = endpoints(client)
         cluster = clusters.described(client).id
     human = "human-readable" in options
-    print(replication(quorum, human) if "replication" in options else status(cluster, quorum, where))
+    print(replication(quorum, human) if "replication" in options else status(cluster, quorum))
     return OK
-
-
-def endpoints(client: Client) -> dict[int, list[str]]:
-    """Return the listeners of each controller; old brokers do not name them."""
-    row = m.DescribeQuorumRequest_TopicData(clusters.METADATA_TOPIC, [m.DescribeQuorumRequest_PartitionData(0)])
-    answer = client.send(m.DescribeQuorumRequest([row]))
-    return {
-        node.node_id: [f"{one.name}://{one.host}:{one.port}" for one in node.listeners] for node in answer.nodes or ()
-    }
 
 
 def leader_of(quorum: Quorum) -> Replica:
@@ -49,9 +39,9 @@ def leader_of(quorum: Quorum) -> Replica:
 
 def replication(quorum: Quorum, human: bool) -> str:
     leader = leader_of(quorum)
-    voters = [one for one in quorum.replicas if one.is_voter and one.id != quorum.leader]
+    followers = [one for one in quorum.replicas if one.is_voter and one.id != quorum.leader]
     observers = [one for one in quorum.replicas if not one.is_voter]
-    ordered = [(leader, "Leader"), *((one, "Follower") for one in voters), *((one, "Observer") for one in observers)]
+    ordered = [(leader, "Leader"), *((one, "Follower") for one in followers), *((one, "Observer") for one in observers)]
     rows = [
         (
             one.id,
@@ -73,10 +63,10 @@ def moment(time_ms: int, human: bool) -> str:
     return f"{int(time.time() * 1000) - time_ms} ms ago"
 
 
-def status(cluster: str, quorum: Quorum, where: Mapping[int, Sequence[str]]) -> str:
+def status(cluster: str, quorum: Quorum) -> str:
     leader = leader_of(quorum)
-    voters = [one for one in quorum.replicas if one.is_voter]
-    last = min(voters, key=lambda one: one.log_end_offset)
+    voting = [one for one in quorum.replicas if one.is_voter]
+    last = min(voting, key=lambda one: one.log_end_offset)
     known = leader.last_caught_up_ms >= 0 and last.last_caught_up_ms >= 0
     lag_ms = 0 if last.id == leader.id else leader.last_caught_up_ms - last.last_caught_up_ms if known else -1
     lines = (
@@ -86,8 +76,8 @@ def status(cluster: str, quorum: Quorum, where: Mapping[int, Sequence[str]]) -> 
         ("HighWatermark:", quorum.high_watermark),
         ("MaxFollowerLag:", leader.log_end_offset - last.log_end_offset),
         ("MaxFollowerLagTimeMs:", lag_ms),
-        ("CurrentVoters:", replicas(voters, where)),
-        ("CurrentObservers:", replicas([one for one in quorum.replicas if not one.is_voter], where)),
+        ("CurrentVoters:", replicas(voting, quorum.endpoints)),
+        ("CurrentObservers:", replicas([one for one in quorum.replicas if not one.is_voter], quorum.endpoints)),
     )
     return "\n".join(f"{name:<23} {value}" for name, value in lines)
 
@@ -106,8 +96,39 @@ def replica(one: Replica, listeners: Sequence[str]) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def refused(options: Options) -> int:
-    raise Terse("The quorum of Moldau has one voter, and it stays; see process.roles in the settings of brokers.")
+def add_controller(options: Options) -> int:
+    if "command-config" not in options:
+        raise Terse(
+            "You must supply the configuration file of the controller you are adding when using add-controller."
+        )
+    dry = "dry-run" in options
+    try:
+        voter = voters.of_settings(read_file(options["command-config"]))
+    except Mistake as error:
+        raise Terse(str(error)) from None
+    if not dry:
+        with reach(options) as client:
+            voters.add(client, voter)
+    where = ", ".join(map(str, voter.endpoints))
+    done = "DRY RUN of adding" if dry else "Added"
+    print(f"{done} controller {voter.id} with directory id {base64_id(voter.directory_id)} and endpoints: {where}")
+    return OK
+
+
+def remove_controller(options: Options) -> int:
+    controller, directory, dry = options["controller-id"], options["controller-directory-id"], "dry-run" in options
+    if controller < 0:
+        raise Terse(f"Invalid negative --controller-id: {controller}")
+    try:
+        raw = voters.id_of(directory)
+    except Mistake as error:
+        raise Terse(f"Failed to parse --controller-directory-id: {error}") from None
+    if not dry:
+        with reach(options) as client:
+            voters.remove(client, controller, raw)
+    done = "DRY RUN of removing " if dry else "Removed "  # Kafka has two blanks, too
+    print(f"{done} KRaft controller {controller} with directory id {directory}")
+    return OK
 
 
 DRY_RUN = Flag("dry-run", help="only say what would be done")
@@ -128,16 +149,16 @@ TOOL = ParsedTool(
             ),
             describe,
         ),
-        Command("add-controller", "Add a controller (refused: the quorum has one voter)", (DRY_RUN,), refused),
+        Command("add-controller", "Add a controller to the KRaft controller cluster", (DRY_RUN,), add_controller),
         Command(
             "remove-controller",
-            "Remove a controller (refused: the quorum has one voter)",
+            "Remove a controller from the KRaft controller cluster",
             (
-                Flag("controller-id", "CONTROLLER_ID", "the id of the controller", int, required=True),
-                Flag("controller-directory-id", "DIRECTORY_ID", "the id of its directory", required=True),
+                Flag("controller-id", "CONTROLLER_ID", "the id of the controller", int, required=True, short="i"),
+                Flag("controller-directory-id", "DIRECTORY_ID", "the id of its directory", required=True, short="d"),
                 DRY_RUN,
             ),
-            refused,
+            remove_controller,
         ),
     ),
     one_of=("bootstrap-server", "bootstrap-controller"),
