@@ -187,8 +187,9 @@ class Context:
 
     session: Session | None
     incremental: bool
-    named: Sequence[Wanted]
-    denied: Collection[bytes | str] = frozenset()  # topics that the client may not read
+    wanted: list[Wanted]
+    denied: Collection[bytes | str] = ()  # topics that the client may not read
+    of_leaders: bool = True  # who asks a follower is sent to the leader
 
     @property
     def session_id(self) -> int:

@@ -55,9 +55,14 @@ class Partition:
         placement = self.placement
         if placement.leader != self.node_id:
             return Error.NOT_LEADER_OR_FOLLOWER
-        if epoch < 0 or epoch == placement.leader_epoch:
+        return self.epoch_error(epoch)
+
+    def epoch_error(self, epoch: int) -> Error:
+        """Return whether a client that thinks of `epoch` (-1: none) may read from this replica, leader or follower."""
+        known = self.placement.leader_epoch
+        if epoch < 0 or epoch == known:
             return Error.NONE
-        return Error.FENCED_LEADER_EPOCH if epoch < placement.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+        return Error.FENCED_LEADER_EPOCH if epoch < known else Error.UNKNOWN_LEADER_EPOCH
 
     def lead(self, placement: Placement, now_ms: float) -> None:
         """Lead in the epoch that the metadata names, or go on leading with others in sync.

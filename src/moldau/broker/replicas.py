@@ -47,6 +47,14 @@ class Replicas:
 
     def leader(self, topic: str, index: int) -> Partition:
         """Return the partition if this node leads it; raises Refused."""
+        partition = self.replica(topic, index)
+        error = partition.leader_error(-1)
+        if error:
+            raise Refused(error, f"This broker does not lead {topic}-{index}.")
+        return partition
+
+    def replica(self, topic: str, index: int) -> Partition:
+        """Return the partition if this node has it, as its leader or a follower; raises Refused."""
         partitions = self.by_name.get(topic)
         partition = partitions.get(index) if partitions else None
         if partition is None:
@@ -54,9 +62,6 @@ class Replicas:
             if known is not None and index in known.partitions:
                 raise Refused(Error.NOT_LEADER_OR_FOLLOWER, f"{topic}-{index} is not on this broker.")
             raise Refused(Error.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
-        error = partition.leader_error(-1)
-        if error:
-            raise Refused(error, f"This broker does not lead {topic}-{index}.")
         return partition
 
     # What the metadata asks for.

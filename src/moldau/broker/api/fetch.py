@@ -2,10 +2,9 @@
 
 v4 read_committed.  v5 log start offset.  v7 sessions (KIP-227).  v9 leader epochs (KIP-320).  v11 rack (KIP-392).
 v12 truncation hints (KIP-595).  v13 topic ids (KIP-516).  v15 replica state.  v16 node endpoints (KIP-951).
-A consumer may read from a follower, up to its high watermark. With Kafka's rack-aware selector as
-`replica.selector.class` the leader sends it to a replica in its own rack; other selectors are not known.
-Deviates: less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with
-both.
+Followers are read up to the high watermark that they know, from v11 on (also by kafka-replica-verification).
+Deviates: the rack is not looked at; the leader sends nobody to a follower.
+Less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with both.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 NO_ID = bytes(16)
-RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+FROM_FOLLOWERS = 11  # the version from which clients may read from followers (KIP-392)
 Row = tuple[Wanted, m.FetchResponse_PartitionData]
 
 
@@ -52,8 +51,7 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
             session.deny(context.denied)
     if replica is not None:
         note_replica(node, replica, [one for one in context.wanted if one.topic not in context.denied], by_id)
-    elif request.rack_id and node.settings["replica.selector.class"] == RACK_AWARE:
-        choose_replicas(node, connection, request.rack_id, context.wanted, by_id)
+    context.of_leaders = replica is not None or version < FROM_FOLLOWERS
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
@@ -170,9 +168,7 @@ def read_rows(
         if wanted.topic in context.denied:
             row = denied_row(wanted)
         else:
-            row = read(known, wanted, left, size == 0, isolation, by_id)
-        if session is not None:
-            session.watch(wanted, known.get(wanted.topic, {}).get(wanted.index))
+            row = read(known, wanted, left, size == 0, isolation, by_id, context.of_leaders)
         rows.append((wanted, row))
         if row.error_code or row.diverging_epoch is not None or wanted.preferred >= 0:
             urgent = True
@@ -221,7 +217,15 @@ def denied_row(wanted: Wanted) -> Any:
     return m.FetchResponse_PartitionData(wanted.index, error, -1, aborted_transactions=(), records=b"")
 
 
-def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
+def read(
+    known: Table,
+    wanted: Wanted,
+    max_bytes: int,
+    min_one: bool,
+    isolation: Isolation,
+    by_id: bool,
+    of_leaders: bool,
+) -> Any:
     """Return what one partition has for the client, or why it has nothing."""
     row = m.FetchResponse_PartitionData(wanted.index, Error.NONE, -1, aborted_transactions=None, records=b"")
     partitions = known.get(wanted.topic)
@@ -231,9 +235,8 @@ def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation:
         row.error_code = Error.UNKNOWN_TOPIC_ID if unknown_id else Error.UNKNOWN_TOPIC_OR_PARTITION
         row.aborted_transactions = ()
         return row
-    row.error_code = partition.leader_error(wanted.leader_epoch)
-    if wanted.anywhere and row.error_code is Error.NOT_LEADER_OR_FOLLOWER:
-        row.error_code = epoch_error(wanted.leader_epoch, partition.placement.leader_epoch)
+    check = partition.leader_error if of_leaders else partition.epoch_error
+    row.error_code = check(wanted.leader_epoch)
     if wanted.strange and not row.error_code:  # whoever names the epoch may have heard of more than this leader has
         row.error_code = Error.NOT_LEADER_OR_FOLLOWER if wanted.leader_epoch < 0 else Error.UNKNOWN_LEADER_EPOCH
     if not row.error_code:
@@ -270,7 +273,8 @@ def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one
 
 def find_fork(partition: Partition, wanted: Wanted) -> Any:
     """Return where the epoch that the client last fetched ended, if that is before the offset it asks for (KIP-595)."""
-    partition.begin_epoch()
+    if partition.leads:
+        partition.begin_epoch()
     epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch < 0:
         raise Refused(Error.OFFSET_OUT_OF_RANGE, "the last fetched epoch is not in the log")

@@ -1,8 +1,8 @@
 """ListOffsets (key 2), v1-11: offsets by time, and the special times below.
 
-v2 isolation level.  v4 leader epochs.  v5 OFFSET_NOT_AVAILABLE (KIP-207).  v7 max timestamp (-3, KIP-734).
-v8 earliest local (-4, KIP-405).  v9 latest tiered (-5, KIP-1005).  v10 time-out.
-v11 earliest pending upload (-6, KIP-1023).
+v2 isolation level.  v4 leader epochs.  v7 max timestamp (-3, KIP-734).  v8 earliest local (-4, KIP-405).
+v9 latest tiered (-5, KIP-1005).  v10 time-out.  v11 earliest pending upload (-6, KIP-1023).
+A follower answers who debugs (replica id -2), by what it has itself.
 Without tiering -4 is -2, and -5 and -6 find nothing.
 Deviates: records that DeleteRecords took away are passed over at once; Kafka finds nothing before their segment is
 gone. An isolation level that does not exist counts as read_committed.
@@ -58,11 +58,13 @@ def look_up(node: Node, topic: str, part: Any, request: m.ListOffsetsRequest, ve
     """Make one partition's answer; raises Refused."""
     if (part.timestamp < 0 and version < SINCE.get(part.timestamp, 1)) or part.timestamp < EARLIEST_PENDING_UPLOAD:
         raise Refused(Error.UNSUPPORTED_VERSION, "this special time needs a newer request")
-    partition = node.replicas.leader(topic, part.partition_index)
-    error = partition.leader_error(part.current_leader_epoch)
+    find = node.replicas.replica if request.replica_id == DEBUGGING_REPLICA else node.replicas.leader
+    partition = find(topic, part.partition_index)
+    error = partition.epoch_error(part.current_leader_epoch)
     if error:
         raise Refused(error, "the leader epoch does not fit")
-    partition.begin_epoch()
+    if partition.leads:
+        partition.begin_epoch()
     found = partition.log.offset_for_time(part.timestamp, isolation(request))
     if (part.timestamp == LATEST or found.offset < 0) and is_catching_up(partition, request):
         error = Error.OFFSET_NOT_AVAILABLE if version >= 5 else Error.LEADER_NOT_AVAILABLE
