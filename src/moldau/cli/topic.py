@@ -6,8 +6,9 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from typing import Any
 
-from moldau.admin import TopicPartition, configs, offsets, resets, topics
+from moldau.admin import TopicPartition, configs, moves, offsets, resets, topics
 from moldau.admin.mistakes import Mistake, misused
+from moldau.cli import moving
 from moldau.cli.analysis import Analysis, ratio
 from moldau.cli.commands import DryRun, Partitions, Pattern, Sure, Topic, Topics, noun, parse
 from moldau.cli.kafka.java_text import base64_id
@@ -271,6 +272,50 @@ def choose_partitions(session: Session, name: str, partitions: list[int] | None)
         if (name, number) not in have:
             raise Mistake(f"Topic {name} has no partition {number}: they go from 0 to {len(have) - 1}.")
     return [place for place in have if not partitions or place[1] in partitions]
+
+
+@verb(
+    "move",
+    "moldau topic move orders --to 1,2,3 --plan",
+    "moldau topic move orders --to 3,1 --partition 0",
+    "moldau topic move orders --cancel",
+)
+def move(
+    session: Session,
+    name: Topic,
+    to: str | None = option("--to", "The brokers to move to, by their ids.", metavar="ID,..."),
+    partition: Partitions = None,
+    plan: bool = flag("--plan", "Show the moves; change nothing."),
+    at_a_time: int = option("--at-a-time", "Move at most this many partitions at once.", 5, min=1),
+    cancel: bool = flag("--cancel", "Cancel moves of the topic that are under way."),
+) -> None:
+    """Move a topic to other brokers, which become its only replicas.
+
+    The first broker becomes the preferred leader of a partition that is named; of a whole topic the brokers take turns.
+    Old replicas go when the new ones are in sync. Ctrl-C offers to cancel what is under way.
+    """
+    places = choose_partitions(session, name, partition)
+    if cancel == (to is not None):
+        raise misused("Give either --to ID,... or --cancel.")
+    if to is None:
+        called_off = [f"{topic}-{index}" for topic, index in moves.cancel(session.client, places)]
+        sentence = f"Cancelled: {', '.join(called_off)}." if called_off else "No move is under way."
+        session.done(sentence, cancelled=called_off)
+        return
+    planned = moves.move(moves.look(session.client), name, partition, _broker_ids(to))
+    if plan:
+        moving.show(session, planned)
+        return
+    copied = moving.carry_out(session, planned, at_a_time)
+    sentence = f"{len(planned)} partitions of {name} moved, {size(copied)} copied."
+    session.done(sentence, topic=name, moved=len(planned), bytes=copied)
+
+
+def _broker_ids(text: str) -> list[int]:
+    ids = [part.strip() for part in text.split(",")]
+    if not all(one.isdecimal() for one in ids) or len(set(ids)) < len(ids):
+        raise misused(f"--to {text!r} is not a list of different ids of brokers, as in 1,2,3.")
+    return [int(one) for one in ids]
 
 
 @verb("analyze", "moldau topic analyze orders", "moldau topic analyze orders --last 100000 -o json")
