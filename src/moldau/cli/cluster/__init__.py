@@ -3,7 +3,7 @@
 Everything is asked over the public protocol, so it works on Moldau, on Apache Kafka and on mixed clusters.
 """
 
-from moldau.cli.cluster import brokers, drain, health, quorum, verify
+from moldau.cli.cluster import brokers, drain, health, quorum, swap, verify
 from moldau.cli.cluster.verbs import cli
 
-__all__ = ["brokers", "cli", "drain", "health", "quorum", "verify"]
+__all__ = ["brokers", "cli", "drain", "health", "quorum", "swap", "verify"]
