@@ -33,6 +33,7 @@ FIRST = (
     "tests/conformance/test_",
     "tests/simulation/test_simulation.py",
     "tests/conformance/differential/test_differential.py",
+    "tests/cluster/test_commands.py",
     "tests/cluster/test_guest.py",
     "tests/console/browser/",
     "tests/test_docs.py",

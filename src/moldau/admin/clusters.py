@@ -121,6 +121,11 @@ def kinds(client: Client, brokers: Iterable[int], timeout_s: float) -> dict[int,
     return found
 
 
+def unregister(client: Client, broker: int) -> None:
+    """Let the cluster forget a broker that is gone for good; ClientError if it is not registered."""
+    check(client.send(m.UnregisterBrokerRequest(broker)))
+
+
 def known_quorum(client: Client) -> Quorum | None:
     """Describe the quorum; None where the caller may not ask, or there is none (before KRaft)."""
     try:

@@ -48,8 +48,6 @@ class Wanted:
     start_offset: int = -1  # of a replica's log
     strange: bool = False  # it says that it is a replica, and is none
     anywhere: bool = False  # a follower may serve it (KIP-392)
-    held: bool = False  # a replica that is throttled
-    preferred: int = -1  # the follower that is to serve it
     told: tuple[int, int, int] | None = None  # high watermark, last stable offset, log start offset
     partition: Partition | None = None  # that is watched for it
 
@@ -189,7 +187,6 @@ class Context:
     incremental: bool
     wanted: list[Wanted]
     denied: Collection[bytes | str] = ()  # topics that the client may not read
-    of_leaders: bool = True  # who asks a follower is sent to the leader
 
     @property
     def session_id(self) -> int:

@@ -48,7 +48,7 @@ COMMANDS = (
     Command("streams", "moldau.cli.streams", "Run, list, describe, query and reset streams applications.", DATA),
     Command("spark", "moldau.cli.spark", "List, resume and reset the progress of Spark sinks.", DATA),
     Command("config", "moldau.cli.config", "Show and change settings of topics, brokers and groups.", CLUSTER),
-    Command("cluster", "moldau.cli.cluster", "Show brokers, health, features and the quorum.", CLUSTER),
+    Command("cluster", "moldau.cli.cluster", "Show brokers, health and the quorum; verify, move and swap.", CLUSTER),
     Command("acl", "moldau.cli.acl", "Control who may do what.", CLUSTER),
     Command("user", "moldau.cli.user", "Manage users with SCRAM credentials.", CLUSTER),
     Command("quota", "moldau.cli.quota", "Limit users, clients and addresses.", CLUSTER),

@@ -238,8 +238,28 @@ CASES: list[Case] = [
     ),
     *_rows(
         "kafka-metadata-quorum",
-        "describe --status  # NUMBERS\ndescribe --replication  # NUMBERS\ndescribe\n",
+        """
+        describe --status  # NUMBERS
+        describe --replication  # NUMBERS
+        describe
+        add-controller
+        remove-controller
+        remove-controller --controller-id 7
+        remove-controller --controller-id x --controller-directory-id y
+        remove-controller --controller-id -7 --controller-directory-id AAAAAAAAAAAAAAAAAAAAAA
+        remove-controller --controller-id 7 --controller-directory-id D_Yv4gHZQYyTVbTyjWSmFA --dry-run
+        """,
         quick="--replication",
+    ),
+    *_rows(
+        "kafka-cluster",
+        """
+        cluster-id
+        list-endpoints
+        list-endpoints --include-fenced-brokers
+        unregister --id 77
+        """,
+        quick="list-endpoints",
     ),
     *_rows(
         "kafka-share-groups",

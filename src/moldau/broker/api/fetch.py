@@ -27,7 +27,6 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 NO_ID = bytes(16)
-FROM_FOLLOWERS = 11  # the version from which clients may read from followers (KIP-392)
 Row = tuple[Wanted, m.FetchResponse_PartitionData]
 
 
@@ -51,7 +50,6 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
             session.deny(context.denied)
     if replica is not None:
         note_replica(node, replica, [one for one in context.wanted if one.topic not in context.denied], by_id)
-    context.of_leaders = replica is not None or version < FROM_FOLLOWERS
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
@@ -71,8 +69,8 @@ def open_context(node: Node, request: m.FetchRequest, version: int, now: float) 
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for p in topic.partitions:
-            place = p.current_leader_epoch, p.last_fetched_epoch, p.log_start_offset
-            one = Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *place, anywhere=anywhere)
+            epochs = p.current_leader_epoch, p.last_fetched_epoch
+            one = Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs, anywhere=anywhere)
             wanted.append(one)
     if len(wanted) > 1:  # of a partition that is named twice, the last counts
         wanted = list({(one.topic, one.index): one for one in wanted}.values())
@@ -168,7 +166,7 @@ def read_rows(
         if wanted.topic in context.denied:
             row = denied_row(wanted)
         else:
-            row = read(known, wanted, left, size == 0, isolation, by_id, context.of_leaders)
+            row = read(known, wanted, left, size == 0, isolation, by_id)
         rows.append((wanted, row))
         if row.error_code or row.diverging_epoch is not None or wanted.preferred >= 0:
             urgent = True
@@ -217,15 +215,7 @@ def denied_row(wanted: Wanted) -> Any:
     return m.FetchResponse_PartitionData(wanted.index, error, -1, aborted_transactions=(), records=b"")
 
 
-def read(
-    known: Table,
-    wanted: Wanted,
-    max_bytes: int,
-    min_one: bool,
-    isolation: Isolation,
-    by_id: bool,
-    of_leaders: bool,
-) -> Any:
+def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation, by_id: bool) -> Any:
     """Return what one partition has for the client, or why it has nothing."""
     row = m.FetchResponse_PartitionData(wanted.index, Error.NONE, -1, aborted_transactions=None, records=b"")
     partitions = known.get(wanted.topic)
@@ -235,7 +225,7 @@ def read(
         row.error_code = Error.UNKNOWN_TOPIC_ID if unknown_id else Error.UNKNOWN_TOPIC_OR_PARTITION
         row.aborted_transactions = ()
         return row
-    check = partition.leader_error if of_leaders else partition.epoch_error
+    check = partition.epoch_error if wanted.anywhere else partition.leader_error
     row.error_code = check(wanted.leader_epoch)
     if wanted.strange and not row.error_code:  # whoever names the epoch may have heard of more than this leader has
         row.error_code = Error.NOT_LEADER_OR_FOLLOWER if wanted.leader_epoch < 0 else Error.UNKNOWN_LEADER_EPOCH
