@@ -90,4 +90,7 @@ def _sentence(found: Difference) -> str:
     for broker, content in sorted(found.brokers.items()):
         sides.setdefault(content, []).append(broker)
     ordered = sorted(sides.items(), key=lambda side: -len(side[1]))
-    return "; ".join(f"{', '.join(map(str, brokers))}: {content}" for content, brokers in ordered)
+    return "; ".join(
+        f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))}: {content}"
+        for content, brokers in ordered
+    )
