@@ -28,6 +28,16 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, text: bytes) -> None:
         c.read_offsets(DISK, str(path))
 
 
+def test_an_empty_file_has_no_epochs(tmp_path: Path) -> None:
+    """Kafka leaves one for a partition that nobody has written to."""
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_bytes(b"")
+    assert c.read_epochs(DISK, str(path)) == []
+    path.write_bytes(b"0\n")
+    with pytest.raises(c.Damaged, match="leader-epoch"):
+        c.read_epochs(DISK, str(path))
+
+
 def test_partition_metadata_holds_the_topic_id(tmp_path: Path) -> None:
     path = f"{tmp_path}/partition.metadata"
     assert c.read_topic_id(DISK, path) is None

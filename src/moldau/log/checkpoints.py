@@ -16,13 +16,15 @@ class Damaged(Exception):
     """A file that cannot be what it should be; the text is a sentence for the operator."""
 
 
-def _entries(disk: Disk, path: str) -> list[list[str]]:
+def _entries(disk: Disk, path: str, *, may_be_empty: bool = False) -> list[list[str]]:
     try:
         lines = disk.read(path).decode().splitlines()
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:
         raise Damaged(f"{path} is not text") from error
+    if may_be_empty and not lines:
+        return []
     if len(lines) < 2 or lines[0] != "0" or not lines[1].isdigit() or len(lines) - 2 != int(lines[1]):
         raise Damaged(f"{path} is not a checkpoint of version 0 with as many entries as it says")
     return [line.split() for line in lines[2:]]
@@ -46,8 +48,9 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[Partition, int]) -> No
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
+    """Lines of epoch and start offset. Kafka leaves an empty file for a partition that nobody has written to."""
     try:
-        return [(int(epoch), int(start)) for epoch, start in _entries(disk, path)]
+        return [(int(epoch), int(start)) for epoch, start in _entries(disk, path, may_be_empty=True)]
     except ValueError as error:
         raise Damaged(f"{path} has a line that is not epoch and offset") from error
 

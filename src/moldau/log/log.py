@@ -552,11 +552,7 @@ class Log:
         self.producer_state.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def truncate_to(self, offset: int, now_ms: int | None = None) -> None:
-        """Drop all records from `offset` on: the leader has others there.
-
-        At the end of the log no records are dropped, but an epoch that began there without any: of this replica as a
-        leader that appended nothing. The next leader does not know it.
-        """
+        """Drop all records from `offset` on: the leader has others there."""
         self.wake()
         now_ms = self.last_flush_ms if now_ms is None else now_ms
         if offset < self.segments.bases[0]:
@@ -566,8 +562,8 @@ class Log:
                 truncation.truncate_to(self, offset, now_ms)
             except OSError as error:
                 raise self.fail(f"{self.path} cannot be truncated: {error}") from error
-        else:
-            self.leader_epochs.truncate_end(self.end_offset)
+        else:  # a leader that has appended nothing leaves an epoch behind the last record, which no other leader knows
+            self.epochs.truncate_end(offset)
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Drop everything and begin anew, empty, at `offset`."""
