@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests import needs
-from tests.conformance import clients, franz_go, librdkafka, report
+from tests.conformance import clients, cluster_tools, franz_go, librdkafka, report
 from tests.conformance.differential import suite as differential
 from tests.conformance.kafka_tools import suite as kafka_tools
 from tests.conformance.outcome import Score, Verdict, judged
@@ -108,12 +108,20 @@ def run_kafka_tools(given: argparse.Namespace, bootstrap: str, work: Path) -> Sc
     return judged(kafka_tools.SUITE, kafka_tools.run(bootstrap, work, given.test))
 
 
+def run_clusters(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
+    lacking = needs.missing(cluster_tools.NEEDS)
+    if lacking:
+        return Score(cluster_tools.SUITE, left_out=f"{lacking.tool}: {lacking.reason}")
+    return judged(cluster_tools.SUITE, cluster_tools.run(work, given.test))
+
+
 SUITES = {
     "clients": run_clients,
     "librdkafka": run_librdkafka,
     "franz-go": run_franz_go,
     "differential": run_differential,
     "kafka-tools": run_kafka_tools,
+    "clusters": run_clusters,
 }
 
 

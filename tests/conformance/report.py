@@ -13,6 +13,8 @@ ABOUT = {
     "librdkafka": "librdkafka's own test suite in its quick mode, the tests that need a broker.",
     "differential": "The same requests to Moldau and to Apache Kafka; answers must agree, but for docs/deviations.md.",
     "kafka-tools": "Kafka's own command-line tools and Moldau's, side by side on one broker: output and exit codes.",
+    "clusters": "Commands for clusters on Apache Kafka alone and on Moldau and Kafka together: Kafka's verification of "
+    "replicas, voters that come and go, moves, and a broker that is swapped and swapped back.",
     "franz-go": "franz-go's kgo tests that need a broker, with 10,000 records a chain.",
 }
 SHOWN = (Verdict.FAILED, Verdict.WAITS, Verdict.KNOWN, Verdict.EMPTY, Verdict.SKIPPED)

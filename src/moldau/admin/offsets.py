@@ -89,7 +89,8 @@ def _ask(
     client: Client, times: Mapping[TopicPartition, int], committed: bool, deadline: Deadline, *, retry: bool = True
 ) -> dict[TopicPartition, Offset]:
     """Ask the leader of each partition, one request a leader. With `retry` false each request goes out once."""
-    cluster = client.learn({topic for topic, _ in times}, deadline)
+    names = {topic for topic, _ in times}
+    cluster = client.until(deadline, lambda left: client.learn(names, left), retry)
     grown = {topic for topic, part in times if (known := cluster.topics.get(topic)) and part not in known.partitions}
     if grown:  # since it was last asked for
         cluster = client.refresh(grown, timeout_s=None if retry else deadline.left)

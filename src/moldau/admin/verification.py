@@ -43,6 +43,7 @@ class Partition:
     size: int = 0  # bytes of one replica that were compared
     differences: list[Difference] = field(default_factory=list[Difference])
     left_out: dict[int, str] = field(default_factory=dict[int, str])  # brokers that were not compared, and why
+    silent: dict[int, str] = field(default_factory=dict[int, str])  # brokers that could not be asked last time, and why
     at: int = -1
 
     @property
@@ -87,9 +88,14 @@ def _compacted(client: Client, names: Iterable[str]) -> set[str]:
     return {one.name for one, entries in found.items() if any("compact" in (entry.value or "") for entry in entries)}
 
 
-def verify(client: Client, one: Partition) -> Iterator[int]:
-    """Compare the replicas of a partition piece by piece; yields how many offsets were passed each time."""
+def verify(client: Client, one: Partition, gone: dict[int, str]) -> Iterator[int]:
+    """Compare the replicas of a partition piece by piece; yields how many offsets were passed each time.
+
+    `gone` are brokers that could not be reached, for all partitions: they are not waited for again.
+    """
     one.at = one.start
+    for broker in [broker for broker in one.brokers if broker in gone]:
+        _leave_out(one, broker, gone[broker])
     patience = time.monotonic() + PATIENCE_S
     while one.at < one.end and len(one.brokers) > 1 and len(one.differences) < MOST:
         pieces = _read(client, one)
@@ -98,7 +104,9 @@ def verify(client: Client, one: Partition) -> Iterator[int]:
             if time.monotonic() < patience:
                 client.brokers.sleep(PAUSE_S)
                 continue
-            _leave_out(one, [broker for broker in one.brokers if broker not in ready])
+            for broker in [broker for broker in one.brokers if broker not in ready]:
+                gone |= {broker: one.silent[broker]} if broker in one.silent else {}
+                _leave_out(one, broker, one.silent.get(broker, f"its records end at {one.at}, before {one.end}"))
             if len(ready) < 2:
                 break
         result = compare(ready, one.at, compacted=one.compacted)
@@ -109,21 +117,20 @@ def verify(client: Client, one: Partition) -> Iterator[int]:
     yield one.end - max(one.at, one.start)
 
 
-def _leave_out(one: Partition, brokers: Iterable[int]) -> None:
-    for broker in brokers:
-        one.brokers.remove(broker)
-        one.left_out.setdefault(broker, f"it does not reach offset {one.end}; it stopped at {one.at}")
+def _leave_out(one: Partition, broker: int, why: str) -> None:
+    one.brokers.remove(broker)
+    one.left_out.setdefault(broker, why)
 
 
 def _read(client: Client, one: Partition) -> dict[int, Piece]:
     """Read a piece of each replica, all at the same time; those that fail for good are left out."""
     rows = _fetch(client, one)
     found: dict[int, Piece] = {}
+    one.silent = {broker: str(row) for broker, row in rows.items() if isinstance(row, ClientError)}
     for broker, row in rows.items():
         if isinstance(row, ClientError):
             if not row.retriable:
-                one.brokers.remove(broker)
-                one.left_out[broker] = str(row)
+                _leave_out(one, broker, str(row))
         elif row.error_code == Error.OFFSET_OUT_OF_RANGE:
             one.at = max(one.at, min(one.end, _starts(client, one).get(broker, one.at)))
             return {}
@@ -131,8 +138,7 @@ def _read(client: Client, one: Partition) -> dict[int, Piece]:
             data = memoryview(b"") if row.records is None else memoryview(row.records)
             found[broker] = piece(data, one.at, one.end, row.high_watermark)
         elif not error_of(row.error_code).retriable:
-            one.brokers.remove(broker)
-            one.left_out[broker] = error_of(row.error_code).message
+            _leave_out(one, broker, error_of(row.error_code).message)
     return found
 
 

@@ -46,9 +46,10 @@ def verify(
     if topic and not chosen:
         raise Mistake(f"There is no topic {' or '.join(topic)}. `moldau topic list` shows what there is.")
     parts = verification.plan(session.client, chosen, since_ms)
+    gone: dict[int, str] = {}
     with progress("offsets", sum(one.end - one.start for one in parts)) as bar:
         for one in parts:
-            for passed in verification.verify(session.client, one):
+            for passed in verification.verify(session.client, one, gone):
                 bar.advance(passed)
     _show(session, parts, sum(len(one.partitions) for one in chosen) - len(parts))
     if not all(one.is_same for one in parts):
