@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"settings", "serdes", "client", "http", "topicstore", "admin"},
     "rest": {"settings", "serdes", "client", "http", "admin"},
     "admin": {"settings", "wire", "client"},
+    "balance": {"topicstore", "admin", "client"},
     "records": {"settings", "serdes", "wire", "client", "admin", "operators", "views", "http"},
     "console": {"settings", "serdes", "wire", "client", "http", "spark", "admin", "records", "extras"},
     "spark": {"settings", "serdes", "wire", "client", "topicstore", "extras", "admin"},

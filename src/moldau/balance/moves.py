@@ -1,0 +1,70 @@
+"""A plan: the moves of partitions, and the cluster before and after them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from moldau.balance.model import Load, Model, Place, loads
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A partition, its replicas before and after, its leader before and its size. The first replica leads then."""
+
+    topic: str
+    number: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    leader: int
+    size: int
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.number
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        return tuple(id for id in self.after if id not in self.before)
+
+    @property
+    def removing(self) -> tuple[int, ...]:
+        return tuple(id for id in self.before if id not in self.after)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that are copied."""
+        return self.size * len(self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Moves, the model before and after them, and which hard goals cannot be reached."""
+
+    moves: tuple[Move, ...]
+    before: Model
+    after: Model
+    problems: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(move.bytes for move in self.moves)
+
+    @property
+    def leaders(self) -> int:
+        """Count the moves that copy nothing: they change who leads."""
+        return sum(not move.adding for move in self.moves)
+
+    def loads(self) -> dict[int, tuple[Load, Load]]:
+        """Return what each broker carries before and after."""
+        now, then = loads(self.before), loads(self.after)
+        return {id: (now[id], then[id]) for id in sorted(now)}
+
+    def seconds(self, throttle: int) -> float:
+        """Estimate how long it takes if each broker sends and receives so many bytes a second: the busiest decides."""
+        busy: Counter[tuple[str, int]] = Counter()
+        for move in self.moves:
+            for id in move.adding:
+                busy["in", id] += move.size
+                busy["out", move.leader] += move.size
+        return max(busy.values(), default=0) / throttle
