@@ -1,9 +1,9 @@
 """A placement of replicas that is changed step by step, and how far it is from each goal.
 
 A `Shift` is the one elementary step: a replica moves from a broker to another, or two replicas of a partition change
-places so that another one leads. To every goal it is the same thing, a weight that goes from one broker to another; so
-a goal needs only to know loads and bounds to tell how a shift would change its *violation*, the sum of what brokers have
-above and below their bounds. All numbers are integers, so that equal plans are equal everywhere.
+places so that another one leads. To every goal it is the same thing, a weight that goes from one broker to another. So
+a goal needs only loads and bounds to tell how a shift would change its *violation*, the sum of what brokers have above
+and below their bounds. All numbers are integers, so that equal plans are equal everywhere.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ class Broker:
     id: int
     rack: str | None = None
     takes: bool = True
+    alive: bool = True
     room_bytes: int | None = None
     total_bytes: int | None = None
 

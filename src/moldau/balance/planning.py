@@ -1,11 +1,11 @@
 """`plan`: from a model to the moves that bring it to its goals.
 
 Hard goals come first: replicas leave brokers that take none, and racks that they share. Then the soft goals are
-improved in their order, by shifts that make no goal before worse and the one at hand better. So the violations, read as a tuple
-in the order of the goals, become smaller with every step, and the planning ends. Whether a shift is good enough depends
-only on where replicas are, not on how they came there: where one plan ends, the next one finds nothing to do. Only the
-choice among good shifts looks back: the one that improves most for each byte is taken, and a replica that moves anyway
-may move elsewhere for nothing.
+improved in their order, by shifts that make no goal before worse and the one at hand better. So the violations, read as
+a tuple in the order of the goals, become smaller with every step, and the planning ends. Whether a shift is good enough
+depends only on where replicas are, not on how they came there: where one plan ends, the next one finds nothing to do.
+Only the choice among good shifts looks back: the one that improves most for each byte is taken, and a replica that
+moves anyway may move elsewhere for nothing.
 """
 
 from __future__ import annotations
