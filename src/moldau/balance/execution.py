@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 60.0  # with a cluster that is unwell
 MOST_REFUSALS = 10  # of one move
 SHOWN = 3
+FINE = (Error.NONE, Error.NO_REASSIGNMENT_IN_PROGRESS)  # the latter: it has ended before it was called off
 SETTLED = (Status.DONE, Status.LOST)
 
 
@@ -33,8 +34,8 @@ class Cluster(Protocol):
     """What a run needs of a cluster."""
 
     def view(self) -> View: ...
-    def assign(self, targets: Mapping[Place, Sequence[int]]) -> dict[Place, str]:
-        """Begin moves; return the reasons why some are refused."""
+    def assign(self, targets: Mapping[Place, Sequence[int] | None]) -> dict[Place, str]:
+        """Begin moves, or call them off (None); return the reasons why some are refused."""
         ...
 
     def elect(self, places: Sequence[Place]) -> None: ...
@@ -52,9 +53,9 @@ class KafkaCluster:
     def view(self) -> View:
         return observing.view(self.client)
 
-    def assign(self, targets: Mapping[Place, Sequence[int]]) -> dict[Place, str]:
+    def assign(self, targets: Mapping[Place, Sequence[int] | None]) -> dict[Place, str]:
         outcomes = reassignments.alter(self.client, targets)
-        return {place: words or error.message for place, (error, words) in outcomes.items() if error is not Error.NONE}
+        return {place: words or error.message for place, (error, words) in outcomes.items() if error not in FINE}
 
     def elect(self, places: Sequence[Place]) -> None:
         elections.elect(self.client, elections.ElectionType.PREFERRED, places)
@@ -140,7 +141,9 @@ class Executor:
             self._cluster.put(known)
 
     def _act(self, step: Step) -> None:
-        targets = {move.place: move.after for move in step.begin} | {move.place: move.before for move in step.call_off}
+        targets: dict[Place, Sequence[int] | None] = {move.place: move.after for move in step.begin}
+        targets |= {move.place: None for move in step.call_off}
+        targets |= {move.place: move.before for move in step.restore}
         refused = self._cluster.assign(targets) if targets else {}
         for place, reason in refused.items():
             self._refusals[place] += 1

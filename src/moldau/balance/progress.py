@@ -63,12 +63,14 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now: begin moves, elect first replicas, call moves off. `end` is why the run is over, once nothing is
-    under way: "done", or a sentence."""
+    """What to do now: begin moves, elect first replicas, call moves off, and restore the order of replicas, which a
+    cluster does not keep when a move is called off. `end` is why the run is over, once nothing is under way: "done", or
+    a sentence."""
 
     begin: tuple[Move, ...] = ()
     elect: tuple[Place, ...] = ()
     call_off: tuple[Move, ...] = ()
+    restore: tuple[Move, ...] = ()
     trouble: tuple[str, ...] = ()
     end: str = ""
 
@@ -83,7 +85,7 @@ def status(move: Move, view: View) -> Status:
     if now is None:
         return Status.LOST
     if now.goal is not None:
-        return Status.MOVING if set(now.goal) == set(move.after) else Status.LOST
+        return Status.MOVING if set(now.goal) in (set(move.after), set(move.before)) else Status.LOST
     if now.replicas == move.after:
         wanted = move.after[0]
         return Status.ELECTING if now.leader != wanted and wanted in now.isr else Status.DONE
@@ -129,8 +131,11 @@ def decide(
         by_status[status(move, view)].append(move)
     moving, electing = by_status[Status.MOVING], by_status[Status.ELECTING]
     if wish is not Wish.RUN:
-        off = tuple(moving) if wish in (Wish.HALT, Wish.CANCEL) else ()
-        return Step(call_off=off, end="" if moving else ENDS[wish])
+        if wish is Wish.PAUSE:
+            return Step(end="" if moving else ENDS[wish])
+        waiting = by_status[Status.WAITING]
+        mixed = tuple(move for move in waiting if view.partitions[move.place].replicas != move.before)
+        return Step(call_off=tuple(moving), restore=mixed, end="" if moving or mixed else ENDS[wish])
     elect = tuple(move.place for move in electing[: pace.leaders])
     trouble = troubles(moving, view, away, known)
     if trouble:
