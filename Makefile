@@ -56,9 +56,9 @@ lint: setup     ## ruff and pyright
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright
 
-conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; clusters with Kafka; console and Spark on Kafka; Spark on a cluster; the order services
+conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; the balancer on Kafka; console and Spark on Kafka; Spark on a cluster; the order services
 	$(PY) -m tests.conformance
-	$(PY) -m tests.conformance.cluster
+	$(PY) -m tests.conformance.balancing
 	$(PY) -m tests.console.browser
 	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster

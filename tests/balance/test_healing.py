@@ -7,8 +7,8 @@ from dataclasses import replace
 from moldau.admin.log_dirs import LogDir
 from moldau.balance import healing
 from moldau.balance.journal import Away, Forgotten
-from moldau.balance.model import Model
-from moldau.balance.observing import room_of, with_rates
+from moldau.balance.model import Model, Place
+from moldau.balance.observing import Readings, room_of, with_rates
 from moldau.client import Error
 from tests.balance.clusters import regular
 
@@ -50,8 +50,8 @@ def test_the_fullest_disk_decides_how_much_room_there_is() -> None:
 
 def test_rates_are_what_came_and_was_read_meanwhile() -> None:
     model = regular(3, 1, size=10_000)
-    place = ("t", 0)
-    before = ({place: 80}, {("g", place): 50})
-    after = ({place: 100}, {("g", place): 90, ("new", place): 7})
+    place: Place = ("t", 0)
+    before: Readings = ({place: 80}, {("g", place): 50})
+    after: Readings = ({place: 100}, {("g", place): 90, ("new", place): 7})
     [one] = with_rates(model, {place: 0}, before, after, 2.0).partitions
     assert (one.bytes_in, one.bytes_out) == (1000, 2000)

@@ -236,7 +236,7 @@ def _show(session: Session, made: Plan, rate: int, moves: bool) -> None:
         session.show(rows, ("partition", "before", "after", Column("bytes", "bytes", size)))
     for problem in made.problems:
         session.tell(problem)
-    print(f"\n{summary(made, rate)}")
+    print(f"\n{summary(made, rate)}", flush=True)
 
 
 def summary(made: Plan, rate: int) -> str:
