@@ -19,7 +19,8 @@ from tests.services import Service
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = [DOCS / "start.md", *sorted((DOCS / "concepts").glob("*.md")), *sorted((DOCS / "coming-from").glob("*.md"))]
+PAGES = [DOCS / "start.md", DOCS / "balancer.md", *sorted((DOCS / "concepts").glob("*.md"))]
+PAGES += sorted((DOCS / "coming-from").glob("*.md"))
 BLOCKS = re.compile(r"```(python|sh)\n(.*?)```", re.DOTALL)
 WAIT_S = 240
 NAMES = [f"{name}{end}" for name in TOOLS for end in ("", ".sh")]

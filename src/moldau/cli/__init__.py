@@ -58,7 +58,7 @@ COMMANDS = (
     Command("registry", "moldau.cli.registry", "Run a Schema Registry.", SERVE),
     Command("rest", "moldau.cli.rest", "Run a REST Proxy.", SERVE),
     Command("console", "moldau.cli.console", "Run the web console.", SERVE),
-    Command("balancer", "moldau.cli.balance", "Run a balancer, which heals and balances a cluster.", SERVE),
+    Command("balancer", "moldau.cli.balancer", "Run a balancer, which heals and balances a cluster.", SERVE),
 )
 
 

@@ -1,26 +1,22 @@
-"""`moldau cluster balance`, and `moldau balancer`, which runs until it is stopped."""
+"""`moldau cluster balance`: plans, carries plans out, and steers those that are under way."""
 
 from __future__ import annotations
 
-import logging
 import re
-import signal
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moldau.admin import resets
 from moldau.admin.mistakes import Mistake, misused
-from moldau.balance.balancer import Balancer, Duty, carry_out, opened, run_for_good
+from moldau.balance.balancer import Balancer, carry_out, opened
 from moldau.balance.execution import Progress
 from moldau.balance.goals import GOALS, Goal, Limits
 from moldau.balance.journal import PAUSED
 from moldau.balance.observing import observe
 from moldau.balance.planning import plan
 from moldau.balance.progress import CANCELLED, DONE, Wish
-from moldau.cli.commands import Sure, command, parse
+from moldau.cli.commands import Sure, parse
 from moldau.cli.options import flag, option
 from moldau.cli.output import UNITS, Column, progress, size
 from moldau.cli.session import Session
@@ -261,40 +257,3 @@ def _time(seconds: float) -> str:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-
-
-def balancer(
-    session: Session,
-    wishes: Wishes,
-    heal_after: str = option("--heal-after", "Make replicas of a broker anew after it was away this long.", "10m"),
-    balance_every: str | None = option(
-        "--balance-every", "Balance the cluster this often too, such as 1h; by default only heal.", metavar="TIME"
-    ),
-    look_every: str = option("--look-every", "Look at the cluster this often.", "10s", metavar="TIME"),
-) -> None:
-    """Run a balancer: it heals the cluster when a broker stays away, and finishes plans that were interrupted.
-
-    Several may run; one of them is active. It prints `ready` when it has read its journal. Logs go to stderr.
-    """
-    duty = Duty(
-        parse(resets.duration, heal_after).total_seconds(),
-        parse(resets.duration, balance_every).total_seconds() if balance_every else 0.0,
-        wishes.rate(),
-        wishes.chosen(),
-        wishes.limits(),
-        parse(resets.duration, look_every).total_seconds(),
-    )
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    logging.getLogger("moldau.balance").setLevel(logging.INFO)
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    try:
-        run_for_good(session.connection.kafka_settings, duty, stopped.wait, lambda: print("ready", flush=True))
-    except StoreError as error:
-        raise Mistake(str(error)) from None
-
-
-cli = command(balancer)
