@@ -8,7 +8,8 @@ import pytest
 
 from moldau.admin.mistakes import Mistake
 from moldau.balance.planning import plan
-from moldau.cli.balance import change, read_size, summary
+from moldau.cli.balance import read_size
+from moldau.cli.balancing import change, summary
 from moldau.cli.output import size
 from tests.balance.clusters import GB, regular
 from tests.cli.running import Moldau

@@ -20,7 +20,7 @@ from moldau.balance.model import Model
 from moldau.balance.moves import Plan
 from moldau.balance.observing import observe
 from moldau.balance.planning import plan
-from moldau.balance.progress import Pace, Wish
+from moldau.balance.progress import PAUSED, Pace, Wish
 from moldau.client import Client, ClientError
 from moldau.topicstore import FENCED, Election, Identity, State, Store, Writer, prepare
 
@@ -136,7 +136,7 @@ class Balancer:
         elif duty.balance_every_s and time.monotonic() - self._balanced >= duty.balance_every_s:
             self._balanced = time.monotonic()
             run = self.journal.run
-            if not self.journal.away and (run is None or run.is_over):
+            if not self.journal.away and (run is None or run.state != PAUSED):
                 self._begin(plan(model, duty.goals, duty.limits), "balance", duty)
 
     def _heal(self, model: Model, due: tuple[int, ...], duty: Duty) -> None:
