@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -31,7 +31,13 @@ REPLICAS = 3
 START_S, WRITE_S, ELECTION_S = 60.0, 30.0, 20.0
 HALT_S = 60.0
 TICK_S = 1.0
-OWN = {"allow.auto.create.topics": "false", "session.timeout.ms": "10000", "heartbeat.interval.ms": "2000"}
+OUTAGE_S = 120.0  # how long a command waits for a cluster that does not answer
+OWN = {
+    "allow.auto.create.topics": "false",
+    "session.timeout.ms": "10000",
+    "heartbeat.interval.ms": "2000",
+    "default.api.timeout.ms": "10000",  # a broker that has just gone must not keep it from the others
+}
 THROTTLE = 50_000_000
 
 
@@ -201,23 +207,34 @@ def carry_out(balancer: Balancer, show: Callable[[Progress], None], pace: Pace |
     """Carry out the run to its end, or watch the balancer that does. An interrupt calls off what is under way, takes
     the throttles away, and leaves a run that can be resumed."""
     executor = balancer.executor(pace)
+    answered = time.monotonic()
     try:
         while True:
-            seen = executor.tick() if balancer.is_active else balancer.progress()
+            try:
+                seen = executor.tick() if balancer.is_active else balancer.progress()
+                answered = time.monotonic()
+            except ClientError as error:
+                if not error.retriable or time.monotonic() - answered > OUTAGE_S:
+                    raise
+                seen = Progress(RUNNING, trouble=(str(error).rstrip("."),))
             show(seen)
             if seen.state != RUNNING:
                 return seen
             time.sleep(TICK_S)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ClientError):
         if balancer.is_active:
             _halt(executor)
         raise
 
 
 def _halt(executor: Executor) -> None:
+    """Call off what is under way and take the throttles away, as far as the cluster lets us."""
     executor.halted = True
     deadline = time.monotonic() + HALT_S
-    while executor.tick().state == RUNNING and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        with suppress(ClientError):
+            if executor.tick().state != RUNNING:
+                return
         time.sleep(TICK_S / 4)
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from moldau.admin import clusters, groups, log_dirs, offsets, reassignments, topics
 from moldau.balance.model import NOBODY, Broker, Model, Partition, Place
 from moldau.balance.progress import PartitionView, View
-from moldau.client import Client
+from moldau.client import Client, ClientError
 
 MOST_GROUPS = 200  # whose progress is measured
 SAME_DISK = 0.001  # directories whose free space differs by less, as part of the whole, are on one disk
@@ -23,7 +23,7 @@ def observe(client: Client, measure_s: float = 0.0, sleep: Callable[[float], Non
     alive = clusters.described(client).brokers
     listed = topics.listed(client)
     moving = reassignments.known(client)
-    folders = log_dirs.described(client, [one.id for one in alive])
+    folders = _folders(client, [one.id for one in alive])
     sizes = _sizes(folders)
     partitions = [
         Partition(
@@ -56,10 +56,23 @@ def view(client: Client) -> View:
         for topic in topics.listed(client)
         for one in topic.partitions
     }
-    folders = log_dirs.described(client, alive)
+    folders = _folders(client, alive)
     rooms = {id: room for id, found in folders.items() if (room := room_of(found)) is not None}
     copied = {(place, id): size for place, by_id in _sizes(folders).items() for id, size in by_id.items()}
     return View(frozenset(alive), partitions, rooms, copied)
+
+
+def _folders(client: Client, brokers: list[int]) -> dict[int, list[log_dirs.LogDir]]:
+    """Describe the directories of brokers; those of one that does not answer, because it has just gone, are unknown."""
+    found: dict[int, list[log_dirs.LogDir]] = {}
+    for id in brokers:
+        try:
+            found |= log_dirs.described(client, [id])
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            found[id] = []
+    return found
 
 
 def _goal(moving: Mapping[Place, reassignments.Reassignment], place: Place) -> tuple[int, ...] | None:

@@ -58,7 +58,7 @@ def wanted(moves: Iterable[Move], rate: int) -> dict[tuple[Resource, str], str]:
 def prepare(client: Client, moves: Sequence[Move], rate: int) -> list[Throttle]:
     """Return the throttles of moves, with the values that are there now. A topic that is throttled whole stays so."""
     settings = wanted(moves, rate)
-    known = _own(client, {resource for resource, _ in settings})
+    known = own(client, {resource for resource, _ in settings})
     made: list[Throttle] = []
     for (resource, name), value in settings.items():
         before = known.get((resource, name)) or None
@@ -79,7 +79,7 @@ def put(client: Client, throttles: Iterable[Throttle]) -> None:
 
 def take_away(client: Client, throttles: Sequence[Throttle]) -> None:
     """Bring back the values from before, except those that somebody else has changed since."""
-    known = _own(client, {_resource(one) for one in throttles})
+    known = own(client, {_resource(one) for one in throttles})
     grouped: dict[Resource, list[Change]] = {}
     for one in throttles:
         if known.get((_resource(one), one.name)) == one.value:
@@ -101,7 +101,7 @@ def _alter(client: Client, resource: Resource, changes: list[Change]) -> None:
             raise
 
 
-def _own(client: Client, resources: Iterable[Resource]) -> dict[tuple[Resource, str], str | None]:
+def own(client: Client, resources: Iterable[Resource]) -> dict[tuple[Resource, str], str | None]:
     """Return the throttles that are set on resources themselves."""
     names = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
     found: dict[tuple[Resource, str], str | None] = {}
