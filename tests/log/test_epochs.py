@@ -6,6 +6,7 @@ import pytest
 
 from moldau.log.disk import OsDisk
 from moldau.log.epochs import LeaderEpochs
+from tests.log.logs import append, batch, create
 
 
 def epochs(folder: Path, *entries: tuple[int, int]) -> LeaderEpochs:
@@ -44,6 +45,15 @@ def test_truncation_at_the_end_forgets_epochs_that_began_there(tmp_path: Path) -
     found.truncate_end(20)
     assert found.entries == [(1, 0), (2, 10)]
     assert found.latest == 2
+
+
+def test_a_log_that_is_cut_at_its_end_forgets_an_epoch_without_records(tmp_path: Path) -> None:
+    """Of a leader that appended nothing: as a follower it would name that epoch for ever, and never be in sync."""
+    log = create(tmp_path)
+    append(log, batch(b"a"), epoch=1)
+    log.leader_epochs.assign_if_newer(2, log.end_offset)
+    log.truncate_to(1)
+    assert (log.leader_epochs.entries, log.end_offset) == ([(1, 0)], 1)
 
 
 def test_truncation_at_the_start_moves_the_epoch_that_is_left(tmp_path: Path) -> None:

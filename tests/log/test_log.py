@@ -365,15 +365,6 @@ def test_truncation_takes_records_epochs_and_producers_back(tmp_path: Path) -> N
     assert [name for name in files_of(tmp_path) if name.endswith(".log")] == [f"{0:020d}.log"]
 
 
-def test_truncation_at_the_end_takes_back_an_epoch_without_records(tmp_path: Path) -> None:
-    """Of a leader that appended nothing: as a follower it would name that epoch for ever, and never be in sync."""
-    log = create(tmp_path)
-    append(log, batch(b"a"), epoch=1)
-    log.leader_epochs.assign_if_newer(2, log.end_offset)
-    log.truncate_to(1)
-    assert (log.leader_epochs.entries, log.end_offset) == ([(1, 0)], 1)
-
-
 def test_truncation_takes_aborted_transactions_back(tmp_path: Path) -> None:
     log = create(tmp_path)
     append(log, sequenced(0, transactional=True))
