@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from moldau.wire.errors import Error
-from tests.cluster.controller.judge import Judge, choices
+from tests.cluster.controller.judge import Judge, TooSlow, choices
 from tests.cluster.mixed import KAFKA, cluster
 
 pytestmark = pytest.mark.needs("java", "kafka-jars")
-SESSION_MS = 2000
-ROUNDS, QUESTIONS = int(os.environ.get("ROUNDS", "2")), 200
+SESSION_MS = 5000
+ROUNDS, QUESTIONS = int(os.environ.get("ROUNDS", "1")), 300
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,13 @@ def port(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_both_decide_the_same(port: int) -> None:
+    try:
+        ask_both(port)
+    except TooSlow as reason:
+        pytest.skip(f"this machine is too busy: {reason}")
+
+
+def ask_both(port: int) -> None:
     judge = Judge(port, SESSION_MS, seed=int(os.environ.get("SEED", "1")))
     for broker in judge.brokers.values():
         judge.register(broker)
@@ -38,11 +45,16 @@ def test_both_decide_the_same(port: int) -> None:
     judge.create("three", {index: [1 + (index + rank) % 4 for rank in range(3)] for index in range(4)})
     judge.create("two", {0: [1, 2], 1: [3, 4]}, min_insync_replicas="2")
     for number in range(ROUNDS):
-        for question in islice(choices(judge), QUESTIONS):
-            question()
-            judge.keep_alive(rarely=True)
+        wander(judge)
         broker = judge.brokers[1 + number % len(judge.brokers)]
         judge.expire(broker)
         broker.incarnation += 1
-        previous = broker.epoch if number % 2 else broker.epoch - 1
+        previous = broker.epoch - 1 if number % 2 else broker.epoch
         assert judge.register(broker, previous).error_code == Error.NONE
+    wander(judge)
+
+
+def wander(judge: Judge) -> None:
+    for question in islice(choices(judge), QUESTIONS):
+        question()
+        judge.keep_alive(rarely=True)
