@@ -130,7 +130,7 @@ def test_the_last_broker_waits_for_nobody() -> None:
 
 
 def test_a_fenced_broker_may_stop_and_needs_no_record() -> None:
-    world = world_with(fenced=(1,))
+    world = world_with({"isr": [2, 3], "leader": 2}, fenced=(1,))
     assert state(world.beat(want_shut_down=True)) == (True, True, True)
     assert world.records == []
 
@@ -228,6 +228,13 @@ def test_a_broker_is_fenced_once() -> None:
     commit(world.image, fence(world.image, 1, given))
     assert fence(world.image, 1, given) == []
     assert fence(world.image, 9, given) == []
+
+
+def test_a_fenced_broker_that_a_cancelled_move_has_put_into_an_isr_leaves_it() -> None:
+    world = world_with({"isr": [1], "leader": -1}, fenced=(1,))
+    assert world.beat(want_shut_down=True).should_shut_down
+    assert (partition(world.image).isr, partition(world.image).eligible_leaders) == ((), (1,))
+    assert kinds(world.records) == ["PartitionChangeRecord"]
 
 
 def test_fencing_looks_only_at_the_partitions_of_the_broker() -> None:

@@ -182,10 +182,11 @@ def become(
 def fence(image: Cluster, broker_id: int, policy: Policy) -> list[Any]:
     """Take a broker out of every ISR, elect others in its place, and mark it as fenced, unless it is."""
     broker = image.brokers.get(broker_id)
-    if broker is None or broker.fenced:
+    if broker is None:
         return []
     elected = remove(rules_of(image, policy, leaving=broker_id), in_isr(image, broker_id), broker_id)
-    return [*elected, m.BrokerRegistrationChangeRecord(broker_id, broker.epoch, fenced=FENCE)]
+    marks = [] if broker.fenced else [m.BrokerRegistrationChangeRecord(broker_id, broker.epoch, fenced=FENCE)]
+    return [*elected, *marks]
 
 
 def unfence(image: Cluster, broker_id: int, policy: Policy, offline: frozenset[bytes] = frozenset()) -> list[Any]:
