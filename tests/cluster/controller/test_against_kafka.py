@@ -15,7 +15,7 @@ from tests.cluster.mixed import KAFKA, cluster
 
 pytestmark = pytest.mark.needs("java", "kafka-jars")
 SESSION_MS = 5000
-ROUNDS, QUESTIONS = int(os.environ.get("ROUNDS", "1")), 300
+ROUNDS, QUESTIONS = int(os.environ.get("ROUNDS", "1")), 200
 
 
 @pytest.fixture(scope="module")
