@@ -177,7 +177,7 @@ def running(node: EchoNode | None = None, loop: str = "uvloop", **limits: str) -
     server = Server(node, Clock(), event_loop)
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         port = listening.getsockname()[1]
-        server.listen(listening, SimpleNamespace(name="PLAINTEXT"))
+        server.listen(listening, SimpleNamespace(name="PLAINTEXT", is_controller=False))
         event_loop.call_soon(server.start)
         thread = threading.Thread(target=event_loop.run_forever)
         thread.start()

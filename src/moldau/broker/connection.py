@@ -51,6 +51,7 @@ class Connection:
     client_id: str | None = None
     head_ends: tuple[int, ...] = ()  # of its requests, see learned_requests.py
     principal: str = ANONYMOUS
+    is_controller: bool = False  # it came to a listener of the controller
     software: tuple[str, str] = ("unknown", "unknown")
     host: str = field(init=False)  # of the peer, as access control entries write it
 

@@ -104,11 +104,11 @@ class Endpoint(NamedTuple):
     port: int
 
 
-def endpoints(settings: Settings, name: str = "listeners") -> list[Endpoint]:
-    """Return `listeners` or `advertised.listeners`, without those of the controller."""
+def endpoints(settings: Settings, name: str = "listeners", *, of_controller: bool = False) -> list[Endpoint]:
+    """Return `listeners` or `advertised.listeners`: those for clients and brokers, or those of the controller."""
     controllers = {one.upper() for one in settings["controller.listener.names"]}
     found = [_endpoint(settings, name, text) for text in settings[name]]
-    return [one for one in found if one.name not in controllers]
+    return [one for one in found if (one.name in controllers) is of_controller]
 
 
 def _endpoint(settings: Settings, name: str, text: str) -> Endpoint:

@@ -35,13 +35,41 @@ SPECIAL: dict[int, Mapping[str, Any]] = {
 }
 
 
+# What controllers answer on listeners of their own, and what only they answer.
+CONTROLLERS = frozenset(
+    {
+        1,
+        17,
+        18,
+        19,
+        20,
+        *range(29, 34),
+        *range(36, 42),
+        *range(43, 47),
+        *range(49, 61),
+        62,
+        63,
+        64,
+        67,
+        70,
+        73,
+        80,
+        81,
+        82,
+    }
+)
+CONTROLLERS_ONLY = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
+
 # Files that answer several keys.
 TOGETHER: dict[str, Collection[int]] = {
     "classic_members": range(11, 15),
     "sasl": (17, 36),
     "acls": range(29, 32),
     "delegation_tokens": range(38, 42),
-    "raft_voters": (80, 81),
+    "quorum": (52, 53, 54, 59),
+    "partition_states": (56, 73),
+    "registrations": (62, 63, 70),
+    "raft_voters": (80, 81, 82),
     "share_group_state": range(83, 88),
 }
 
@@ -138,4 +166,11 @@ def load() -> dict[int, Api]:
 
 def known_with(settings: Settings) -> dict[int, Api]:
     """Return the APIs of a broker with these settings."""
-    return {key: row for key, row in rows().items() if row.setting is None or settings[row.setting]}
+    known = {key: row for key, row in rows().items() if key not in CONTROLLERS_ONLY}
+    return {key: row for key, row in known.items() if row.setting is None or settings[row.setting]}
+
+
+@cache
+def known_to_controllers() -> dict[int, Api]:
+    """Return the APIs of a listener of the controller."""
+    return {key: row for key, row in rows().items() if key in CONTROLLERS}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from moldau.broker.api import APIS, Answer, Api, Connection, api
+from moldau.broker.api import APIS, Answer, Api, Connection, api, known_to_controllers
 from moldau.broker.features import KIND, SUPPORTED
 from moldau.broker.node import Node
 from moldau.wire import messages as m
@@ -39,14 +39,15 @@ def api_versions(node: Node, connection: Connection, request: m.ApiVersionsReque
         if not all(map(SOFTWARE_NAME.fullmatch, software)):
             return m.ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
         connection.software = software
-    response = known_keys(node.apis)
+    response = known_keys(known_to_controllers() if connection.is_controller else node.apis)
     response.supported_features = [
         m.ApiVersionsResponse_SupportedFeatureKey(feature.name, feature.low, feature.high)
         for feature in (*SUPPORTED, KIND)
         if version >= 4 or feature.low > 0
     ]
     response.finalized_features_epoch = node.metadata.end_offset - 1
+    levels = node.cluster.features | ({} if node.quorum is None else node.quorum.features)
     response.finalized_features = [
-        m.ApiVersionsResponse_FinalizedFeatureKey(name, level, level) for name, level in node.cluster.features.items()
+        m.ApiVersionsResponse_FinalizedFeatureKey(name, level, level) for name, level in levels.items()
     ]
     return response

@@ -36,6 +36,7 @@ class Listener(NamedTuple):
     port: int
     advertised_host: str
     advertised_port: int
+    is_controller: bool
 
     @property
     def address(self) -> str:
@@ -62,12 +63,14 @@ def split(address: str) -> tuple[str, int]:
 
 
 def open_listeners(settings: Settings) -> list[Listener]:
-    """Bind all listeners, or none: raises SettingError or ListenError."""
-    told = _advertised(settings)
+    """Bind all listeners of this process's roles, or none: raises SettingError or ListenError."""
+    told, roles = _advertised(settings), settings["process.roles"]
     opened: list[Listener] = []
     try:
-        for endpoint in endpoints(settings):
-            opened.append(_open(endpoint, told.get(endpoint.name)))
+        for of_controller in (False, True):
+            if ("controller" if of_controller else "broker") in roles:
+                for endpoint in endpoints(settings, of_controller=of_controller):
+                    opened.append(_open(endpoint, told.get(endpoint.name), of_controller))
     except BaseException:
         for listener in opened:
             listener.socket.close()
@@ -78,8 +81,9 @@ def open_listeners(settings: Settings) -> list[Listener]:
 def _advertised(settings: Settings) -> dict[str, Endpoint]:
     if "advertised.listeners" not in settings.static:
         return {}
-    names = {endpoint.name for endpoint in endpoints(settings)}
-    told = {endpoint.name: endpoint for endpoint in endpoints(settings, "advertised.listeners")}
+    names = {one.name for kind in (False, True) for one in endpoints(settings, of_controller=kind)}
+    named = (one for kind in (False, True) for one in endpoints(settings, "advertised.listeners", of_controller=kind))
+    told = {endpoint.name: endpoint for endpoint in named}
     for name, endpoint in told.items():
         address = f"{name}://{join(endpoint.host, endpoint.port)}"
         if name not in names:
@@ -89,7 +93,7 @@ def _advertised(settings: Settings) -> dict[str, Endpoint]:
     return told
 
 
-def _open(endpoint: Endpoint, told: Endpoint | None) -> Listener:
+def _open(endpoint: Endpoint, told: Endpoint | None, is_controller: bool) -> Listener:
     if endpoint.protocol not in PROTOCOLS:
         reason = f"{endpoint.protocol} is not supported yet; use PLAINTEXT"
         raise SettingError("listeners", f"{endpoint.name}://{join(endpoint.host, endpoint.port)}", reason)
@@ -104,6 +108,7 @@ def _open(endpoint: Endpoint, told: Endpoint | None) -> Listener:
         port=port,
         advertised_host=told_host or own_name(),
         advertised_port=told.port if told and told.port else port,
+        is_controller=is_controller,
     )
 
 

@@ -62,6 +62,7 @@ class Server:
         self._quota = logs.Quota()
         self._sockets: dict[socket.socket, Listener] = {}
         self._accepting = False
+        self._let_in = False  # clients and brokers may come; controllers always may
         self._turns: list[Channel] = []
         self._tick_at = float("inf")
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -81,11 +82,14 @@ class Server:
 
     def start(self, accepting: bool = True) -> None:
         """Keep the node's time, and accept connections; who joins a cluster does so when it is let in (`accept`)."""
-        self._set_accepting(accepting)
+        self._let_in = accepting
+        self._set_accepting(True)
         self._tick()
         self._sweep()
 
     def accept(self) -> None:
+        self._set_accepting(False)
+        self._let_in = True
         self._set_accepting(True)
 
     def _set_accepting(self, accepting: bool) -> None:
@@ -93,10 +97,10 @@ class Server:
             return
         self._accepting = accepting
         for sock, listener in self._sockets.items():
-            if accepting:
-                self.loop.add_reader(sock, self._accept, sock, listener)
-            else:
+            if not accepting:
                 self.loop.remove_reader(sock)
+            elif self._let_in or listener.is_controller:
+                self.loop.add_reader(sock, self._accept, sock, listener)
 
     def _accept(self, listening: socket.socket, listener: Listener) -> None:
         for _ in range(ACCEPTS):
@@ -139,7 +143,7 @@ class Server:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
-        connection = Connection(next(self._ids), listener.name, peer)
+        connection = Connection(next(self._ids), listener.name, peer, is_controller=listener.is_controller)
         channel = Channel(self, sock, connection, host)
         connection.on_ready = channel.ready
         self.channels[connection.id] = channel
@@ -183,7 +187,7 @@ class Server:
             self.ready.popleft().go_on()
 
     def heard_peer(self) -> None:
-        """Go on after another node has answered, or was lost: something may be due earlier than before."""
+        """Go on after another node or the disk has answered: something may be due earlier than before."""
         self.settle()
         self.wake_by(self._clock.monotonic_ms() + self.node.idle_ms())
 
@@ -235,7 +239,7 @@ class Server:
 
     def _posted(self, call: Callable[[], None]) -> None:
         call()
-        self.settle()
+        self.heard_peer()
 
     def _sweep(self) -> None:
         """Close what made no progress for too long. One pass over all connections is cheap and rare."""
