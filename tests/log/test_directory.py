@@ -78,6 +78,20 @@ def test_a_restart_of_the_machine_is_noticed(tmp_path: Path) -> None:
     assert opened(tmp_path, Restarted()).lost_writes
 
 
+def test_a_killed_broker_is_known_again_unless_the_machine_went_down_too(tmp_path: Path) -> None:
+    class Restarted(OsDisk):
+        def boot_id(self) -> str:
+            return "another"
+
+    directory = filled(tmp_path)
+    directory.note_epoch(17)
+    directory.release_lock()
+    again = opened(tmp_path)
+    assert again.broker_epoch == 17
+    again.release_lock()
+    assert opened(tmp_path, Restarted()).broker_epoch == -1
+
+
 def test_the_mark_of_a_clean_stop_is_gone_for_good_before_anything_is_written(tmp_path: Path) -> None:
     class Recorded(OsDisk):
         synced: list[str]

@@ -3,7 +3,8 @@
 `.kafka_cleanshutdown` is written when everything has been closed and synced, and taken away when the directory is
 opened: while it is missing, a start must look at what lies behind the recovery points. `.moldau_boot` names the boot of
 the machine in which all partitions were last sound: it tells a crash of the process, which loses nothing that was
-written, from one of the machine, which may lose any write that was not synced.
+written, from one of the machine, which may lose any write that was not synced. It has the epoch of the broker
+too: after a crash of the process alone the next one says that it is the same, and its replicas stay eligible (KIP-966).
 
 A directory that is missing, read-only or broken is offline, with a sentence; the partitions of others go on.
 """
@@ -83,7 +84,7 @@ class Directory:
     id: str = ""  # directory.id, for its owner to set
     offline: str | None = None
     clean: bool = False
-    broker_epoch: int = -1  # of the broker that has stopped cleanly
+    broker_epoch: int = -1  # of the broker that was here last, if nothing that it wrote is lost
     booted: bool = False
     lost_writes: bool = True
     logs: dict[Partition, Log] = field(default_factory=dict[Partition, Log])
@@ -139,16 +140,26 @@ class Directory:
     def _compare_boot(self) -> None:
         here = self.files.disk.boot_id()
         try:
-            last = self.files.disk.read(self._at(BOOT)).decode(errors="replace").strip()
+            last, _, epoch = self.files.disk.read(self._at(BOOT)).decode(errors="replace").partition("\n")
         except FileNotFoundError:
-            last = ""
-        self.lost_writes = not here or here != last
+            last = epoch = ""
+        self.lost_writes = not here or here != last.strip()
+        if not self.clean and not self.lost_writes and epoch.strip().isdigit():
+            self.broker_epoch = int(epoch)
+
+    def note_epoch(self, broker_epoch: int) -> None:
+        """Remember who is here: a process that is killed loses nothing that it wrote, so the next one may say so."""
+        if self.offline is None and (self.booted or not self.lost_writes):
+            self.files.disk.write_atomic(self._at(BOOT), self._boot(broker_epoch), sync=False)
+
+    def _boot(self, broker_epoch: int | None = None) -> bytes:
+        return f"{self.files.disk.boot_id()}\n{'' if broker_epoch is None else broker_epoch}\n".encode()
 
     def _settle(self) -> None:
         """When every partition has been looked at, what the last crash of the machine has left is known and cut."""
         settled = self.clean or (len(self.logs) >= len(self.found) and self.found <= self.logs.keys())
         if settled and self.lost_writes and not self.booted:
-            self.files.disk.write_atomic(self._at(BOOT), f"{self.files.disk.boot_id()}\n".encode(), sync=False)
+            self.files.disk.write_atomic(self._at(BOOT), self._boot(), sync=False)
             self.booted = True
 
     def _read(self, name: str) -> dict[Partition, int]:
