@@ -67,8 +67,9 @@ class Replication:
         if placement.leader == node.id:
             if now != was:
                 self.unfollow(partition)
+            committed = partition.log.high_watermark
             partition.lead(placement, node.clock.monotonic_ms())
-            self.advance(partition)
+            self.advance_from(partition, committed)
         else:
             partition.follow(placement)
             if now != was:
@@ -280,6 +281,12 @@ class Replication:
             own.advance_high_watermark(end)
             self.node.replicas.advanced(partition)
 
+    def advance_from(self, partition: Partition, committed: int) -> None:
+        """Move the high watermark on, and tell all who wait if it was moved before: nobody is waited for any more."""
+        if partition.log.high_watermark > committed:
+            self.node.replicas.advanced(partition)
+        self.advance(partition)
+
     def epoch_of(self, broker: int) -> int | None:
         """Return the epoch of a broker that may be in sync."""
         known = self.node.cluster.brokers.get(broker)
@@ -358,7 +365,7 @@ class Replication:
             self.ask_ms = self.node.clock.monotonic_ms() + RETRY_MS
 
     def settle(self, partition: Partition, row: Any) -> None:
-        led = partition.led
+        led, committed = partition.led, partition.log.high_watermark
         assert led is not None
         if row is None or (row.error_code and Error(row.error_code) not in REFUSED):
             if led.proposal is not None:
@@ -376,7 +383,7 @@ class Replication:
             led.withdraw()
         partition.count_members()
         partition.synced()
-        self.advance(partition)
+        self.advance_from(partition, committed)
 
 
 def believed_directory(partition: Partition) -> bytes | None:
