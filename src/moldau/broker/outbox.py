@@ -45,9 +45,10 @@ class Peer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """There is no response, for this reason."""
+    """There is no response, for this reason. If it was refused, nobody listens there: the process is gone."""
 
     reason: str
+    is_refused: bool = False
 
 
 Done = Callable[[Any], None]
@@ -170,9 +171,9 @@ class Line:
         self._in_flight.popleft()
         ask.end(response)
 
-    def lose(self, reason: str) -> None:
-        """End every request: the connection is gone."""
-        lost = Lost(f"{self.peer}: {reason}")
+    def lose(self, reason: str, *, is_refused: bool = False) -> None:
+        """End every request: the connection is gone, or was refused."""
+        lost = Lost(f"{self.peer}: {reason}", is_refused)
         asks = [*(ask for _, _, ask in self._in_flight), *self._waiting]
         self._waiting.clear()
         self._in_flight.clear()

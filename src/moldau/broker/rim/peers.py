@@ -39,7 +39,7 @@ class Peers:
             await self.loop.create_connection(lambda: Link(self, line), host, port)
         except OSError as error:
             del self._attempts[line]
-            self.end(line, error.strerror or str(error))
+            self.end(line, error.strerror or str(error), is_refused=isinstance(error, ConnectionRefusedError))
 
     def opened(self, line: Line, link: Link) -> None:
         """A connection is there."""
@@ -64,9 +64,9 @@ class Peers:
             self.close(line)
             self.end(line, reason)
 
-    def end(self, line: Line, reason: str) -> None:
+    def end(self, line: Line, reason: str, *, is_refused: bool = False) -> None:
         log.debug("lost", peer=str(line.peer), reason=reason)
-        line.lose(reason)
+        line.lose(reason, is_refused=is_refused)
         self.settle()
 
 
