@@ -109,7 +109,7 @@ def alter(world: World, *resources: tuple[int, str, str, str | None]) -> tuple[l
     from moldau.broker.forwarding import forwarded
 
     controller = Controller()
-    world.node.membership = SimpleNamespace(call=controller.call, forwarding=lambda key: forwarded(key), is_open=True)
+    world.node.membership = SimpleNamespace(call=controller.call, forwarding=forwarded, is_open=True)
     world.node.routes.clear()
     setting = m.IncrementalAlterConfigsRequest_AlterableConfig
     rows = [

@@ -105,13 +105,14 @@ class Member:
         self.process.send_signal(what)
 
     def stop(self, how: int = signal.SIGTERM) -> int:
-        """End it, by default in order; returns its exit code."""
+        """End it, by default in order; returns its exit code. Java's tells of the signal that ended it."""
         process, self.process = self.process, None
         if process is None:
             return 0
         process.send_signal(how)
         try:
-            return process.wait(START_S)
+            code = process.wait(START_S)
+            return 0 if self.kind == KAFKA and code == 128 + how else code
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -25,9 +25,13 @@ pytestmark = pytest.mark.needs("java", "kafka-jars")
 TOPIC = "mixed"
 
 
-@pytest.fixture(scope="module")
-def pair(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    nodes = {1: (KAFKA, "broker,controller"), 2: (MOLDAU, "broker")}
+@pytest.fixture(scope="module", params=[KAFKA, MOLDAU])
+def pair(
+    request: pytest.FixtureRequest, kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """Two brokers, one of each kind. The first is the controller too, of the kind that the test is named after."""
+    first, second = (KAFKA, MOLDAU) if request.param == KAFKA else (MOLDAU, KAFKA)
+    nodes = {1: (first, "broker,controller"), 2: (second, "broker")}
     with cluster(kafka_libs, tmp_path_factory.mktemp("pair"), nodes) as made:
         yield made
 

@@ -8,6 +8,7 @@ from typing import Any
 from moldau import settings as table
 from moldau.broker.metadata import Proposal
 from moldau.broker.node import Node
+from moldau.cluster.controller.policy import clear_eligible_leaders
 from moldau.machines.metadata.cluster import BROKER, CLIENT_METRICS, GROUP, TOPIC, Cluster
 from moldau.machines.metadata.configs import broker_layers, check_resource, duplicates, replace
 from moldau.settings.checks import check_broker
@@ -28,7 +29,7 @@ def check_broker_id(node: Node, name: str) -> None:
     digits = name[1:] if name[:1] in ("+", "-") else name
     if not (digits.isascii() and digits.isdigit()):
         raise Refused(Error.INVALID_REQUEST, f"The id of a broker is a number, not '{name}'.")
-    if int(name) != node.id:
+    if node.controller is None and int(name) != node.id:
         raise Refused(Error.INVALID_REQUEST, f"This is broker {node.id}; ask broker {name} itself.")
 
 
@@ -55,7 +56,8 @@ def plan(
         raise refused_setting(wrong) from None
     if kind == BROKER:
         check_together(node, image, name, overrides)
-    return replace(image, kind, name, overrides, list(touched))
+    records = replace(image, kind, name, overrides, list(touched))
+    return [*records, *clear_eligible_leaders(image, records)]
 
 
 def check_together(node: Node, image: Cluster, name: str, overrides: dict[str, str]) -> None:

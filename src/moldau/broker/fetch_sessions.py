@@ -48,6 +48,8 @@ class Wanted:
     start_offset: int = -1  # of a replica's log
     strange: bool = False  # it says that it is a replica, and is none
     anywhere: bool = False  # a follower may serve it (KIP-392)
+    held: bool = False  # a replica that is throttled
+    preferred: int = -1  # the follower that is to serve it
     told: tuple[int, int, int] | None = None  # high watermark, last stable offset, log start offset
     partition: Partition | None = None  # that is watched for it
 
@@ -105,7 +107,9 @@ class Session:
             self.topics[item.topic] += 1
         else:
             self.report(before)
-            item.told, item.partition = before.told, before.partition
+            item.partition = before.partition
+            if item.leader_epoch == before.leader_epoch:  # else the answer may have come too late for its epoch
+                item.told = before.told
         self.partitions[key] = self.changed[key] = item
 
     def forget(self, key: Key) -> None:
@@ -152,7 +156,7 @@ class Session:
         if self.replica is not None and item.partition is not None and item.key not in self.changed:
             led = item.partition.led
             if led is not None and led.epoch == item.leader_epoch:
-                led.fetched(*self.replica, item.offset, item.offset, self.used_ms)
+                led.fetched(*self.replica, item.offset, item.offset, self.used_ms, item.start_offset)
 
     def rest(self, item: Wanted) -> None:
         """Leave a partition alone until it changes."""
@@ -185,8 +189,8 @@ class Context:
 
     session: Session | None
     incremental: bool
-    wanted: list[Wanted]
-    denied: Collection[bytes | str] = ()  # topics that the client may not read
+    named: Sequence[Wanted]
+    denied: Collection[bytes | str] = frozenset()  # topics that the client may not read
 
     @property
     def session_id(self) -> int:

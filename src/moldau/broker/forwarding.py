@@ -40,10 +40,12 @@ class Committed(NamedTuple):
     image: Cluster
 
 
-def forwarded(key: int) -> Handler:
-    """Return a handler that lets the controller answer."""
+def forwarded(key: int, local: Handler) -> Handler:
+    """Return a handler that lets the controller answer; `local` does where this node is the active one."""
 
     def handle(node: Node, connection: Connection, request: Any, version: int) -> Any:
+        if node.controller is not None:
+            return local(node, connection, request, version)
         way = forward_configs if key in CONFIGS else forward
         return follow(node, way(node, connection, key, request, version))
 

@@ -1,8 +1,8 @@
-"""How a broker takes part in a cluster whose controllers are other nodes: Moldau's or Apache Kafka's.
+"""How a broker takes part in a cluster: it registers, tells that it is alive, and asks the active controller.
 
-It follows the metadata log of the quorum (`cluster/observing.py`) and makes true what is committed there; it registers
-with the active controller and tells it again and again that it is alive (`cluster/lifecycle.py`); and it is the way by
-which everything else of this node asks that controller.
+The controllers are other nodes, Moldau's or Apache Kafka's, or this node is one of them too (`node.quorum`). It
+registers with the active one and tells it again and again that it is alive (`cluster/lifecycle.py`); and it is the way
+by which everything else of this node asks that controller.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker import logs
 from moldau.broker.features import KIND, SUPPORTED
 from moldau.broker.forwarding import FORWARDED, forwarded
+from moldau.broker.observation import Observation
 from moldau.broker.outbox import Done, Lost, Peer
 from moldau.broker.storage import id_bytes
 from moldau.cluster.lifecycle import CannotJoin, Lifecycle, State
 from moldau.cluster.lifecycle import Limits as LifecycleLimits
-from moldau.cluster.observing import Address, Inconsistent, Limits, Observer
+from moldau.cluster.observing import Address
 from moldau.machines.effects import Promise
 from moldau.machines.metadata.cluster import Endpoint
 from moldau.wire import messages as m
@@ -28,6 +29,7 @@ from moldau.wire.errors import Error
 if TYPE_CHECKING:
     from moldau.broker.api import Handler
     from moldau.broker.node import Node
+    from moldau.broker.quorum import Quorum
 
 log = logs.get(__name__)
 
@@ -37,9 +39,10 @@ ASK_MS = 30_000.0
 class Membership:
     """The node as a member of a cluster; it ends with `leave`."""
 
-    def __init__(self, node: Node, endpoints: Sequence[Endpoint]) -> None:
-        settings, metadata = node.settings, node.metadata
+    def __init__(self, node: Node, quorum: Observation | Quorum, endpoints: Sequence[Endpoint]) -> None:
+        settings = node.settings
         self.node = node
+        self.quorum = quorum
         self.endpoints = tuple(endpoints)
         self.incarnation = node.random.randbytes(16)
         self.waiting: list[tuple[float, int, Any, Done]] = []  # for a controller to be known
@@ -48,24 +51,6 @@ class Membership:
         self.controller: tuple[Address, int] | None = None  # the last one that was active, and its epoch
         self.problem: str | None = None  # why this node cannot take part, once that is certain
         self.on_change: Callable[[], None] = lambda: None
-        voters = {
-            int(text.partition("@")[0]): address(text.partition("@")[2])
-            for text in settings["controller.quorum.voters"]
-        }
-        servers = [address(text) for text in settings["controller.quorum.bootstrap.servers"]] or list(voters.values())
-        self.observer = Observer(
-            node.id,
-            metadata.cluster_id,
-            id_bytes(node.replicas.directories[0].id),
-            metadata.log,
-            servers,
-            voters,
-            Limits(
-                settings["controller.quorum.retry.backoff.ms"],
-                settings["controller.quorum.fetch.max.bytes"],
-                settings["controller.quorum.fetch.snapshot.max.bytes"],
-            ),
-        )
         self.lifecycle = Lifecycle(
             node.id,
             LifecycleLimits(
@@ -101,24 +86,30 @@ class Membership:
     # Time.
 
     def tick(self, now_ms: float) -> None:
-        """Send what is due: to the quorum, and to the active controller."""
+        """Send what is due to the active controller."""
         if self.problem is not None:
             return
-        self.fetch_metadata(now_ms)
-        leader = self.observer.leader
+        leader = self.quorum.leader
         while self.waiting and (leader is not None or self.waiting[0][0] <= now_ms):
             deadline, _, request, done = heapq.heappop(self.waiting)
             if leader is None:
                 done(Lost("no controller is known"))
             else:
-                self.node.ask(Peer(*leader), request, done, max(1.0, deadline - now_ms))
+                self.send(leader, request, done, max(1.0, deadline - now_ms))
         if leader is None:
             self.check_time(now_ms)
         elif self.lifecycle.next_ms() <= now_ms:
             offline = [id_bytes(directory.id) for directory in self.node.replicas.directories if directory.offline]
             offset, timeout = self.node.metadata.applied - 1, self.node.settings["broker.session.timeout.ms"] / 2
             request = self.lifecycle.request(now_ms, offset, offline, want_fence=not self.is_open)
-            self.node.ask(Peer(*leader, "heartbeat"), request, self.heard, timeout)
+            self.send(leader, request, self.heard, timeout, "heartbeat")
+
+    def send(self, leader: tuple[str, int], request: Any, done: Done, timeout_ms: float, purpose: str = "") -> None:
+        """Ask the active controller, which may be this very node."""
+        if self.quorum.is_active:
+            self.node.ask_itself(request, done)
+        else:
+            self.node.ask(Peer(*leader, purpose), request, done, timeout_ms)
 
     def check_time(self, now_ms: float) -> None:
         try:
@@ -127,53 +118,31 @@ class Membership:
             self.give_up(f"{problem} Its controllers are {self.servers()}.")
 
     def servers(self) -> str:
-        return ", ".join(f"{host}:{port}" for host, port in self.observer.servers)
+        return ", ".join(f"{host}:{port}" for host, port in self.quorum.servers)
 
     def next_ms(self) -> float:
         if self.problem is not None:
             return inf
-        due = [self.observer.next_ms(), *(entry[0] for entry in self.waiting[:1])]
-        if self.observer.leader is not None:
+        due = [entry[0] for entry in self.waiting[:1]]
+        if self.quorum.leader is not None:
             due.append(self.lifecycle.next_ms())
-        return min(due)
+        return min(due, default=inf)
 
-    # The metadata.
-
-    def fetch_metadata(self, now_ms: float) -> None:
-        asked = self.observer.request(now_ms)
-        if asked is not None:
-            timeout = self.node.settings["controller.quorum.request.timeout.ms"] + self.observer.limits.max_wait_ms
-            self.node.ask(Peer(*asked[0], "metadata"), asked[1], self.fetched_metadata, float(timeout))
-
-    def fetched_metadata(self, response: Any) -> None:
-        """Take over an answer of a controller, and make true what is committed by now."""
-        node = self.node
-        now = node.clock.monotonic_ms()
-        if isinstance(response, Lost):
-            log.debug("a controller does not answer", reason=response.reason)
-            self.observer.fail(now)
-            return
-        try:
-            snapshot = self.observer.heard(response, now, node.clock.wall_ms())
-        except Inconsistent as problem:
-            self.give_up(str(problem))
-            return
-        if snapshot is not None:
-            node.metadata.install(snapshot.end_offset, snapshot.epoch, bytes(snapshot.data))
-        node.metadata.catch_up()
+    def metadata_moved(self, now_ms: float) -> None:
+        """Go on after the quorum has committed something, or has another leader."""
         self.note_controller()
         self.open_when_ready()
-        self.tick(now)
+        self.tick(now_ms)
 
     def note_controller(self) -> None:
-        """Let go of the controller before, once there is another: it may be frozen, and its askers ask the new one."""
-        leader, epoch = self.observer.leader, self.observer.epoch
+        """Let go of the controller before, once there is another: it may be frozen; who asked it asks again."""
+        leader, epoch = self.quorum.leader, self.quorum.epoch
         if leader is None or (leader, epoch) == self.controller:
             return
         if self.controller is not None and self.controller[0] != leader:
             self.node.outbox.hang_up(self.controller[0], "another controller is active")
         self.controller = leader, epoch
-        log.info("the active controller is", node=self.observer.leader_id, epoch=epoch)
+        log.info("the active controller is", node=self.quorum.leader_id, epoch=epoch)
 
     def open_when_ready(self) -> None:
         """Open the partitions once the metadata has this broker's registration in it, and so all that came before."""
@@ -181,17 +150,29 @@ class Membership:
         if not self.is_open and mine is not None and mine.epoch == self.lifecycle.epoch:
             self.is_open = True
             self.node.open_partitions()
+            self.note_epoch(mine.epoch)
             self.lifecycle.hurry()
             self.on_change()
 
+    def note_epoch(self, epoch: int) -> None:
+        for directory in self.node.replicas.directories:
+            try:
+                directory.note_epoch(epoch)
+            except OSError as error:
+                log.warning("a directory does not know whose it is", directory=directory.path, reason=str(error))
+
     # The controller.
 
-    def forwarding(self, key: int) -> Handler | None:
-        """Return who answers a request that is the controller's to answer; None for all others."""
-        return forwarded(key) if key in FORWARDED else None
+    def forwarding(self, key: int, local: Handler) -> Handler:
+        """Return who answers a request: for some of them it is the controller."""
+        return forwarded(key, local) if key in FORWARDED else local
 
     def ask_controller(self, request: Any, done: Done, timeout_ms: float = ASK_MS) -> None:
         """Ask the active controller, as soon as it is known; `done` gets the response or a `Lost`, later."""
+        leader = self.quorum.leader
+        if leader is not None:
+            self.send(leader, request, done, timeout_ms)
+            return
         self.serial += 1
         heapq.heappush(self.waiting, (self.node.clock.monotonic_ms() + timeout_ms, self.serial, request, done))
 
@@ -226,9 +207,3 @@ class Membership:
     def leave(self) -> None:
         """Begin a controlled shutdown: `state` is STOPPED when the controller has given our partitions to others."""
         self.lifecycle.stop()
-
-
-def address(text: str) -> tuple[str, int]:
-    """Return host and port of a text like `host:9093`."""
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)

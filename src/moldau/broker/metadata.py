@@ -34,10 +34,11 @@ from moldau.machines.effects import Promise, error_promise
 from moldau.machines.metadata import records as metadata_records
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.metadata.cluster import Partition as Placement
+from moldau.machines.metadata.features import ELIGIBLE_LEADERS
 from moldau.machines.metadata.snapshot import image_records
 from moldau.wire import codec
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
+from moldau.wire.errors import Error, WireError
 from moldau.wire.records import Batch, ControlType, Record, batches, build, control_record, records, starts
 from moldau.wire.refusal import Refused
 
@@ -49,6 +50,7 @@ logger = logs.get(__name__)
 TOPIC, TOPIC_ID = metadata_records.TOPIC, metadata_records.TOPIC_ID
 CHUNK = 1 << 20
 SNAPSHOT = ".checkpoint"
+BOOTSTRAP = "bootstrap.checkpoint"
 MIN_INSYNC = "min.insync.replicas"
 SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
@@ -91,6 +93,11 @@ class Proposal:
             self.image.replay(record)
             self.records.append(record)
 
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next record that is added."""
+        return self.metadata.end_offset + len(self.records)
+
     def commit(self) -> Promise:
         """Write the changes. The promise is an Error: NONE when they are committed and can be seen by everybody."""
         return self.metadata.write(self.records)
@@ -111,6 +118,7 @@ class Metadata:
         self.node = node
         self.cluster = Cluster()
         self.cluster_id = ""
+        self.directory_id = bytes(16)  # of the directory that the log lies in
         self.epoch = 0
         self.producer_ids = ProducerIds()
         self.snapshot_offset = 0
@@ -211,16 +219,21 @@ class Metadata:
 
     def install(self, end_offset: int, epoch: int, data: bytes) -> None:
         """Begin anew with a snapshot that the quorum has sent."""
-        name = f"{end_offset:020d}-{epoch:010d}{SNAPSHOT}"
+        image, name = Cluster(), snapshot_name(end_offset, epoch)
+        try:
+            for batch in batches(memoryview(data)):
+                for record in decoded(batch):
+                    image.replay(record)
+        except WireError as error:
+            logger.error("a snapshot of the quorum is damaged; it is fetched again", snapshot=name, reason=str(error))
+            return
         self.node.disk.write_atomic(f"{self.log.path}/{name}", data)
         self.log.truncate_fully(end_offset, self.node.clock.wall_ms())
         self.log.leader_epochs.assign(epoch, end_offset)
-        image = Cluster()
-        for batch in batches(memoryview(data)):
-            for record in decoded(batch):
-                image.replay(record)
         self.applied = self.snapshot_offset = end_offset
         self.transaction = None
+        if self.node.quorum is not None:
+            self.node.quorum.has_snapshot(name)
         self.node.replace_image(image)
 
     def load_snapshot(self) -> int:
@@ -230,26 +243,28 @@ class Metadata:
             return self.log.start_offset
         for batch in batches(memoryview(self.node.disk.read(f"{self.log.path}/{newest}"))):
             self.replay(batch)
-        self.snapshot_offset = int(newest.partition("-")[0])
+        self.snapshot_offset = snapshot_id(newest)[0]
         if self.snapshot_offset < self.log.start_offset:
             raise Damaged(f"{self.log.path} begins at offset {self.log.start_offset}, after its newest snapshot")
         return self.snapshot_offset
 
     def write_snapshot(self) -> None:
         """Write the image in the background as a snapshot that stands for the log so far."""
-        if self.is_writing_snapshot:
+        if self.is_writing_snapshot or self.transaction is not None:  # the image lacks what is not ended yet
             return
-        now, end, covered = self.node.clock.wall_ms(), self.log.high_watermark, self.bytes_since_snapshot
-        values = [Record(0, now, None, metadata_records.encode(record)) for record in image_records(self.cluster)]
+        now, covered, quorum = self.node.clock.wall_ms(), self.bytes_since_snapshot, self.node.quorum
+        end = self.log.high_watermark if quorum is None else self.applied
+        values = self.encode(image_records(self.cluster))
         header = control_record(ControlType.SNAPSHOT_HEADER, codec.encode(m.SnapshotHeaderRecord(0, now), 0), now)
         footer = control_record(ControlType.SNAPSHOT_FOOTER, codec.encode(m.SnapshotFooterRecord(0), 0), now)
-        parts, offset = [build([header], control=True, partition_leader_epoch=self.epoch)], 1
+        first = [header, *(quorum.voter_records(end, now) if quorum is not None else ())]
+        parts, offset = [build(first, control=True, partition_leader_epoch=self.epoch)], len(first)
         for first in range(0, len(values), SNAPSHOT_BATCH):
             some = values[first : first + SNAPSHOT_BATCH]
             parts.append(build(some, base_offset=offset, partition_leader_epoch=self.epoch))
             offset += len(some)
         parts.append(build([footer], base_offset=offset, control=True, partition_leader_epoch=self.epoch))
-        name = f"{end:020d}-{self.epoch:010d}{SNAPSHOT}"
+        name = snapshot_name(end, self.epoch)
         self.is_writing_snapshot = True
         write = partial(self.node.disk.write_atomic, f"{self.log.path}/{name}", b"".join(parts))
         self.node.background.submit(write, partial(self.snapshot_written, name, end, covered))
@@ -263,6 +278,8 @@ class Metadata:
             now = self.node.clock.wall_ms()
             self.snapshot_offset = end
             self.bytes_since_snapshot -= covered
+            if self.node.quorum is not None:
+                self.node.quorum.has_snapshot(name)
             self.log.roll(now)
             self.log.delete_records(end)
             retain(self.log, now)
@@ -271,6 +288,12 @@ class Metadata:
                     self.node.disk.remove(f"{self.log.path}/{old}")
         except (OSError, Refused) as error:
             logger.error("the metadata has no new snapshot; its log grows until the next try", reason=str(error))
+
+    @property
+    def newest_snapshot(self) -> tuple[int, int] | None:
+        """Return end offset and epoch of the newest snapshot."""
+        names = self.snapshots()
+        return snapshot_id(names[-1]) if names else None
 
     def snapshots(self) -> list[str]:
         """Return the names of the snapshots, the newest last."""
@@ -307,12 +330,24 @@ class Metadata:
         now = self.node.clock.wall_ms()
         self.append([control_record(ControlType.LEADER_CHANGE, codec.encode(change, 0), now)], control=True)
         if not self.cluster.features:
-            # Eligible leader replicas (KIP-966) want min.insync.replicas as a setting of the whole cluster.
-            features = [m.FeatureLevelRecord(feature.name, feature.initial) for feature in SUPPORTED if feature.initial]
-            self.establish([*features, m.ConfigRecord(BROKER, "", MIN_INSYNC, str(self.node.settings[MIN_INSYNC]))])
+            self.establish(self.first_records())
         self.establish([self.registration(endpoints, log_dirs)])
         if elected := list(elect_missing_leaders(self.cluster, self.policy(self.cluster))):
             self.establish(elected)
+
+    def first_records(self) -> list[Any]:
+        """Return what a new cluster begins with: what `kafka-storage format` has written, or the newest levels."""
+        path = f"{self.log.path.rpartition('/')[0]}/{BOOTSTRAP}"
+        found: list[Any] = []
+        if self.node.disk.exists(path):
+            from moldau.machines.metadata.checkpoints import read_checkpoint
+
+            found = read_checkpoint(self.node.disk.read(path)).records
+        found = found or [m.FeatureLevelRecord(one.name, one.initial) for one in SUPPORTED if one.initial]
+        levels = {one.name: one.feature_level for one in found if one.SCHEMA.name == "FeatureLevelRecord"}
+        if levels.get(ELIGIBLE_LEADERS):  # they want min.insync.replicas as a setting of the whole cluster (KIP-966)
+            found.append(m.ConfigRecord(BROKER, "", MIN_INSYNC, str(self.node.settings[MIN_INSYNC])))
+        return found
 
     def registration(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[bytes]) -> Any:
         return m.RegisterBrokerRecord(
@@ -341,6 +376,10 @@ class Metadata:
         self.draft = Proposal(self)
         return self.draft
 
+    def forget_plans(self) -> None:
+        """Drop the image that runs ahead: from now on another controller decides, and this one is not told what."""
+        self._planned = self.draft = None
+
     def write(self, records: list[Any]) -> Promise:
         """Append records that were proposed, as one batch: all of them survive a crash, or none.
 
@@ -353,11 +392,14 @@ class Metadata:
                 self.append(self.encode(records))
                 self.in_flight.append(records)
         except Refused as refused:
-            logger.error("a change of the metadata cannot be written", reason=refused.message)
+            if refused.error is not Error.NOT_CONTROLLER:
+                logger.error("a change of the metadata cannot be written", reason=refused.message)
             self._planned = None
             promise.resolve(refused.error)
             return promise
         self.node.replicas.commit(self.home, partial(self.committed, records, promise))
+        if self.node.quorum is not None:
+            self.node.quorum.settle()
         return promise
 
     def committed(self, records: list[Any], promise: Promise, error: Error) -> None:
@@ -366,17 +408,22 @@ class Metadata:
             self.in_flight.popleft()
         if error:
             self._planned = None
-        elif records:
+        elif records and self.node.quorum is None:  # where others vote, it is read from the log: see `catch_up`
             self.node.apply(records)
         promise.resolve(error)
 
-    def encode(self, changes: Sequence[Any]) -> list[Record]:
+    def encode(self, changes: Iterable[Any]) -> list[Record]:
         now = self.node.clock.wall_ms()
-        return [Record(0, now, None, metadata_records.encode(change)) for change in changes]
+        level = (self.cluster if self._planned is None else self._planned).metadata_version
+        return [Record(0, now, None, metadata_records.encode(change, level)) for change in changes]
 
     def append(self, items: Sequence[Record], control: bool = False) -> None:
+        quorum, now = self.node.quorum, self.node.clock.wall_ms()
+        if quorum is not None:
+            quorum.append(items, now)
+            return
         batch = build(items, control=control, partition_leader_epoch=self.epoch)
-        self.home.append(memoryview(batch), self.node.clock.wall_ms(), Origin.COORDINATOR)
+        self.home.append(memoryview(batch), now, Origin.COORDINATOR)
         self.bytes_since_snapshot += len(batch)
 
     # Producer ids.
@@ -427,6 +474,16 @@ class Metadata:
     def broker_epoch(self) -> int:
         mine = self.cluster.brokers.get(self.node.id)
         return -1 if mine is None else mine.epoch
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    return f"{end_offset:020d}-{epoch:010d}{SNAPSHOT}"
+
+
+def snapshot_id(name: str) -> tuple[int, int]:
+    """Return end offset and epoch of a snapshot."""
+    end_offset, _, epoch = name.removesuffix(SNAPSHOT).partition("-")
+    return int(end_offset), int(epoch)
 
 
 def decoded(batch: Batch) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau import settings as table
 from moldau.broker import learned_requests
-from moldau.broker.api import Handler, known_with
+from moldau.broker.api import Handler, known_to_controllers, known_with
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection, Pending
 from moldau.broker.coordinators import Coordinators
@@ -50,7 +50,10 @@ from moldau.wire.errors import Error, WireError
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
+    from moldau.broker.controller import Controller
     from moldau.broker.membership import Membership
+    from moldau.broker.observation import Observation
+    from moldau.broker.quorum import Quorum
     from moldau.broker.telemetry import Telemetry
     from moldau.log.cleaner import Cleaner
 
@@ -83,6 +86,10 @@ class Background(Protocol):
     def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None: ...
 
 
+def end_at_once(reason: str) -> None:
+    raise RuntimeError(reason)
+
+
 class Node:
     """One broker: the metadata, the partitions it keeps, and the requests that wait."""
 
@@ -101,9 +108,11 @@ class Node:
         self.random = random
         self.background = background
         self.id: int = settings["node.id"]
-        self.is_controller = "controller" in settings["process.roles"]  # the only one then: its own quorum
+        self.is_controller = "controller" in settings["process.roles"]
+        self.is_broker = "broker" in settings["process.roles"]
         self.apis = known_with(settings)
         self.routes: dict[tuple[int, int], Route] = {}
+        self.controller_routes: dict[tuple[int, int], Route] = {}  # on listeners of the controller
         self.heads: learned_requests.Heads = {}  # forgotten when the metadata changes
         self.max_elements: int = settings["moldau.request.max.elements"]
         self.request_counts = dict.fromkeys(self.apis, 0)
@@ -126,7 +135,13 @@ class Node:
         self.replicas = Replicas(self)
         self.replication = Replication(self)
         self.metadata = Metadata(self)
-        self.membership: Membership | None = None  # in a cluster that other controllers lead
+        # In a cluster of several nodes; a node that is alone has neither.
+        self.quorum: Observation | Quorum | None = None
+        self.membership: Membership | None = None
+        self.controller: Controller | None = None  # while this node is the active one
+        self.itself: list[tuple[Any, Done]] = []  # requests of this broker to this controller
+        self.on_fatal: Callable[[str], object] = end_at_once  # what nobody can go on after
+        self.on_due: Callable[[], object] = lambda: None  # something is due earlier than the last tick has said
         self.inter_broker_listener = ""
         self.authorizer = make_authorizer(settings, self.cluster.acls)
 
@@ -151,36 +166,66 @@ class Node:
     def cluster(self) -> Cluster:
         return self.metadata.cluster
 
-    def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Open the data directories and take part in the cluster; raises StartError with a sentence if it cannot."""
-        self.replicas.directories = open_directories(self)
+    def start(self, endpoints: Sequence[Endpoint], controllers: Sequence[Endpoint] = ()) -> None:
+        """Open the data directories and take part in the cluster; raises StartError with a sentence if it cannot.
+
+        A controller without a listener of its own (`controllers`) is alone: nobody else can ever join it.
+        """
+        is_alone = self.is_controller and not controllers
+        voters = [text.partition("@")[0] for text in self.settings["controller.quorum.voters"]]
+        self.replicas.directories = open_directories(self, may_begin=is_alone or voters == [str(self.id)])
         try:
-            if self.is_controller:
+            if is_alone:
                 self.metadata.load(open_metadata_log(self))
                 self.metadata.take_part(endpoints, [id_bytes(d.id) for d in self.replicas.directories])
                 self.open_partitions()
             else:
                 self.metadata.load_followed(open_metadata_log(self))
-                self.membership = self.join(endpoints)
+                self.join(endpoints, controllers)
         except (Damaged, OSError, Refused, StartError, WireError) as error:
             self.abandon()
             raise explain(self, error) from error
 
-    def join(self, endpoints: Sequence[Endpoint]) -> Membership:
+    def join(self, endpoints: Sequence[Endpoint], controllers: Sequence[Endpoint]) -> None:
+        """Take part in the quorum, with a vote or without, and in the cluster as a broker."""
         from moldau.broker.membership import Membership
 
-        self.inter_broker_listener = self.settings["inter.broker.listener.name"] or endpoints[0].listener
-        return Membership(self, endpoints)
+        if self.is_controller:
+            from moldau.broker.quorum import Quorum
+
+            self.quorum = Quorum(self, controllers)
+        else:
+            from moldau.broker.observation import Observation
+
+            self.quorum = Observation(self)
+        if self.is_broker:
+            self.inter_broker_listener = self.settings["inter.broker.listener.name"] or endpoints[0].listener
+            self.membership = Membership(self, self.quorum, endpoints)
+        else:
+            self.start_timers()
+        self.quorum.start()
+
+    def metadata_moved(self, now_ms: float) -> None:
+        """Go on after the quorum has committed something, or has another leader."""
+        if self.membership is not None:
+            self.membership.metadata_moved(now_ms)
+
+    def cannot_take_part(self, problem: str) -> None:
+        if self.membership is not None:
+            self.membership.give_up(problem)
 
     def open_partitions(self) -> None:
         """Open what the metadata gives to this node, and begin to serve."""
         self.load_dynamic_settings()
         self.replicas.open_all()
+        self.start_timers()
+        for coordinators in self.coordinators:
+            self.work.add(coordinators.load_all())
+
+    def start_timers(self) -> None:
         now = self.clock.monotonic_ms()
         self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
         heapq.heapify(self.timers)
-        for coordinators in self.coordinators:
-            self.work.add(coordinators.load_all())
 
     def stop(self) -> None:
         """Answer who waits, and close every log, so that the next start needs no recovery."""
@@ -276,6 +321,8 @@ class Node:
         connection.pending.clear()
         connection.pending_bytes = 0
         self.share_partitions.end_connection(connection.id)
+        if self.controller is not None:
+            self.controller.disconnected(connection)
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Answer one request, or park it. Raises WireError where the peer is at fault: the rim then hangs up."""
@@ -293,11 +340,12 @@ class Node:
         except frames.UnsupportedRequest as unsupported:
             self.answer_unsupported(connection, unsupported)
             return
-        route = self.routes.get((key, version)) or self.route(key, version)
+        routes = self.controller_routes if connection.is_controller else self.routes
+        route = routes.get((key, version)) or self.route(key, version, connection.is_controller)
         if route is None:
             self.answer_unsupported(connection, frames.UnsupportedRequest(key, version, correlation_id, client_id))
             return
-        self.request_counts[key] += 1
+        self.request_counts[key] = self.request_counts.get(key, 0) + 1
         connection.client_id = client_id
         handle, cls, learn = route
         # Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 sends some with Metadata v13.
@@ -314,21 +362,25 @@ class Node:
             if learn is not None:
                 learn(self, connection, frame, version, request, outcome)
 
-    def route(self, key: int, version: int) -> Route | None:
+    def route(self, key: int, version: int, of_controller: bool = False) -> Route | None:
         """Return who answers a request, if anybody. Modules and classes are loaded when first needed."""
-        api = self.apis.get(key)
+        api = (known_to_controllers() if of_controller else self.apis).get(key)
         if api is None or not api.low <= version <= api.high:
             return None
         handle, learner = api.handler(), LEARNERS.get(key)
-        forwarding = None if self.membership is None else self.membership.forwarding(key)
-        if forwarding is not None:
-            handle = forwarding
-        elif self.authorizer is not None:
+        if of_controller:
+            from moldau.broker.controller import controlling
+
+            handle = controlling(key, handle)
+        if self.authorizer is not None:
             from moldau.broker import authorization
 
             handle = authorization.guarded(key, handle)
+        if self.membership is not None and not of_controller:
+            handle = self.membership.forwarding(key, handle)
         learn = import_module(learner).learn if learner else None
-        route = self.routes[key, version] = (handle, m.request_class(key), learn)
+        routes = self.controller_routes if of_controller else self.routes
+        route = routes[key, version] = (handle, m.request_class(key), learn)
         return route
 
     def answer_unsupported(self, connection: Connection, request: frames.UnsupportedRequest) -> None:
@@ -382,6 +434,24 @@ class Node:
         self.ask(peer, request, promise.resolve, timeout_ms)
         return promise
 
+    def ask_itself(self, request: Any, done: Done) -> None:
+        """Send a request of this broker to the controller that this node is too; `done` is called later."""
+        self.itself.append((request, done))
+        self.on_due()
+
+    def answer_itself(self) -> None:
+        from moldau.broker.controller import controlling
+
+        asked, self.itself = self.itself, []
+        for request, done in asked:
+            schema = request.SCHEMA
+            handle = controlling(schema.key, known_to_controllers()[schema.key].handler())
+            outcome = handle(self, Connection(0, is_controller=True), request, schema.versions[1])
+            if outcome.__class__ is Wait:
+                self.waits.park(outcome, done)
+            else:
+                done(outcome)
+
     def leader_of(self, topic: str, index: int) -> int | None:
         """Return the broker that leads a partition, -1 while nobody does; None if there is no such partition."""
         placement = self.placement_of(topic, index)
@@ -412,6 +482,10 @@ class Node:
         now = self.clock.monotonic_ms()
         self.waits.expire(now)
         self.outbox.tick(now)
+        if self.quorum is not None:
+            self.quorum.tick(now)
+            if self.itself:
+                self.answer_itself()
         if self.membership is not None:
             self.membership.tick(now)
             self.replication.tick(now)
@@ -437,6 +511,8 @@ class Node:
         due = [IDLE_TICK_MS + now, self.outbox.next_deadline_ms(), *(timer[0] for timer in self.timers[:1])]
         due += (coordinators.next_deadline_ms() for coordinators in self.coordinators)
         due.append(self.share_partitions.deadline_ms)
+        if self.quorum is not None:
+            due.append(0.0 if self.itself else self.quorum.next_ms())
         if self.membership is not None:
             due += self.membership.next_ms(), self.replication.next_ms()
         deadline = self.waits.next_deadline_ms()

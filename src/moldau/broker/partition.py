@@ -50,6 +50,11 @@ class Partition:
     def leads(self) -> bool:
         return self.placement.leader == self.node_id
 
+    @property
+    def lags(self) -> bool:
+        """Tell whether this leader may not know yet what clients of the last one know to be committed (KIP-207)."""
+        return self.led is not None and self.log.high_watermark < self.led.epoch_start
+
     def leader_error(self, epoch: int) -> Error:
         """Return whether a client that thinks of `epoch` (-1: none) may use this replica as the leader (KIP-320)."""
         placement = self.placement

@@ -231,6 +231,8 @@ class Replicas:
         else:
             flush.complete()
             partition.synced()
+            if partition is self.node.metadata.home and self.node.quorum is not None:
+                self.node.quorum.synced()
             self.node.replication.advance(partition)
         self.advanced(partition)
         if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way

@@ -30,14 +30,14 @@ def explain(node: Node, error: Exception) -> StartError:
     return StartError(f"The cluster's metadata in {path} is damaged: {error}. Restore the folder from a copy.")
 
 
-def open_directories(node: Node) -> list[Directory]:
-    """Lock every directory of log.dirs and make sure that it belongs to this node."""
+def open_directories(node: Node, may_begin: bool) -> list[Directory]:
+    """Lock every directory of log.dirs and make sure that it belongs to this node, which may begin a new cluster."""
     files = Files(node.disk)
     directories = [Directory(files, path) for path in node.settings["log.dirs"]]
     try:
         for directory in directories:
             directory.open()
-        claim(node, [d for d in directories if d.offline is None])
+        claim(node, [d for d in directories if d.offline is None], may_begin)
     except (InUse, Damaged, OSError, StartError) as error:
         for directory in directories:
             directory.release_lock()
@@ -45,16 +45,16 @@ def open_directories(node: Node) -> list[Directory]:
     return directories
 
 
-def claim(node: Node, directories: list[Directory]) -> None:
+def claim(node: Node, directories: list[Directory], may_begin: bool) -> None:
     """Read or write meta.properties; a directory of another node or cluster is refused."""
     metas = [directory.read_meta() for directory in directories]
     known = {meta.cluster_id for meta in metas if meta and meta.cluster_id}
     if len(known) > 1:
         raise StartError(f"The data directories belong to different clusters: {', '.join(sorted(known))}.")
-    if not known and not node.is_controller:
+    if not known and not may_begin:
         which = ", ".join(directory.path for directory in directories)
         how = "kafka-storage format -t CLUSTER_ID -c FILE"
-        raise StartError(f"{which} is not formatted. This broker joins a cluster: run {how} first.")
+        raise StartError(f"{which} is not formatted. This node joins a cluster: run {how} first.")
     node.metadata.cluster_id = known.pop() if known else fresh_id(node)
     for directory, meta in zip(directories, metas, strict=True):
         if meta and meta.node_id not in (None, node.id):
@@ -78,6 +78,7 @@ def open_metadata_log(node: Node) -> Log:
     """Open the log of the metadata, in metadata.log.dir or in the first of log.dirs."""
     path = node.settings["metadata.log.dir"]
     home = next((d for d in node.replicas.directories if d.path == path), node.replicas.directories[0])
+    node.metadata.directory_id = id_bytes(home.id)
     if home.offline is not None:
         raise StartError(f"{home.offline} It holds the cluster's metadata.")
     now = node.clock.wall_ms()

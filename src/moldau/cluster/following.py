@@ -73,6 +73,17 @@ class Followed:
         return Position(self.leader_epoch, log.end_offset, log.leader_epochs.latest, log.start_offset)
 
 
+def positions_of(followed: dict[Key, Followed]) -> dict[Key, Position]:
+    """Return where each partition is. One whose log cannot be opened has failed; the others go on."""
+    positions: dict[Key, Position] = {}
+    for key, one in followed.items():
+        try:
+            positions[key] = one.position
+        except Refused as refused:
+            one.failed = refused.message
+    return positions
+
+
 @dataclass(slots=True)
 class Session:
     """What the leader remembers of the partitions that it was told."""
@@ -118,13 +129,15 @@ class Fetcher:
         if self.is_busy:
             return None
         ready = {key: one for key, one in self.followed.items() if is_wanted(one) and one.ready_ms <= now_ms}
+        positions = positions_of(ready)
+        ready = {key: one for key, one in ready.items() if key in positions}
         if self.throttle is not None and self.throttle.is_on():
             ready = self.hold_back(ready, self.throttle, now_ms)
         if not ready:
             return None
         self.is_busy, self.asked = True, ready
         session, limits = self.session, self.limits
-        positions = {key: one.position for key, one in ready.items()}
+        positions = {key: positions[key] for key in ready}
         named = {key: at for key, at in positions.items() if session.told.get(key) != at}
         forgotten = [key for key in session.told if key not in ready]
         session.told = positions
@@ -205,6 +218,8 @@ class Fetcher:
         else:
             if self.throttle is not None:
                 self.throttle.count(one.key, len(row.records or b""), now_ms)
+            if row.diverging_epoch is not None:  # of the answer no more is used, but Kafka's leaders tell it only once
+                self.forget_session()
             try:
                 return take_records(one, row, wall_ms)
             except (Refused, WireError) as problem:

@@ -52,6 +52,7 @@ from moldau.wire.refusal import Refused
 
 __all__ = ["Address", "Change", "Diverged", "Election", "Endpoint", "Limits", "Raft", "Role", "Send", "Voter", "Voters"]
 
+SUSPICION_MS = 100.0  # at most, before a voter whose leader is gone, or who knows none, stands for election
 
 ReadSnapshot = Callable[[int, int, int, int], tuple[bytes, int] | None]
 """(end offset, epoch, position, bytes at most) -> a piece and the size of all; None if there is no such snapshot."""
@@ -227,8 +228,8 @@ class Raft:
             self._become_resigned([], now_ms)
         elif known is not None and (address := known.address(self.listener)) is not None:
             self._follow(self.epoch, self.leader_id, address, now_ms)
-        else:
-            self.deadline_ms = self._election_deadline(now_ms)
+        elif self.is_voter:  # a pre-vote disturbs nobody, so there is no need to wait
+            self.deadline_ms = now_ms + self.random.random() * SUSPICION_MS
         self._keep()
         if self.is_voter and len(self.voters.members) == 1:
             self._become_prospective(now_ms, wall_ms)
@@ -425,6 +426,12 @@ class Raft:
         """There was no answer: try again after a pause, and ask somebody else who leads."""
         if self.lines.end(sent, now_ms + self.limits.retry_backoff_ms) and sent.token.line == METADATA:
             self.is_lost = True
+
+    def suspect(self, now_ms: float) -> None:
+        """The leader's process is gone, as far as one can see: soon stand for election, or let another one."""
+        if self.is_follower and self.is_voter:
+            self.has_fetched = False
+            self.deadline_ms = min(self.deadline_ms, now_ms + self.random.random() * SUSPICION_MS)
 
     def heard(self, sent: Send, response: Any, now_ms: float, wall_ms: int) -> Snapshot | None:
         """Take over an answer; returns a snapshot that is complete, with which the host begins the log anew.

@@ -1,10 +1,10 @@
 """DescribeQuorum (key 55), v0-2: the voters of the metadata log and how far each of them is.
 
-The one voter is this node, which leads. A request for anything but partition 0 of the metadata topic, and for it
-alone, gets UNKNOWN_TOPIC_OR_PARTITION for all that it names.
+A node that is alone is the one voter, and leads; in a cluster the leader of the quorum answers. A request for anything
+but partition 0 of the metadata topic, and for it alone, gets UNKNOWN_TOPIC_OR_PARTITION for all that it names.
 
 v1 timestamps (KIP-836).  v2 directory ids, error messages and the voters' addresses (KIP-853).
-Deviates: there is no listener for controllers alone, so the voter's addresses are those of the broker.
+Deviates: a node that is alone has no listener for controllers, so the voter's addresses are those of the broker.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from moldau.wire.errors import Error
 def describe_quorum(node: Node, connection: Connection, request: m.DescribeQuorumRequest, version: int) -> Answer:
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     known = asked == [(METADATA_TOPIC, 0)] and len(request.topics) == 1
+    if known and node.quorum is not None:
+        from moldau.broker.api.quorum import quorum_of
+
+        return quorum_of(node).describe()
     describe = quorum if known else unknown
     topics = [
         m.DescribeQuorumResponse_TopicData(

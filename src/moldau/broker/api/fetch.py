@@ -2,9 +2,10 @@
 
 v4 read_committed.  v5 log start offset.  v7 sessions (KIP-227).  v9 leader epochs (KIP-320).  v11 rack (KIP-392).
 v12 truncation hints (KIP-595).  v13 topic ids (KIP-516).  v15 replica state.  v16 node endpoints (KIP-951).
-Followers are read up to the high watermark that they know, from v11 on (also by kafka-replica-verification).
-Deviates: the rack is not looked at; the leader sends nobody to a follower.
-Less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with both.
+A consumer may read from a follower, up to its high watermark. With Kafka's rack-aware selector as
+`replica.selector.class` the leader sends it to a replica in its own rack; other selectors are not known.
+Deviates: less than 0 bytes count as 0, and an isolation level that does not exist as read_committed; Kafka fails with
+both.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
 NO_ID = bytes(16)
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Row = tuple[Wanted, m.FetchResponse_PartitionData]
 
 
@@ -50,6 +52,8 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
             session.deny(context.denied)
     if replica is not None:
         note_replica(node, replica, [one for one in context.wanted if one.topic not in context.denied], by_id)
+    elif request.rack_id and node.settings["replica.selector.class"] == RACK_AWARE:
+        choose_replicas(node, connection, request.rack_id, context.wanted, by_id)
     max_bytes = min(request.max_bytes, node.settings["fetch.max.bytes"])
     known = node.replicas.table(by_id)
     poll = partial(attempt, known, context, request.min_bytes, max_bytes, isolation, by_id)
@@ -69,8 +73,8 @@ def open_context(node: Node, request: m.FetchRequest, version: int, now: float) 
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for p in topic.partitions:
-            epochs = p.current_leader_epoch, p.last_fetched_epoch
-            one = Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *epochs, anywhere=anywhere)
+            place = p.current_leader_epoch, p.last_fetched_epoch, p.log_start_offset
+            one = Wanted(name, p.partition, p.fetch_offset, p.partition_max_bytes, *place, anywhere=anywhere)
             wanted.append(one)
     if len(wanted) > 1:  # of a partition that is named twice, the last counts
         wanted = list({(one.topic, one.index): one for one in wanted}.values())
@@ -167,6 +171,8 @@ def read_rows(
             row = denied_row(wanted)
         else:
             row = read(known, wanted, left, size == 0, isolation, by_id)
+        if session is not None:
+            session.watch(wanted, known.get(wanted.topic, {}).get(wanted.index))
         rows.append((wanted, row))
         if row.error_code or row.diverging_epoch is not None or wanted.preferred >= 0:
             urgent = True
@@ -225,8 +231,9 @@ def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation:
         row.error_code = Error.UNKNOWN_TOPIC_ID if unknown_id else Error.UNKNOWN_TOPIC_OR_PARTITION
         row.aborted_transactions = ()
         return row
-    check = partition.epoch_error if wanted.anywhere else partition.leader_error
-    row.error_code = check(wanted.leader_epoch)
+    row.error_code = partition.leader_error(wanted.leader_epoch)
+    if wanted.anywhere and row.error_code is Error.NOT_LEADER_OR_FOLLOWER:
+        row.error_code = partition.epoch_error(wanted.leader_epoch)
     if wanted.strange and not row.error_code:  # whoever names the epoch may have heard of more than this leader has
         row.error_code = Error.NOT_LEADER_OR_FOLLOWER if wanted.leader_epoch < 0 else Error.UNKNOWN_LEADER_EPOCH
     if not row.error_code:
@@ -235,13 +242,6 @@ def read(known: Table, wanted: Wanted, max_bytes: int, min_one: bool, isolation:
         except Refused as refused:
             row.error_code = refused.error
     return row
-
-
-def epoch_error(asked: int, known: int) -> Error:
-    """Return whether a follower may serve a client that thinks of an epoch (-1: none)."""
-    if asked < 0 or asked == known:
-        return Error.NONE
-    return Error.FENCED_LEADER_EPOCH if asked < known else Error.UNKNOWN_LEADER_EPOCH
 
 
 def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one: bool, isolation: Isolation) -> None:
@@ -295,8 +295,12 @@ def respond(context: Context, rows: list[Row], by_id: bool) -> Any:
 
 
 def told(row: Any) -> tuple[int, int, int] | None:
-    """Return what a session remembers of an answer; an error is always told again."""
-    return None if row.error_code else (row.high_watermark, row.last_stable_offset, row.log_start_offset)
+    """Return what a session remembers of an answer. Nothing of an error, nor of one that makes a follower truncate:
+    it takes over nothing else of it.
+    """
+    if row.error_code or row.diverging_epoch is not None:
+        return None
+    return row.high_watermark, row.last_stable_offset, row.log_start_offset
 
 
 def is_news(wanted: Wanted, row: Any) -> bool:

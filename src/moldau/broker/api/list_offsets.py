@@ -1,7 +1,8 @@
 """ListOffsets (key 2), v1-11: offsets by time, and the special times below.
 
-v2 isolation level.  v4 leader epochs.  v7 max timestamp (-3, KIP-734).  v8 earliest local (-4, KIP-405).
-v9 latest tiered (-5, KIP-1005).  v10 time-out.  v11 earliest pending upload (-6, KIP-1023).
+v2 isolation level.  v4 leader epochs.  v5 OFFSET_NOT_AVAILABLE (KIP-207).  v7 max timestamp (-3, KIP-734).
+v8 earliest local (-4, KIP-405).  v9 latest tiered (-5, KIP-1005).  v10 time-out.
+v11 earliest pending upload (-6, KIP-1023).
 A follower answers who debugs (replica id -2), by what it has itself.
 Without tiering -4 is -2, and -5 and -6 find nothing.
 Deviates: records that DeleteRecords took away are passed over at once; Kafka finds nothing before their segment is
@@ -15,7 +16,6 @@ from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
-from moldau.broker.partition import Partition
 from moldau.log.answers import Isolation
 from moldau.log.lookup import LATEST
 from moldau.wire import messages as m
@@ -65,21 +65,15 @@ def look_up(node: Node, topic: str, part: Any, request: m.ListOffsetsRequest, ve
         raise Refused(error, "the leader epoch does not fit")
     if partition.leads:
         partition.begin_epoch()
-    found = partition.log.offset_for_time(part.timestamp, isolation(request))
-    if (part.timestamp == LATEST or found.offset < 0) and is_catching_up(partition, request):
+    visible = isolation(request)
+    found = partition.log.offset_for_time(part.timestamp, visible)
+    if (part.timestamp == LATEST or found.offset < 0) and visible is not Isolation.LOG_END and partition.lags:
         error = Error.OFFSET_NOT_AVAILABLE if version >= 5 else Error.LEADER_NOT_AVAILABLE
         raise Refused(error, "this leader does not know yet what was committed before it")
     answer = m.ListOffsetsResponse_ListOffsetsPartitionResponse(part.partition_index, 0, found.timestamp, found.offset)
     if version >= 4:
         answer.leader_epoch = found.leader_epoch
     return answer
-
-
-def is_catching_up(partition: Partition, request: m.ListOffsetsRequest) -> bool:
-    """Tell whether a new leader's high watermark is still before its epoch: clients may have seen a later one."""
-    led = partition.led
-    is_client = isolation(request) is not Isolation.LOG_END
-    return is_client and led is not None and led.epoch_start > partition.log.high_watermark
 
 
 def isolation(request: m.ListOffsetsRequest) -> Isolation:

@@ -1,12 +1,17 @@
-"""The voters of the metadata log (KIP-853): AddRaftVoter (key 80), v0-1, and RemoveRaftVoter (key 81), v0.
+"""The voters of the metadata log (KIP-853): AddRaftVoter (key 80), v0-1; RemoveRaftVoter (key 81), v0; and
+UpdateRaftVoter (key 82), v0.
 
-The quorum is this node alone. One node cannot have another voter: the answer is REQUEST_TIMED_OUT, as Kafka's where the
-new voter is not reached. The last voter cannot go: the answer is VOTER_NOT_FOUND, as Kafka's, for it as for any other.
+In a cluster the leader of the quorum decides: see cluster/voter_changes.py. A node that is alone cannot have another
+voter: the answer is REQUEST_TIMED_OUT, as Kafka's where the new voter is not reached. The last voter cannot go: the
+answer is VOTER_NOT_FOUND, as Kafka's, for it as for any other.
 AddRaftVoter v1 an answer before the change is committed.
-Deviates: there is no listener for controllers alone, so a voter is expected to name one of this broker's listeners.
+Deviates: nothing known.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
@@ -19,43 +24,62 @@ NO_ID = bytes(16)
 
 
 @api(80, versions=(0, 1))
-def add_voter(node: Node, connection: Connection, request: m.AddRaftVoterRequest, version: int) -> Answer:
-    try:
-        check_voter(node, request)
-        check_listeners(node, request)
-        check_dynamic(node)
-        if request.voter_id == node.id:
-            raise Refused(Error.DUPLICATE_VOTER, f"Node {node.id} votes already.")
-        raise Refused(Error.REQUEST_TIMED_OUT, "The new voter does not answer: this cluster has one node.")
-    except Refused as refused:
-        return m.AddRaftVoterResponse(error_code=refused.error, error_message=refused.message)
+async def add_voter(node: Node, connection: Connection, request: m.AddRaftVoterRequest, version: int) -> Answer:
+    return await changed(node, request, m.AddRaftVoterResponse, add_to_one)
 
 
 @api(81, versions=(0, 0))
-def remove_voter(node: Node, connection: Connection, request: m.RemoveRaftVoterRequest, version: int) -> Answer:
-    try:
-        check_voter(node, request)
-        check_dynamic(node)
-        raise Refused(Error.VOTER_NOT_FOUND, "The voter is not known, or the last one.")
-    except Refused as refused:
-        return m.RemoveRaftVoterResponse(error_code=refused.error, error_message=refused.message)
+async def remove_voter(node: Node, connection: Connection, request: m.RemoveRaftVoterRequest, version: int) -> Answer:
+    return await changed(node, request, m.RemoveRaftVoterResponse, remove_from_one)
 
 
-def check_voter(node: Node, request: m.AddRaftVoterRequest | m.RemoveRaftVoterRequest) -> None:
+@api(82, versions=(0, 0))
+def update_voter(node: Node, connection: Connection, request: m.UpdateRaftVoterRequest, version: int) -> Answer:
+    from moldau.broker.api.quorum import quorum_of
+
+    return quorum_of(node).answer(request)
+
+
+async def changed(node: Node, request: Any, response: type[Any], alone: Callable[[Node, Any], Refused]) -> Any:
+    """Let the quorum change its voters, and answer with the outcome."""
+    if node.quorum is None:
+        refused = check_voter(node, request) or alone(node, request)
+        return response(error_code=refused.error, error_message=refused.message)
+    from moldau.broker.api.quorum import quorum_of
+
+    error, message = await quorum_of(node).change_voters(request)
+    return response(error_code=error, error_message=error.message if message is None else message)
+
+
+# A node that is alone.
+
+
+def check_voter(node: Node, request: Any) -> Refused | None:
     """Check that the request is meant for this cluster, and names a voter."""
     if request.cluster_id is not None and request.cluster_id != node.metadata.cluster_id:
-        raise Refused(Error.INCONSISTENT_CLUSTER_ID, f"This is cluster {node.metadata.cluster_id}.")
+        return Refused(Error.INCONSISTENT_CLUSTER_ID, f"This is cluster {node.metadata.cluster_id}.")
     if request.voter_id < 0 or request.voter_directory_id == NO_ID:
-        raise Refused(Error.INVALID_REQUEST, "The request names no voter: that is an id and a directory id.")
+        return Refused(Error.INVALID_REQUEST, "The request names no voter: that is an id and a directory id.")
+    return None
 
 
-def check_listeners(node: Node, request: m.AddRaftVoterRequest) -> None:
+def add_to_one(node: Node, request: m.AddRaftVoterRequest) -> Refused:
     known = {endpoint.listener for endpoint in node.cluster.brokers[node.id].endpoints}
     if known.isdisjoint(listener.name for listener in request.listeners):
-        raise Refused(Error.INVALID_REQUEST, f"The voter has no listener {' or '.join(sorted(known))}.")
+        return Refused(Error.INVALID_REQUEST, f"The voter has no listener {' or '.join(sorted(known))}.")
+    if (fixed := check_dynamic(node)) is not None:
+        return fixed
+    if request.voter_id == node.id:
+        return Refused(Error.DUPLICATE_VOTER, f"Node {node.id} votes already.")
+    return Refused(Error.REQUEST_TIMED_OUT, "The new voter does not answer: this cluster has one node.")
 
 
-def check_dynamic(node: Node) -> None:
+def remove_from_one(node: Node, request: m.RemoveRaftVoterRequest) -> Refused:
+    return check_dynamic(node) or Refused(Error.VOTER_NOT_FOUND, "The voter is not known, or the last one.")
+
+
+def check_dynamic(node: Node) -> Refused | None:
     """Refuse a change with kraft.version 0: the voters are then those that the cluster was made with."""
-    if not node.cluster.features.get(KRAFT_VERSION):
-        raise Refused(Error.UNSUPPORTED_VERSION, f"Voters can be changed from {KRAFT_VERSION} 1 on.")
+    if node.cluster.features.get(KRAFT_VERSION):
+        return None
+    return Refused(Error.UNSUPPORTED_VERSION, f"Voters can be changed from {KRAFT_VERSION} 1 on.")

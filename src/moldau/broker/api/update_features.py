@@ -2,7 +2,9 @@
 
 v1 upgrade types and dry runs (KIP-778); `allow_downgrade` of v0 is not looked at, as in Kafka.  v2 answers without a
 row for each feature.
-Deviates: levels that one feature needs of another are not checked; kraft.version is stored as the other levels are.
+kraft.version is not in the metadata: the quorum has it in its own log.
+Deviates: levels that one feature needs of another are not checked; a node that is alone stores kraft.version as the
+other levels.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
-from moldau.machines.metadata.features import Wish, update_features
+from moldau.machines.metadata.features import KRAFT_VERSION, Wish, update_features
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -21,8 +23,14 @@ from moldau.wire.refusal import Refused
 async def update(node: Node, connection: Connection, request: m.UpdateFeaturesRequest, version: int) -> Answer:
     wishes = [Wish(f.feature, f.max_version_level, f.upgrade_type) for f in request.feature_updates]
     proposal = node.metadata.propose()
+    stored = [wish for wish in wishes if node.quorum is None or wish.feature != KRAFT_VERSION]
     try:
-        records = update_features(proposal.image, wishes, node.settings["min.insync.replicas"])
+        records = update_features(proposal.image, stored, node.settings["min.insync.replicas"])
+        if len(stored) < len(wishes):
+            from moldau.broker.api.quorum import quorum_of
+
+            level = next(wish.level for wish in wishes if wish.feature == KRAFT_VERSION)
+            quorum_of(node).set_version(level, validate_only=request.validate_only)
     except Refused as refused:
         return m.UpdateFeaturesResponse(error_code=refused.error, error_message=refused.message)
     if not request.validate_only:

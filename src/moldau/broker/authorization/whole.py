@@ -85,6 +85,9 @@ def alter_scram(call: Call[m.AlterUserScramCredentialsRequest], error: Error) ->
 JOIN_AS = Ask(acls.READ, acls.GROUP, "group_id")
 WRITE_AS = Ask(acls.WRITE, acls.TRANSACTIONAL_ID, "transactional_id")
 
+# What nodes ask of controllers.
+OF_NODES = (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)
+
 # What is asked before anything else, one after the other, and how it is refused.
 ASKED: dict[int, tuple[tuple[Ask, ...], Refusal]] = {
     8: ((JOIN_AS,), each("topics", "topics")),
@@ -118,6 +121,7 @@ ASKED: dict[int, tuple[tuple[Ask, ...], Refusal]] = {
     79: ((JOIN_AS,), quietly),
     80: ((Ask(acls.ALTER),), coded),
     81: ((Ask(acls.ALTER),), coded),
+    **dict.fromkeys(OF_NODES, ((Ask(acls.CLUSTER_ACTION),), coded)),
     **dict.fromkeys(
         range(83, 88), ((Ask(acls.CLUSTER_ACTION),), each("topics", "results"))
     ),  # the state of share groups

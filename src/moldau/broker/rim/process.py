@@ -30,6 +30,9 @@ log = logs.get(__name__)
 
 OK, FAILED, MISUSED = 0, 1, 2
 HAND_OVER_S = 60.0
+RESIGN_S = 2.0
+LEADERLESS_S = 2.5  # how long who stops waits for a controller to be elected
+LOOK_S = 0.01
 PLAINTEXT = 0  # the security protocol's number in the metadata
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -176,7 +179,8 @@ def build(
     node = Node(settings, OsDisk(), clock, SystemRandom(), worker, peers)
     server = Server(node, clock, loop)
     try:
-        node.start([endpoint(listener) for listener in opened])
+        clients = [endpoint(listener) for listener in opened if not listener.is_controller]
+        node.start(clients, [endpoint(listener) for listener in opened if listener.is_controller])
     except StartError as error:
         raise UserError(str(error)) from None
     for listener in opened:
@@ -192,17 +196,32 @@ async def take_part(server: Server) -> None:
 
 
 async def hand_over(server: Server) -> None:
-    """Let the controllers give our partitions to others before we stop, within reason."""
-    import asyncio
-
+    """Let the controllers give our partitions to others before we stop, then the lead of the quorum, within reason."""
     from moldau.cluster.lifecycle import State
 
-    member = server.node.membership
-    if member is not None and member.problem is None and server.node.settings["controlled.shutdown.enable"]:
+    node, member, quorum = server.node, server.node.membership, server.node.quorum
+    if member is not None and member.problem is None and node.settings["controlled.shutdown.enable"]:
         member.leave()
         server.heard_peer()
-        with contextlib.suppress(asyncio.TimeoutError, UserError):
-            await asyncio.wait_for(member_until(server, lambda state: state is State.STOPPED), HAND_OVER_S)
+        await within(HAND_OVER_S, server, lambda: member.problem is not None or member.state is State.STOPPED)
+    if quorum is not None and quorum.is_voter:
+        quorum.resign()
+        await within(RESIGN_S, server, lambda: quorum.has_left)
+
+
+async def within(seconds: float, server: Server, condition: Callable[[], bool]) -> None:
+    """Wait for something, unless there is no controller any more that could bring it about."""
+    import asyncio
+
+    loop, quorum = server.loop, server.node.quorum
+    deadline = loop.time() + seconds
+    led = loop.time()
+    while not condition() and loop.time() < min(deadline, led + LEADERLESS_S):
+        if quorum is None or quorum.leader is not None:
+            led = loop.time()
+        elif quorum.is_hopeless:
+            return
+        await asyncio.sleep(LOOK_S)
 
 
 async def member_until(server: Server, condition: Callable[[Any], bool]) -> None:
@@ -260,6 +279,8 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
     if options.stop_with_stdin:
         loop.add_reader(0, lambda: os.read(0, 1024) or (loop.remove_reader(0), stop("stdin ended")))
     page = await open_page(server, options.metrics_port)
+    server.node.on_fatal = end_at_once
+    server.node.on_due = lambda: loop.call_soon(server.heard_peer)
     server.start(accepting=server.node.membership is None)
     joining = loop.create_task(take_part(server))
     await asyncio.wait([joining, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -278,6 +299,12 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
     await hand_over(server)
     await server.stop()
     log.info("stopped")
+
+
+def end_at_once(reason: str) -> None:
+    """End the process without a word to anybody: what it knows cannot be trusted any more."""
+    log.error(reason)
+    os._exit(FAILED)
 
 
 async def open_page(server: Server, port: int | None) -> asyncio.Server | None:

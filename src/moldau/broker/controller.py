@@ -1,0 +1,193 @@
+"""The active controller: what brokers tell it and what is due by the clock becomes changes of the metadata.
+
+`cluster/controller` decides; here its decisions are proposed, and answered once they are committed. A controller is
+made when this node leads the quorum and has seen all that was committed before; with the lead it ends. What it knows
+besides the metadata (who was heard when) begins anew with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker import logs
+from moldau.broker.api import Answer, Handler
+from moldau.broker.connection import Connection
+from moldau.broker.forwarding import refusal
+from moldau.broker.metadata import Proposal
+from moldau.broker.outbox import Lost, Peer
+from moldau.broker.steps import start
+from moldau.cluster.controller.elections import elect_missing_leaders
+from moldau.cluster.controller.heartbeats import Heartbeats, fence
+from moldau.cluster.controller.policy import Policy
+from moldau.cluster.controller.preferred import elect_unclean, give_back
+from moldau.cluster.controller.result import Result
+from moldau.machines.metadata.acls import CLUSTER_ACTION
+from moldau.machines.metadata.cluster import Cluster
+from moldau.wire import messages as m
+from moldau.wire.errors import Error
+
+if TYPE_CHECKING:
+    from moldau.broker.node import Node
+
+log = logs.get(__name__)
+
+Decision = Callable[[Proposal, float], Result]
+# Requests that every controller answers, whether it is the active one or not.
+ANYBODY = frozenset({1, 17, 18, 36, 52, 53, 54, 55, 59, 60, 80, 81, 82})
+FETCH = 1
+QUICK_FENCING = "moldau.quick.fencing"
+PROBE_MS = 2000.0
+
+
+class Controller:
+    """The active controller of one epoch of the quorum."""
+
+    def __init__(self, node: Node, epoch: int) -> None:
+        self.node = node
+        self.epoch = epoch
+        self.heartbeats = Heartbeats(node.settings["broker.session.timeout.ms"])
+        now = node.clock.monotonic_ms()
+        # What is due when, in milliseconds.
+        self.due: dict[Callable[[], None], float] = {
+            self.beat: now,
+            self.balance: now + self.interval_ms(self.balance),
+            self.help_out: now + self.interval_ms(self.help_out),
+        }
+        self.end_offset = -1  # of the log when it was last looked at
+        self.heard_by: dict[int, int] = {}  # which broker sends its heartbeats by which connection
+
+    def begin(self) -> None:
+        """Set up a cluster that is new; in one that is not, everybody is thought to be alive."""
+        now, metadata = self.node.clock.monotonic_ms(), self.node.metadata
+        log.info("this is the active controller", epoch=self.epoch)
+        self.heartbeats.begin(metadata.cluster, now)
+        proposal = metadata.propose()
+        if not metadata.cluster.features:
+            proposal.add(metadata.first_records())
+        proposal.add(elect_missing_leaders(proposal.image, proposal.policy))
+        self.write(proposal)
+        for broker in metadata.cluster.live_brokers():
+            self.look_for(broker.id)
+
+    # Decisions.
+
+    async def decide(self, decision: Decision) -> Any:
+        """Propose what is decided, and return the answer when it is committed."""
+        proposal = self.node.metadata.propose()
+        result = decision(proposal, self.node.clock.monotonic_ms())
+        proposal.add(result.records)
+        if error := await proposal.commit():
+            result.response.error_code = error
+        return result.response
+
+    def write(self, proposal: Proposal) -> None:
+        """Write what nobody has asked for; if it is not committed, another controller decides anew."""
+        if proposal.records:
+            start(self.node, settled(proposal))
+
+    def change(self, records: Callable[[Cluster, Policy], Iterable[Any]]) -> None:
+        """Propose and write the records of a decision that the clock has asked for."""
+        proposal = self.node.metadata.propose()
+        proposal.add(list(records(proposal.image, proposal.policy)))
+        self.write(proposal)
+
+    # Time.
+
+    def next_ms(self) -> float:
+        return min(self.heartbeats.next_ms(), *self.due.values())
+
+    def tick(self, now_ms: float) -> None:
+        for broker in self.heartbeats.stale(now_ms):
+            self.fence(broker, "it was not heard in time")
+        for task, due_ms in self.due.items():
+            if due_ms <= now_ms:
+                self.due[task] = now_ms + self.interval_ms(task)
+                task()
+
+    def interval_ms(self, task: Callable[[], None]) -> float:
+        settings = self.node.settings
+        if task == self.beat:
+            return settings["metadata.max.idle.interval.ms"] or inf
+        if task == self.balance:
+            return settings["leader.imbalance.check.interval.seconds"] * 1000
+        return settings["unclean.leader.election.interval.ms"]
+
+    def fence(self, broker: int, reason: str) -> None:
+        """Take a broker out, and elect others in its place."""
+        known = self.node.metadata.planned.brokers.get(broker)
+        if known is not None and not known.fenced:
+            log.warning("a broker is fenced", broker=broker, reason=reason)
+            self.change(lambda image, policy: fence(image, broker, policy))
+
+    # Brokers that are gone. One whose connection breaks, and whose listener refuses another, is not waited for.
+
+    def heard(self, broker: int, connection: Connection) -> None:
+        self.heard_by[connection.id] = broker
+
+    def disconnected(self, connection: Connection) -> None:
+        broker = self.heard_by.pop(connection.id, None)
+        if broker is not None:
+            self.look_for(broker)
+
+    def look_for(self, broker: int) -> None:
+        """See whether a broker's process is still there."""
+        node, known = self.node, self.node.cluster.brokers.get(broker)
+        if known is None or known.fenced or broker == node.id or not node.settings[QUICK_FENCING]:
+            return
+
+        def answered(response: Any) -> None:
+            now = node.cluster.brokers.get(broker)
+            is_same = node.controller is self and now is not None and now.epoch == known.epoch
+            if is_same and isinstance(response, Lost) and response.is_refused:
+                self.fence(broker, "its process is gone")
+
+        endpoint = known.endpoints[0]
+        hello = m.ApiVersionsRequest(client_software_name="moldau", client_software_version="1")
+        node.ask(Peer(endpoint.host, endpoint.port, "probe"), hello, answered, PROBE_MS)
+
+    # What is done again and again.
+
+    def beat(self) -> None:
+        """Write an empty record when nothing else was written: whoever follows sees that the log is alive."""
+        if self.node.metadata.end_offset == self.end_offset:
+            self.change(lambda image, policy: [m.NoOpRecord()])
+        self.end_offset = self.node.metadata.end_offset
+
+    def balance(self) -> None:
+        """Give partitions back to their preferred leaders."""
+        if self.node.settings["auto.leader.rebalance.enable"]:
+            self.change(give_back)
+
+    def help_out(self) -> None:
+        """Elect leaders where only an unclean election helps, and is allowed."""
+        self.change(elect_unclean)
+
+
+async def settled(proposal: Proposal) -> None:
+    if (error := await proposal.commit()) and error is not Error.NOT_CONTROLLER:
+        log.error("a decision was not committed", error=error.name)
+
+
+def controlling(key: int, handle: Handler) -> Handler:
+    """Return who answers a request on a listener of the controller."""
+    if key == FETCH:
+        return fetch_metadata
+    if key in ANYBODY:
+        return handle
+
+    def answer(node: Node, connection: Connection, request: Any, version: int) -> Answer:
+        if node.controller is None:
+            return refusal(request, version, Error.NOT_CONTROLLER)
+        return handle(node, connection, request, version)
+
+    return answer
+
+
+def fetch_metadata(node: Node, connection: Connection, request: Any, version: int) -> Answer:
+    from moldau.broker.api.quorum import quorum_of
+
+    if not node.may(connection, CLUSTER_ACTION):
+        return refusal(request, version, Error.CLUSTER_AUTHORIZATION_FAILED)
+    return quorum_of(node).fetch(request)
