@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from moldau.broker.rim.clusters import Ports, format_directories, node_settings
 from moldau.cli import ports
 from moldau.extras import command, is_installed
 
@@ -34,6 +35,9 @@ CRASHES = 5  # quick crashes in a row before the platform gives up
 DATA_DIR = "moldau-data"
 LOGS = ".moldau/logs"  # in the data directory; not the name of a partition
 STATE = ".moldau/streams"
+NODES = "nodes"  # further brokers, in the data directory of the first
+CONTROLLERS = 100  # added to a broker's port: where its controller listens
+MOST_BROKERS = 9
 NOWHERE = "-"  # the address of a part without a port
 LOG_BYTES = 32 << 20  # the largest log file; the one before it is kept
 LOG_LINES = 20  # shown of a part that does not start
@@ -57,6 +61,7 @@ class Options:
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the parts, by name
     demo: tuple[str, ...] = ()  # the parts of the demo
     demo_rate: float = 20.0  # events a second
+    broker_count: int = 1
 
     @property
     def home(self) -> Path:
@@ -65,15 +70,29 @@ class Options:
 
     def set(self, name: str) -> list[str]:
         """Return the settings of a part for its command; those of the command line come last and win."""
-        more = self.overrides if name == "broker" else ()
-        return [text for setting in (*self.settings.get(name, ()), *more) for text in ("--set", setting)]
+        kind = name.partition("-")[0]
+        more = [*self.settings.get(kind, ()), *(self.overrides if kind == "broker" else ())]
+        if kind == "broker" and self.broker_count > 1:
+            more = [*(f"{key}={value}" for key, value in node_settings(number_of(name), self.ports()).items()), *more]
+        return [text for setting in more for text in ("--set", setting)]
 
     def brokers(self) -> str:
-        return self.bootstrap_servers or self.address("broker")
+        return self.bootstrap_servers or ",".join(self.address(name) for name in self.broker_names())
+
+    def broker_names(self) -> list[str]:
+        return ["broker", *(f"broker-{number}" for number in range(2, self.broker_count + 1))]
+
+    def broker_home(self, name: str) -> Path:
+        """Return the data directory of a broker; the first one's is that of a broker that is alone."""
+        return self.home if name == "broker" else self.home / NODES / str(number_of(name))
+
+    def ports(self) -> list[Ports]:
+        first = PARTS["broker"].port + self.port_offset
+        return [Ports(first + one, first + one + CONTROLLERS) for one in range(self.broker_count)]
 
     def address(self, name: str) -> str:
-        port = EVERY[name].port
-        return f"{HOST}:{port + self.port_offset}" if port else NOWHERE
+        port = part_of(name).port
+        return f"{HOST}:{port + number_of(name) - 1 + self.port_offset}" if port else NOWHERE
 
 
 class Part(NamedTuple):
@@ -94,6 +113,15 @@ class Part(NamedTuple):
         return self.needs is None or is_installed(self.needs)
 
 
+def part_of(name: str) -> Part:
+    """Return the part of a name; `broker-2` is a broker."""
+    return EVERY[name.partition("-")[0]]
+
+
+def number_of(name: str) -> int:
+    return int(name.partition("-")[2] or 1)
+
+
 def _registry(options: Options) -> list[str]:
     return ["--bootstrap-servers", options.brokers()]
 
@@ -107,7 +135,7 @@ def _rest(options: Options) -> list[str]:
 
 
 PARTS = {
-    "broker": Part("any Kafka client", 9092, lambda options: ["--data-dir", str(options.home)]),
+    "broker": Part("any Kafka client", 9092, lambda options: []),
     "registry": Part("Schema Registry", 8081, _registry),
     "rest": Part("REST Proxy", 8082, _rest),
     "console": Part("a browser", 9021, _console, awaited=False, needs="nicegui"),
@@ -137,7 +165,15 @@ def chosen(options: Options) -> list[str]:
     named = [name for name, part in PARTS.items() if name in (options.only or PARTS) and part.is_installed]
     if options.demo and (options.bootstrap_servers or not {"broker", "registry"} <= set(named)):
         raise PlatformError("The demo has its own broker and registry: omit --bootstrap-servers and --only.")
-    return [*(name for name in named if name != "broker" or not options.bootstrap_servers), *options.demo]
+    if not 1 <= options.broker_count <= MOST_BROKERS:
+        raise PlatformError(f"--brokers is {options.broker_count}: one machine runs 1 to {MOST_BROKERS} brokers.")
+    if options.broker_count > 1 and "broker" not in named:
+        raise PlatformError("--brokers needs the broker among the parts of --only.")
+    if "broker" in named and not options.bootstrap_servers:
+        named[:1] = options.broker_names()
+    else:
+        named = [name for name in named if name != "broker"]
+    return [*named, *options.demo]
 
 
 @dataclass(slots=True)
@@ -194,13 +230,14 @@ class Platform:
                 self.options = replace(self.options, data_dir=home)
             self.prepare(names)
             open_parts.callback(self.stop)
-            awaited = [name for name in names if EVERY[name].awaited]
-            for group in (awaited[:1], awaited[1:]) if "broker" in awaited else (awaited,):
+            awaited = [name for name in names if part_of(name).awaited]
+            brokers = [name for name in awaited if name.startswith("broker")]
+            for group in (brokers, awaited[len(brokers) :]):
                 started = [self.start(name) for name in group]
                 for part in started:
                     self.await_ready(part, START_S)
             for name in names:
-                if not EVERY[name].awaited:
+                if not part_of(name).awaited:
                     self.start(name)
             self.changed(self)
             yield self
@@ -208,20 +245,23 @@ class Platform:
     def prepare(self, names: Sequence[str]) -> None:
         """Create the directory of logs and check that the ports are free; PlatformError says who uses them."""
         for name in names:
-            if EVERY[name].port:
+            if part_of(name).port:
                 check_port(name, self.options)
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
+            if self.options.broker_count > 1:
+                format_directories([self.options.broker_home(name) for name in self.options.broker_names()])
         except OSError as error:
             raise PlatformError(
                 f"{self.logs} cannot be created: {error.strerror}. Use another --data-dir, or --ephemeral."
             ) from None
 
     def start(self, name: str) -> Running:
-        part = EVERY[name]
+        part, kind = part_of(name), name.partition("-")[0]
         where = ["--listen", self.options.address(name)] if part.port else []
+        where += ["--data-dir", str(self.options.broker_home(name))] if kind == "broker" else []
         more = [*part.arguments(self.options), *self.options.set(name)]
-        command = [sys.executable, "-m", part.program, name, "--stop-with-stdin", *where, *more]
+        command = [sys.executable, "-m", part.program, kind, "--stop-with-stdin", *where, *more]
         log = self.logs / f"{name}.log"
         keep_small(log)
         address = f"http://{self.options.address(name)}" if part.port else NOWHERE
@@ -250,7 +290,7 @@ class Platform:
         if part.again_at is not None:
             if now >= part.again_at:
                 part.restart()
-                if EVERY[part.name].awaited:
+                if part_of(part.name).awaited:
                     self.await_ready(part, START_S)
                     self.tell(f"The {part.name} runs again.")
                 self.changed(self)
@@ -278,7 +318,7 @@ class Platform:
         words = (
             f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{last_lines(part.log)}"
         )
-        if EVERY[part.name].awaited:
+        if part_of(part.name).awaited:
             raise PlatformError(words)
         part.again_at = float("inf")
         self.tell(f"{words}\nThe others run without it.")

@@ -19,11 +19,12 @@ from moldau.admin.mistakes import FAILED, Mistake
 from moldau.cli import running_platforms, up_file
 from moldau.cli.options import epilog, flag, option
 from moldau.extras import NotInstalled, require_spark
-from moldau.platform import DEMO, EVERY, PARTS, Options, Platform, PlatformError
+from moldau.platform import DEMO, PARTS, Options, Platform, PlatformError, part_of
 
 EPILOG = epilog(
     "moldau up  (broker, registry, REST Proxy and console; data in ./moldau-data)",
     "moldau up --ephemeral --port-offset 10000  (keeps no data; ports 19092, 18081, 18082, 19021)",
+    "moldau up --brokers 3  (three brokers that replicate, on ports 9092 to 9094)",
     "moldau up --only broker,registry",
     "moldau up --config moldau.toml",
     "moldau up --demo  (with a made-up shop and two streams applications, see `moldau demo`)",
@@ -36,6 +37,7 @@ def cli(
     ephemeral: bool = flag("--ephemeral", "Keep no data after the end."),
     port_offset: int | None = option("--port-offset", "Add this to every port.", min=-8000, max=56000),
     only: str = option("--only", f"Start only these parts: {', '.join(PARTS)}.", "", metavar="PART,..."),
+    brokers: int | None = option("--brokers", "Run this many brokers as one cluster. (1)", min=1, metavar="N"),
     bootstrap_servers: str | None = option(
         "--bootstrap-servers", "Use this Kafka instead of starting a broker.", metavar="HOST:PORT,..."
     ),
@@ -60,6 +62,7 @@ def cli(
             ephemeral=ephemeral or given.ephemeral or (demo and not (data_dir or given.data_dir)),
             port_offset=given.port_offset if port_offset is None else port_offset,
             only=parts or given.only,
+            broker_count=brokers or given.broker_count,
             bootstrap_servers=bootstrap_servers or given.bootstrap_servers,
             overrides=tuple(overrides or ()),
             demo=tuple(DEMO) if demo else (),
@@ -145,5 +148,5 @@ def _table(platform: Platform) -> Table:
     table = Table("part", "address", "for")
     for part in platform.parts:
         coming = "" if part.is_ready else " (starting)"
-        table.add_row(part.name, part.address, EVERY[part.name].what + coming)
+        table.add_row(part.name, part.address, part_of(part.name).what + coming)
     return table

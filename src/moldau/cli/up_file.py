@@ -23,6 +23,7 @@ KEYS = {  # in the file -> field of Options, what it must be
     "data-dir": ("data_dir", str),
     "ephemeral": ("ephemeral", bool),
     "port-offset": ("port_offset", int),
+    "brokers": ("broker_count", int),
     "only": ("only", list),
     "bootstrap-servers": ("bootstrap_servers", str),
 }

@@ -1,4 +1,4 @@
-"""Kafka in tests: a pytest plugin (`kafka`, `kafka_shared`) and a context manager, on the real broker.
+"""Kafka in tests: a pytest plugin (`kafka`, `kafka_shared`, `kafka_cluster`) and a context manager, on the real broker.
 
 A test uses the fixture; a script writes
 
@@ -9,6 +9,7 @@ A test uses the fixture; a script writes
         ...  # any client, on kafka.bootstrap_servers
 """
 
+from moldau.testing.clusters import Cluster, cluster
 from moldau.testing.process import Broker, BrokerFailed, broker, eventually
 
-__all__ = ["Broker", "BrokerFailed", "broker", "eventually"]
+__all__ = ["Broker", "BrokerFailed", "Cluster", "broker", "cluster", "eventually"]

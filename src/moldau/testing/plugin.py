@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from moldau.testing import Broker
+    from moldau.testing import Broker, Cluster
 
 BROKERS = pytest.StashKey[list[Any]]()
 # Tests write records of any age, and a run may be long: retention must not delete them meanwhile.
@@ -39,6 +39,22 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
     }
     with _started(request.node, settings) as started:
         yield started
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
+    """Start clusters for this test alone: `kafka_cluster(3)`; `kill`, `pause` and the like are its methods."""
+    from moldau.testing import cluster
+
+    with ExitStack() as started:
+
+        def start(count: int = 3, **settings: Any) -> Cluster:
+            named = {key.replace("_", "."): str(value) for key, value in settings.items()}
+            made = started.enter_context(cluster(count, named))
+            request.node.stash.setdefault(BROKERS, []).extend(made.brokers.values())
+            return made
+
+        yield start
 
 
 @pytest.fixture(scope="session")

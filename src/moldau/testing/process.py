@@ -111,6 +111,11 @@ class Broker:
             self._process.wait()
             self._forget()
 
+    def signal(self, number: int) -> None:
+        """Send a signal to its process."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def _forget(self) -> None:
         assert self._process is not None
         for pipe in (self._process.stdin, self._process.stdout):

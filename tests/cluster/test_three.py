@@ -1,0 +1,107 @@
+"""Three nodes of Moldau as one cluster of real processes: what clients see while one of them fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from moldau.client import Client
+from moldau.testing import Cluster, cluster, eventually
+from moldau.wire import messages as m
+
+TOPIC, PARTITIONS = "three", 6
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Cluster]:
+    with cluster(3) as made:
+        yield made
+
+
+def settings(made: Cluster, **more: object) -> dict[str, object]:
+    base = {"bootstrap.servers": made.bootstrap_servers, "broker.address.family": "v4", "log_level": 0}
+    return base | {name.replace("_", "."): value for name, value in more.items()}
+
+
+def active_controller(made: Cluster) -> int:
+    asked = m.DescribeQuorumRequest_TopicData("__cluster_metadata", [m.DescribeQuorumRequest_PartitionData(0)])
+    with Client({"bootstrap.servers": made.bootstrap_servers}) as client:
+        return client.send(m.DescribeQuorumRequest([asked])).topics[0].partitions[0].leader_id
+
+
+def in_sync(made: Cluster) -> dict[int, list[int]]:
+    admin = AdminClient(settings(made))
+    parts = admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions
+    return {index: sorted(part.isrs) for index, part in parts.items()}
+
+
+def create(made: Cluster) -> None:
+    admin = AdminClient(settings(made))
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
+    eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(made).values()))
+
+
+def produce(made: Cluster, first: int, count: int, halfway: Callable[[], object]) -> None:
+    """Send numbered records; after half of them something happens. Every one must be acknowledged."""
+    failures: list[str] = []
+    producer = Producer(settings(made, enable_idempotence=True, linger_ms=2))
+    for number in range(first, first + count):
+        done = lambda error, _: failures.append(str(error)) if error else None  # noqa: E731
+        producer.produce(TOPIC, str(number), partition=number % PARTITIONS, on_delivery=done)
+        producer.poll(0)
+        if number == first + count // 2:
+            halfway()
+    assert producer.flush(60) == 0
+    assert not failures, failures[:3]
+
+
+def read(made: Cluster, count: int) -> list[int]:
+    consumer = Consumer(settings(made, group_id="readers", auto_offset_reset="earliest"))
+    consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
+    try:
+        seen: list[int] = []
+        while len(seen) < count and (records := consumer.consume(1000, 20)):
+            seen += [int(record.value() or b"") for record in records if not record.error()]
+        return seen
+    finally:
+        consumer.close()
+
+
+def test_nothing_is_lost_or_doubled_whichever_node_is_killed(three: Cluster) -> None:
+    create(three)
+    total = 0
+    for victim in (active_controller(three), 1 + active_controller(three) % 3):
+        produce(three, total, 2000, lambda node=victim: three.kill(node))
+        total += 2000
+        three.start_again(victim)
+        eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(three).values()))
+    seen = read(three, total)
+    assert sorted(seen) == list(range(total))
+    for index in range(PARTITIONS):
+        part = [number for number in seen if number % PARTITIONS == index]
+        assert part == sorted(part), "the order of a partition is the producer's"
+
+
+def test_a_frozen_controller_is_replaced_and_follows_when_it_wakes(three: Cluster) -> None:
+    frozen = active_controller(three)
+    three.pause(frozen)
+    others = ",".join(three[node].bootstrap_servers for node in (1, 2, 3) if node != frozen)
+    try:
+        admin = AdminClient(settings(three, bootstrap_servers=others))
+        eventually(lambda: admin.create_topics([NewTopic("meanwhile", 1, 2)])["meanwhile"].exception(30) is None)
+    finally:
+        three.resume(frozen)
+    eventually(lambda: active_controller(three) != frozen)
+    woken = AdminClient(settings(three, bootstrap_servers=three[frozen].bootstrap_servers))
+    eventually(lambda: "meanwhile" in woken.list_topics(timeout=10).topics)
+
+
+def test_a_node_that_stops_in_order_hands_over_what_it_leads(three: Cluster) -> None:
+    stopped = active_controller(three)
+    produce(three, 0, 2000, lambda: three[stopped].stop())
+    assert active_controller(three) != stopped
+    three.start_again(stopped)
+    eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(three).values()))
