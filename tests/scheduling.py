@@ -32,6 +32,7 @@ FIRST = (
     "tests/spark/test_chaos.py",
     "tests/conformance/test_",
     "tests/simulation/test_simulation.py",
+    "tests/cluster/simulation/test_simulation.py",
     "tests/conformance/differential/test_differential.py",
     "tests/cluster/test_commands.py",
     "tests/cluster/test_guest.py",

@@ -20,6 +20,7 @@ SCOPES = (TOPIC, BROKER, GROUP, CLIENT_METRICS, QUOTA, IP)
 # Rows that Kafka keeps outside its definitions, and our own.
 ELSEWHERE = {
     "moldau.group.max.count",
+    "moldau.quick.fencing",
     "moldau.request.max.elements",
     "moldau.telemetry",
     "allow.everyone.if.no.acl.found",

@@ -1,0 +1,1 @@
+"""Whole clusters in one process: production nodes on simulated disks, with a network between them. See world.py."""
