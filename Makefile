@@ -6,7 +6,7 @@ SEED ?=
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(PY) -m pip install --disable-pip-version-check
 
-.PHONY: help setup spark up test tools bench conformance recordings judge simulate fuzz crash chaos-spark chaos-streams lint docs pictures clean
+.PHONY: help setup spark up test tools bench conformance recordings judge simulate simulate-cluster fuzz crash chaos-spark chaos-streams lint docs pictures clean
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +34,9 @@ define install
 @touch $@
 endef
 
-up: .venv/.platform  ## run the platform: broker 9092, registry 8081, REST Proxy 8082, console 9021
+up: .venv/.platform  ## run the platform: broker 9092, registry 8081, REST Proxy 8082, console 9021; BROKERS=3 runs a cluster
 	@echo "Starting the platform."
-	@.venv/bin/moldau up
+	@.venv/bin/moldau up $(if $(BROKERS),--brokers $(BROKERS))
 
 test: setup     ## lint, then all tests
 	$(MAKE) --no-print-directory -j3 lint tools compiled
@@ -56,8 +56,10 @@ lint: setup     ## ruff and pyright
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright
 
-conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; the balancer on Kafka; console and Spark on Kafka; Spark on a cluster; the order services
+conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools; clusters with Kafka, and the balancer on them; console and Spark on Kafka; Spark on a cluster; the order services
 	$(PY) -m tests.conformance
+	$(PY) -m tests.cluster.formatted
+	$(PY) -m tests.conformance.cluster
 	$(PY) -m tests.conformance.balancing
 	$(PY) -m tests.console.browser
 	$(PY) -m tests.spark.brokers
@@ -73,6 +75,9 @@ judge: setup    ## Kafka Streams and ours on the same random input; writes docs/
 
 simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate SEED=n
 	$(PY) -m tests.simulation $(SEED)
+
+simulate-cluster: setup  ## two thousand seeds of the simulator of clusters, or one: make simulate-cluster SEED=n
+	$(PY) -m tests.cluster.simulation $(SEED)
 
 fuzz: setup     ## the tests with drawn examples, with examples that were never drawn before
 	$(PY) -m pytest -n 2 --hypothesis-profile new $$(grep -rlE '^from hypothesis' tests --include='test_*.py' --exclude-dir=spark)
