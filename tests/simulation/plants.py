@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -145,10 +145,10 @@ PLANTS: dict[str, tuple[Patch, ...]] = {
 
 
 @contextmanager
-def planted(name: str) -> Iterator[None]:
+def planted(patches: Sequence[Patch]) -> Iterator[None]:
     """Break the production code for a while."""
-    saved = [(owner, attribute, vars(owner)[attribute]) for owner, attribute, _ in PLANTS[name]]
-    for owner, attribute, plant in PLANTS[name]:
+    saved = [(owner, attribute, vars(owner)[attribute]) for owner, attribute, _ in patches]
+    for owner, attribute, plant in patches:
         setattr(owner, attribute, plant)
     try:
         yield
@@ -176,7 +176,7 @@ FOUND = {
 
 def first_seed(name: str, seeds: Iterable[int] = SEEDS) -> int | None:
     """Return the first seed in which a planted bug is found."""
-    with planted(name):
+    with planted(PLANTS[name]):
         return next((seed for seed in seeds if run(seed, synced=True).failure is not None), None)
 
 

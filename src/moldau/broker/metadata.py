@@ -52,7 +52,6 @@ CHUNK = 1 << 20
 SNAPSHOT = ".checkpoint"
 BOOTSTRAP = "bootstrap.checkpoint"
 MIN_INSYNC = "min.insync.replicas"
-SNAPSHOT_BATCH = 1000
 PRODUCER_ID_BLOCK = 1000
 FEW_IDS = PRODUCER_ID_BLOCK // 10  # with fewer the next block is asked for
 CONFIG = LogConfig(
@@ -250,23 +249,17 @@ class Metadata:
 
     def write_snapshot(self) -> None:
         """Write the image in the background as a snapshot that stands for the log so far."""
+        from moldau.machines.metadata.checkpoints import checkpoint  # late: most starts need none
+
         if self.is_writing_snapshot or self.transaction is not None:  # the image lacks what is not ended yet
             return
         now, covered, quorum = self.node.clock.wall_ms(), self.bytes_since_snapshot, self.node.quorum
         end = self.log.high_watermark if quorum is None else self.applied
-        values = self.encode(image_records(self.cluster))
-        header = control_record(ControlType.SNAPSHOT_HEADER, codec.encode(m.SnapshotHeaderRecord(0, now), 0), now)
-        footer = control_record(ControlType.SNAPSHOT_FOOTER, codec.encode(m.SnapshotFooterRecord(0), 0), now)
-        first = [header, *(quorum.voter_records(end, now) if quorum is not None else ())]
-        parts, offset = [build(first, control=True, partition_leader_epoch=self.epoch)], len(first)
-        for first in range(0, len(values), SNAPSHOT_BATCH):
-            some = values[first : first + SNAPSHOT_BATCH]
-            parts.append(build(some, base_offset=offset, partition_leader_epoch=self.epoch))
-            offset += len(some)
-        parts.append(build([footer], base_offset=offset, control=True, partition_leader_epoch=self.epoch))
+        voters = [] if quorum is None else quorum.voter_records(end, now)
+        data = checkpoint(voters, self.encode(image_records(self.cluster)), now, self.epoch)
         name = snapshot_name(end, self.epoch)
         self.is_writing_snapshot = True
-        write = partial(self.node.disk.write_atomic, f"{self.log.path}/{name}", b"".join(parts))
+        write = partial(self.node.disk.write_atomic, f"{self.log.path}/{name}", data)
         self.node.background.submit(write, partial(self.snapshot_written, name, end, covered))
 
     def snapshot_written(self, name: str, end: int, covered: int, outcome: Any) -> None:

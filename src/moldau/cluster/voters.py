@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from moldau.log.checkpoints import Damaged
 from moldau.log.log import Log
+from moldau.machines.metadata.checkpoints import control
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.records import Batch, ControlType, Record, build, control_record, control_type, records, starts
@@ -106,11 +107,7 @@ def voter_records(voters: Voters, wall_ms: int) -> list[Record]:
     """Return the control records from which a reader learns the voters; none while they are fixed."""
     if not voters.is_dynamic:
         return []
-    version = m.KRaftVersionRecord(version=0, k_raft_version=voters.version)
-    return [
-        control_record(ControlType.KRAFT_VERSION, codec.encode(version, 0), wall_ms),
-        voters_record(voters, wall_ms),
-    ]
+    return [control(m.KRaftVersionRecord(0, voters.version), wall_ms), voters_record(voters, wall_ms)]
 
 
 def voters_record(voters: Voters, wall_ms: int) -> Record:
@@ -123,7 +120,7 @@ def voters_record(voters: Voters, wall_ms: int) -> Record:
         )
         for one in voters.members
     ]
-    return control_record(ControlType.KRAFT_VOTERS, codec.encode(m.VotersRecord(0, rows), 0), wall_ms)
+    return control(m.VotersRecord(0, rows), wall_ms)
 
 
 def leader_change(leader_id: int, voters: Iterable[int], granting: Iterable[int], wall_ms: int) -> Record:

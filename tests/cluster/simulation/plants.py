@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 from moldau.broker.metadata import Metadata
@@ -20,7 +19,7 @@ from moldau.cluster.controller import changes
 from moldau.cluster.leading import Leading
 from moldau.cluster.raft import Raft
 from tests.cluster.simulation.run import run
-from tests.simulation.plants import Patch, settled_at_append, told_at_append
+from tests.simulation.plants import Patch, planted, settled_at_append, told_at_append
 
 SEEDS = range(1, 501)
 
@@ -85,19 +84,6 @@ PLANTS: dict[str, tuple[Patch, ...]] = {
 }
 
 
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """Break the production code for a while."""
-    saved = [(owner, attribute, vars(owner)[attribute]) for owner, attribute, _ in PLANTS[name]]
-    for owner, attribute, plant in PLANTS[name]:
-        setattr(owner, attribute, plant)
-    try:
-        yield
-    finally:
-        for owner, attribute, original in saved:
-            setattr(owner, attribute, original)
-
-
 # Those that many histories do not show: they are looked for by `python -m tests.cluster.simulation.plants` alone.
 RARE = (
     "a controller that leads again goes on with its old plans",
@@ -121,7 +107,7 @@ FOUND: dict[str, int] = {
 
 def first_seed(name: str, seeds: Iterable[int] = SEEDS) -> tuple[int, str] | None:
     """Return the first seed in which a planted bug is found, and how it showed."""
-    with planted(name):
+    with planted(PLANTS[name]):
         for seed in seeds:
             failure = run(seed).failure
             if failure is not None:

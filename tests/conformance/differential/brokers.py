@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.testing import broker
+from moldau.testing.clusters import free_ports
 from tests.conformance.differential.case import LONG_MS, Case
 from tests.conformance.differential.target import Target
 
@@ -106,15 +107,3 @@ def await_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
                 return
         time.sleep(0.05)
     raise AssertionError(f"Kafka does not start:\n{log.read_text()[-3000:]}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free together, so that they are different ones."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
