@@ -163,6 +163,11 @@ def test_a_broken_escape_is_refused() -> None:
         settings.properties(r"a=\u00g0")
 
 
+@given(st.dictionaries(st.text(), st.text()))
+def test_what_is_written_as_properties_is_read_back(pairs: dict[str, str]) -> None:
+    assert settings.properties(settings.write_properties(pairs)) == pairs
+
+
 def test_a_file_is_utf8_or_latin1(tmp_path: Path) -> None:
     for encoding in ("utf-8", "latin-1"):
         (tmp_path / encoding).write_text("broker.rack=Žižkov" if encoding == "utf-8" else "broker.rack=Köln", encoding)
@@ -279,3 +284,24 @@ def test_listeners_have_a_name_a_protocol_a_host_and_a_port() -> None:
 def test_a_listener_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(SettingError, match="listeners cannot be"):
         endpoints(Settings.load({"listeners": text}))
+
+
+CLUSTERED = "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER"
+
+
+@pytest.mark.parametrize(
+    ("text", "factor"),
+    [
+        ("", 1),
+        ("listeners=PLAINTEXT://:9092", 1),
+        (CLUSTERED, 3),
+        ("process.roles=broker", 3),
+        (f"{CLUSTERED}\noffsets.topic.replication.factor=2", 2),
+    ],
+)
+def test_internal_topics_have_kafkas_defaults_unless_the_node_is_alone(text: str, factor: int) -> None:
+    given = Settings.load(text)
+    name = "offsets.topic.replication.factor"
+    assert given[name] == factor
+    (entry,) = settings.describe(BROKER, given, names=[name])
+    assert entry.value == str(factor)

@@ -19,9 +19,15 @@ pytestmark = pytest.mark.needs("java", "javac")
 SCOPES = (TOPIC, BROKER, GROUP, CLIENT_METRICS, QUOTA, IP)
 # Rows that Kafka keeps outside its definitions, and our own.
 ELSEWHERE = {
+    "moldau.audit.file",
+    "moldau.authentication.max.connections",
+    "moldau.authentication.timeout.ms",
+    "moldau.delegation.token.implicit",
     "moldau.group.max.count",
     "moldau.quick.fencing",
     "moldau.request.max.elements",
+    "moldau.sasl.oauthbearer.allowed.urls",
+    "moldau.sasl.oauthbearer.unsecured",
     "moldau.telemetry",
     "allow.everyone.if.no.acl.found",
     "super.users",

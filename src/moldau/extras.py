@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
+COMPILED = ("kerberos",)  # extras that make does not install, because they need headers of the system
 
 
 class NotInstalled(ImportError):
@@ -36,6 +37,6 @@ def is_installed(package: str) -> bool:
 
 def command(extra: str) -> str:
     """Return what to run to install an extra: make where it made this environment, otherwise pip."""
-    if Path(sys.prefix).resolve() == (CHECKOUT / ".venv").resolve():
+    if extra not in COMPILED and Path(sys.prefix).resolve() == (CHECKOUT / ".venv").resolve():
         return f"run `make spark` in {CHECKOUT}"
     return f"run `pip install 'moldau[{extra}]'`"

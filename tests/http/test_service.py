@@ -55,12 +55,16 @@ ROWS = (
 )
 
 
+def serving(*given: str) -> contextlib.AbstractContextManager[str]:
+    return serving_routes(Routes(ROWS), *given)
+
+
 @contextlib.contextmanager
-def serving(*given: str) -> Iterator[str]:
+def serving_routes(routes: Routes, *given: str) -> Iterator[str]:
     settings = ServiceSettings([HTTP], given)
     bound, listen = bind(parse_listen("127.0.0.1:0", settings))
     bound.listen()  # whoever asks before the thread runs waits for it
-    server = Server(Service(Routes(ROWS), settings, JSON), listen, settings)
+    server = Server(Service(routes, settings, JSON), listen, settings)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[bound])))
     thread.start()
     try:
@@ -110,6 +114,11 @@ def test_a_literal_wins_over_a_name(url: str) -> None:
 )
 def test_what_is_not_there_is_refused(url: str, method: str, path: str, code: int) -> None:
     assert refusal(httpx.request(method, url + path)) == (code, code)
+
+
+@pytest.mark.parametrize("path", ["/things/a", "/nowhere", "/fail"])
+def test_no_answer_is_taken_for_a_page(url: str, path: str) -> None:
+    assert httpx.get(url + path).headers.get_list("x-content-type-options") == ["nosniff"]
 
 
 def test_a_fault_shows_nothing_of_the_inside(url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -52,10 +52,15 @@ def refused(frame: Frame, bound: int, share: int = 1) -> None:
 
     attempt()  # compiles the reader
     assert any(attempt() < MOST_S / share * slowness() for _ in range(TRIES)), label
+    assert any(traced(attempt) < MOST_BYTES / share for _ in range(TRIES)), label
+
+
+def traced(work: Callable[[], object]) -> int:
+    """Return the most bytes held at once during some work, with what other threads of the process took meanwhile."""
     tracemalloc.start()
     try:
-        attempt()
-        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES / share, label
+        work()
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 

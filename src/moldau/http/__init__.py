@@ -1,10 +1,11 @@
-"""What the HTTP services share: endpoints as rows, media types, documents, OpenAPI, limits, basic auth, HTTPS, error
+"""What the HTTP services share: endpoints as rows, media types, documents, OpenAPI, limits, callers, HTTPS, error
 bodies, forwarding to a leader, and the start of a server.
 
 A service gives rows of `Endpoint` and a `Host`, maps its own refusals to `HttpError`, and calls `run`.
 Settings are those of scope `http`.
 """
 
+from moldau.http.callers import ADMIN, EDITOR, VIEWER, Caller
 from moldau.http.documents import Documents
 from moldau.http.endpoints import LEADER, READ, THREAD, Answer, Call, Endpoint, Host, path_number, routes
 from moldau.http.errors import HttpError, error_body, json_response
@@ -16,11 +17,15 @@ from moldau.http.service import Service, read_body, read_json
 from moldau.http.threaded import Threaded
 
 __all__ = [
+    "ADMIN",
+    "EDITOR",
     "LEADER",
     "READ",
     "THREAD",
+    "VIEWER",
     "Answer",
     "Call",
+    "Caller",
     "Documents",
     "Endpoint",
     "Handler",

@@ -12,6 +12,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
+from moldau.http.callers import Caller
 from moldau.http.errors import HttpError, json_response
 from moldau.http.media import JSON, Types
 from moldau.http.routing import Route, Routes
@@ -23,6 +24,7 @@ READ, THREAD, LEADER = "read", "thread", "leader"
 class Endpoint:
     """One row. `takes` and `gives` are documents (`documents.py`); `answers` are more statuses of success.
 
+    `role` is the least that a caller must be (`callers.py`); without one it is a viewer for GET, an editor otherwise.
     `kind` says where the function runs. READ answers from memory, on the loop; with a query parameter of `heavy` it
     needs a thread after all. THREAD waits for somebody or computes for long. LEADER changes something: the process that
     leads answers it. A coroutine function is awaited, whatever its kind.
@@ -43,6 +45,7 @@ class Endpoint:
     unbounded: bool = False
     kind: str = THREAD
     heavy: frozenset[str] = frozenset()
+    role: str = ""
 
 
 @dataclass(slots=True)
@@ -61,6 +64,10 @@ class Call:
     @property
     def query(self) -> QueryParams:
         return self.request.query_params
+
+    @property
+    def caller(self) -> Caller:
+        return self.request.state.caller
 
     @property
     def base(self) -> str:
@@ -105,7 +112,7 @@ def _route(endpoint: Endpoint, host: Host) -> Route:
 
     if endpoint.unbounded:
         handler.unbounded = True  # type: ignore[attr-defined]
-    return Route(endpoint.method, endpoint.path, handler)
+    return Route(endpoint.method, endpoint.path, handler, endpoint.role)
 
 
 def _runner(endpoint: Endpoint, host: Host) -> Callable[[Any], Awaitable[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -16,6 +16,7 @@ from moldau.settings import ServiceSettings
 FORWARDED = "x-moldau-forwarded"  # marks such a request, so that it is never forwarded twice
 POSITION = "x-moldau-position"  # in the answer to it: how far one must have read to see what it changed
 PASSED_ON = ("content-type", "accept", "authorization")
+PASSED_BACK = ("content-type", "location")
 
 
 class Elected(Protocol):
@@ -72,7 +73,10 @@ class Forwarder:
                 await self.in_thread(self.replica.wait_for, position)
                 return response
         done = await here()
-        return Answer(status, done, {POSITION: str(self.replica.position)}) if forwarded else done
+        if not forwarded:
+            return done
+        answer = done if isinstance(done, Answer) else Answer(status, done)
+        return replace(answer, headers={**(answer.headers or {}), POSITION: str(self.replica.position)})
 
     def _open(self) -> Any:
         import httpx
@@ -99,7 +103,7 @@ class Forwarder:
             )
         except httpx.HTTPError as error:
             raise self.unreachable(f"{url}: {error or type(error).__name__}") from None
-        kept = {"content-type": found.headers["content-type"]} if "content-type" in found.headers else {}
+        kept = {name: found.headers[name] for name in PASSED_BACK if name in found.headers}
         return Response(found.content, found.status_code, kept), int(found.headers.get(POSITION, 0))
 
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from moldau.http.callers import EDITOR, RANKS, VIEWER
 from moldau.http.errors import HttpError
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -20,6 +21,22 @@ class Route(NamedTuple):
     method: str
     path: str
     handler: Handler
+    role: str = ""  # the least that a caller must be; without one, what BY_METHOD says
+
+    @property
+    def needs(self) -> str:
+        return self.role or BY_METHOD.get(self.method, EDITOR)
+
+
+BY_METHOD = {"GET": VIEWER, "OPTIONS": VIEWER}
+
+
+class Found(NamedTuple):
+    """The route of a request: its handler, the names in the path, and the role that it needs."""
+
+    handler: Handler
+    names: Mapping[str, str]
+    role: str
 
 
 class Routes:
@@ -35,18 +52,19 @@ class Routes:
                 node = node.setdefault("{}" if segment[0] == "{" else segment, {})
             names = [segment[1:-1] for segment in _segments(row.path) if segment[0] == "{"]
             assert row.method not in node.get("", {}), f"{row.method} {row.path} is there twice"
-            node.setdefault("", {})[row.method] = (row.handler, names)
+            assert row.needs in RANKS, f"{row.method} {row.path} needs {row.role}, which nobody is"
+            node.setdefault("", {})[row.method] = (row.handler, names, row.needs)
 
-    def find(self, method: str, raw_path: bytes) -> tuple[Handler, Mapping[str, str]]:
-        """Return the handler, and the names in the path; HttpError 404, 405 or 400."""
+    def find(self, method: str, raw_path: bytes) -> Found:
+        """Return the route of a request; HttpError 404, 405 or 400."""
         methods, values = self._descend(self._tree, _segments(raw_path.decode("latin-1")))
         if not methods:
             raise HttpError(404)
         found = methods.get("GET" if method == "HEAD" else method)
         if found is None:
             raise HttpError(405, headers={"Allow": ", ".join(sorted(methods))})
-        handler, names = found
-        return handler, dict(zip(names, map(decoded, values), strict=True))
+        handler, names, role = found
+        return Found(handler, dict(zip(names, map(decoded, values), strict=True)), role)
 
     def _descend(self, node: dict, segments: list[str]) -> tuple[dict, list[str]]:
         if not segments:

@@ -15,8 +15,8 @@ from moldau.settings.entries import (
     Synonym,
     describe,
 )
-from moldau.settings.layers import Endpoint, Settings, endpoints
-from moldau.settings.properties import assignment, properties, read_properties
+from moldau.settings.layers import Endpoint, Settings, endpoints, protocol_of
+from moldau.settings.properties import assignment, properties, read_properties, write_properties
 from moldau.settings.resources import (
     APPEND,
     DELETE,
@@ -38,12 +38,14 @@ from moldau.settings.table import (
     CLIENT,
     CLIENT_METRICS,
     CLUSTER,
+    CONNECT,
     GROUP,
     HTTP,
     IP,
     QUOTA,
     REGISTRY,
     REST,
+    SQL,
     TOPIC,
     Row,
     client_inert_names,
@@ -55,11 +57,12 @@ from moldau.settings.table import (
 from moldau.settings.values import SettingError, duration_ms, format_value
 
 __all__ = [
-    "APPEND", "BROKER", "CLIENT", "CLIENT_METRICS", "CLUSTER", "DEFAULT_CONFIG", "DELETE",
+    "APPEND", "BROKER", "CLIENT", "CLIENT_METRICS", "CLUSTER", "CONNECT", "DEFAULT_CONFIG", "DELETE",
     "DYNAMIC_BROKER_LOGGER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG", "GROUP", "HTTP", "IP",
-    "QUOTA", "REGISTRY", "REST", "SET", "STATIC_BROKER_CONFIG", "SUBTRACT", "TOPIC", "TYPE_CODES", "Endpoint",
+    "QUOTA", "REGISTRY", "REST", "SET", "SQL", "STATIC_BROKER_CONFIG", "SUBTRACT", "TOPIC", "TYPE_CODES", "Endpoint",
     "Entry", "Row", "ServiceSettings", "SettingError", "Settings", "Synonym", "alter", "assignment",
     "client_inert_names", "client_metrics_settings", "describe", "duration_ms", "endpoints", "format_value",
-    "group_settings", "inert_names", "is_inert", "properties", "read_properties", "replace", "rows", "table",
-    "topic_settings", "understood", "validate", "validate_quota", "validate_topic",
+    "group_settings", "inert_names", "is_inert", "properties", "protocol_of", "read_properties", "replace", "rows",
+    "table", "topic_settings", "understood", "validate", "validate_quota", "validate_topic",
+    "write_properties",
 ]  # fmt: skip

@@ -100,7 +100,7 @@ def _layered(settings: Settings, names: tuple[str, ...], secret: bool) -> tuple[
         (DYNAMIC_BROKER_CONFIG, settings.broker),
         (DYNAMIC_DEFAULT_BROKER_CONFIG, settings.cluster),
         (STATIC_BROKER_CONFIG, settings.static),
-        (DEFAULT_CONFIG, {name: default for name in names if (default := _default(name)) is not None}),
+        (DEFAULT_CONFIG, {name: default for name in names if (default := _default(settings, name)) is not None}),
     )
     found = [
         Synonym(name, None if secret else layer[name], source)
@@ -117,6 +117,6 @@ def _listed_row(name: str) -> Row | None:
     return row if row and row.mode != "unlisted" else None
 
 
-def _default(name: str) -> str | None:
+def _default(settings: Settings, name: str) -> str | None:
     row = _listed_row(name)
-    return row.default if row and row.mode != "dynamic" else None
+    return settings.default(row) if row and row.mode != "dynamic" else None

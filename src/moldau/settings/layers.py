@@ -15,6 +15,16 @@ from moldau.settings.properties import assignment, properties
 from moldau.settings.table import BROKER, Row, base_name, is_inert, rows
 from moldau.settings.values import SettingError
 
+# A node that is alone can keep one replica; in a cluster Kafka's own defaults hold.
+IN_CLUSTER = frozenset(
+    {
+        "offsets.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+        "share.coordinator.state.topic.replication.factor",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.replication.factor",
+    }
+)
 _UNITS_MS = {"hours": 3_600_000, "minutes": 60_000}
 
 
@@ -66,6 +76,17 @@ class Settings:
                     return rows(BROKER)[name].parse(layer[key])
         return self[name]
 
+    @property
+    def is_alone(self) -> bool:
+        """Tell whether this node is its own controller, and has no listener at which others could reach that."""
+        names = self["controller.listener.names"]
+        has_listener = any(text.partition("://")[0].strip() in names for text in self["listeners"])
+        return "controller" in self["process.roles"] and not has_listener
+
+    def default(self, row: Row) -> str | None:
+        """Return the default of a setting for such a node."""
+        return row.kafka_default if row.name in IN_CLUSTER and not self.is_alone else row.default
+
     def _resolve(self, row: Row) -> Any:
         names = row.synonyms
         for layer in (self.broker, self.cluster, self.static):
@@ -73,7 +94,7 @@ class Settings:
                 if name in layer:
                     return _in_unit_of(row, name, rows(BROKER)[name].parse(layer[name]))
         for name in names:
-            if (default := rows(BROKER)[name].default) is not None:
+            if (default := self.default(rows(BROKER)[name])) is not None:
                 return _in_unit_of(row, name, rows(BROKER)[name].parse(default))
         fallbacks = [link[1:] for link in row.chain if link[0] == "="]
         return self[fallbacks[0]] if fallbacks else None
@@ -116,8 +137,13 @@ def _endpoint(settings: Settings, name: str, text: str) -> Endpoint:
     if not match or int(match[4]) > 65535:
         raise SettingError(name, text, "a listener is written NAME://HOST:PORT")
     listener = match[1].upper()
+    return Endpoint(listener, protocol_of(settings, listener, name), match[2] or match[3] or "", int(match[4]))
+
+
+def protocol_of(settings: Settings, listener: str, name: str = "listeners") -> str:
+    """Return the security protocol of a listener; `name` is the setting that has it."""
     pairs = (pair.partition(":") for pair in settings["listener.security.protocol.map"].split(",") if pair)
     protocols = {"CONTROLLER": "PLAINTEXT"} | {left.strip().upper(): right.strip().upper() for left, _, right in pairs}
     if listener not in protocols:
-        raise SettingError(name, text, f"listener.security.protocol.map has no entry for {listener}")
-    return Endpoint(listener, protocols[listener], match[2] or match[3] or "", int(match[4]))
+        raise SettingError(name, listener, f"listener.security.protocol.map has no entry for {listener}")
+    return protocols[listener]

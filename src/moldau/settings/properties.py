@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from moldau.settings.values import SettingError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_CODES = {plain: f"\\{letter}" for letter, plain in _ESCAPES.items()} | {"\\": "\\\\"}
 
 
 def properties(text: str) -> dict[str, str]:
@@ -27,6 +28,11 @@ def read_properties(path: str) -> dict[str, str]:
         return properties(data.decode())
     except UnicodeDecodeError:
         return properties(data.decode("latin-1"))
+
+
+def write_properties(pairs: Mapping[str, str]) -> str:
+    """Return a text of which `properties` makes the same pairs."""
+    return "".join(f"{_escaped(name, ' =:#!')}={_escaped(text)}\n" for name, text in pairs.items())
 
 
 def assignment(text: str) -> tuple[str, str]:
@@ -53,6 +59,11 @@ def _logical_lines(text: str) -> Iterator[str]:
             joined = ""
     if continues:
         yield joined
+
+
+def _escaped(text: str, more: str = "") -> str:
+    made = "".join(_CODES.get(char) or (f"\\{char}" if char in more else char) for char in text)
+    return f"\\{made}" if made.startswith(" ") else made
 
 
 def _unescaped(text: str) -> str:

@@ -28,6 +28,12 @@ class ServiceSettings:
                 raise SettingError(name, None, f"there is no such setting{f'; is it {near[0]}?' if near else ''}")
         self._values = {name: _value(row, self._given.get(name, row.default)) for name, row in known.items()}
 
+    def with_given(self, more: Mapping[str, str]) -> ServiceSettings:
+        """Return the same settings with more of those that have no row."""
+        other = object.__new__(ServiceSettings)
+        other._values, other._given = self._values, {**self._given, **more}
+        return other
+
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 

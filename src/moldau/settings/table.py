@@ -10,7 +10,7 @@ from moldau.settings.values import parse
 
 TOPIC, BROKER, CLUSTER, GROUP, CLIENT_METRICS = "topic", "broker", "cluster", "group", "client-metrics"
 QUOTA, IP, CLIENT = "quota", "ip", "client"
-HTTP, REGISTRY, REST = "http", "registry", "rest"  # of the services beside the broker
+HTTP, REGISTRY, REST, SQL, CONNECT = "http", "registry", "rest", "sql", "connect"  # of services beside the broker
 
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|oauthbearer|gssapi)\.)?(?=.)")
 

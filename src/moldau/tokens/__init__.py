@@ -1,0 +1,1 @@
+"""Signed tokens (JWT) and the keys that sign them, for broker and services."""
