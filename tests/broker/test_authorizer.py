@@ -38,13 +38,11 @@ def test_the_settings_make_the_authorizer():
 def test_a_start_tells_what_is_kept_but_not_heeded():
     cluster = Cluster()
     assert not list(list_unheeded(cluster, None))
-    cluster.replay(m.ClientQuotaRecord([m.ClientQuotaRecord_EntityData("user", "u")], "producer_byte_rate", 1.0))
-    cluster.replay(m.UserScramCredentialRecord("u", 1))
     cluster.replay(m.AccessControlEntryRecord(bytes(16), 2, "t", 3, "User:a", "*", 3, 3))
-    quotas, credentials, entries = list_unheeded(cluster, None)
-    assert "quotas" in quotas and "authenticates" in credentials and "authorizer.class.name" in entries
+    (entries,) = list_unheeded(cluster, None)
+    assert "authorizer.class.name" in entries
     authorizer = make_authorizer(
         Settings.load({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}),
         cluster.acls,
     )
-    assert list(list_unheeded(cluster, authorizer)) == [quotas, credentials]
+    assert list(list_unheeded(cluster, authorizer)) == []

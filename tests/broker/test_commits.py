@@ -15,6 +15,7 @@ from tests.broker.conftest import FEW, Client, Held, World
 from tests.broker.test_coordinators import commit, fetch
 from tests.broker.transactional import Transactional, read
 
+DELAYED = "markers of a transaction cannot be written yet"
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -209,14 +210,19 @@ def test_a_transaction_is_complete_when_its_markers_are_synced(synced: World, he
     assert machine.by_id["x"].state.title == "CompleteCommit"
 
 
-def test_a_marker_for_a_partition_that_is_elsewhere_is_not_nothing_to_end(synced: World) -> None:
+def test_a_marker_for_a_partition_that_is_elsewhere_is_not_nothing_to_end(
+    synced: World, caplog: pytest.LogCaptureFixture
+) -> None:
     producer = Transactional(synced, "x").begin()
     assert producer.send("t", b"a") is Error.NONE
     partition = synced.node.replicas.by_name["t"].pop(0)
     producer.end()
     (machine,) = [one for one in synced.node.transactions.machines.values() if "x" in one.by_id]
+    for _ in range(3):
+        synced.advance(1001)
     assert machine.unmarked == {"x": {("t", 0)}}
+    assert [record.message for record in caplog.records].count(DELAYED) == 1, "it is told once, and tried on"
     synced.node.replicas.by_name["t"][0] = partition
     synced.advance(1001)
-    assert not machine.unmarked
+    assert not machine.unmarked and not machine.delayed
     assert read(synced, "t") == [b"a"]

@@ -176,6 +176,15 @@ def test_load_goes_on_by_itself_after_a_start(world: World) -> None:
     assert list(world.node.groups.machines) == [0]
 
 
+def test_a_node_loads_nothing_of_an_internal_topic_that_only_others_keep(world: World) -> None:
+    """As the fourth broker of a cluster in which the topic has three replicas."""
+    commit(world, "g", 5)
+    world.node.groups.stop()
+    del world.node.replicas.by_name["__consumer_offsets"]
+    assert list(world.node.groups.load_all()) == []
+    assert world.node.groups.machines == {}
+
+
 def test_damaged_log_makes_no_coordinator_and_is_not_read_again_at_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

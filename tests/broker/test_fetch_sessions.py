@@ -5,10 +5,14 @@ import random
 import pytest
 
 from moldau.broker.fetch_sessions import FetchSessions, Wanted
+from moldau.broker.partition import Partition
 from moldau.broker.wait import Waits
 from moldau.cluster.following import LAST_EPOCH
+from moldau.log.answers import Isolation
+from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
+from tests.log.logs import TOPIC_ID, create
 
 IDLE = 120_000
 
@@ -86,3 +90,19 @@ def test_a_larger_session_takes_the_place_of_a_settled_smaller_one():
     assert opened(cache, 5, now=IDLE + 1.0) is None
     assert opened(cache, 5, 6, now=IDLE + 1.0) is not None
     assert small.id not in cache.sessions and large.id in cache.sessions
+
+
+@pytest.mark.parametrize(("isr", "end"), [((1, 2), 9), ((1,), -1)])
+def test_what_a_follower_had_counts_only_while_it_is_in_sync(tmp_path, isr, end):
+    """A follower whose log is damaged leaves the ISR, and then the session: it must not come back by what it had."""
+    home = Partition("t", TOPIC_ID, 0, create(tmp_path), 1)
+    home.lead(Placement(0, (1, 2), (1, 2), 1, 0, 0), 0.0)
+    session = opened(sessions(), 0)
+    session.begin(Isolation.LOG_END, (2, 5), 0.0)
+    item = session.partitions["t", 0]
+    item.offset, item.leader_epoch = 9, 0
+    session.watch(item, home)
+    session.rest(item)
+    home.lead(Placement(0, (1, 2), isr, 1, 0, 1), 0.0)
+    session.forget(("t", 0))
+    assert home.led.followers[2].end_offset == end

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.forwarding import FORWARDED, refusal
+from moldau.broker.connection import Connection
+from moldau.broker.forwarding import FORWARDED, forwarded, is_of_former_controller, refusal
 from moldau.machines.effects import Promise
 from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, TOPIC
 from moldau.wire import codec, frames
@@ -55,6 +56,26 @@ def test_each_response_can_say_that_no_controller_has_answered(key: int, version
     sent = codec.encode(refusal(request, version, LATE), version)
     seen = codec.decode(response, version, memoryview(bytes(sent)))
     assert LATE in errors(seen, response.SCHEMA)
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_each_response_of_a_controller_that_was_replaced_is_recognized(key: int, version: int) -> None:
+    cls = m.request_class(key)
+    request = cls(**filled(cls.SCHEMA))
+    assert is_of_former_controller(refusal(request, version, Error.NOT_CONTROLLER))
+    assert not is_of_former_controller(refusal(request, version, LATE))
+
+
+def test_who_asks_a_controller_that_is_replaced_gets_the_answer_of_the_next(tmp_path: Path) -> None:
+    world, controller = World(tmp_path), Controller()
+    world.node.membership = SimpleNamespace(call=controller.call)
+    world.node.controller = SimpleNamespace()
+    resource = m.IncrementalAlterConfigsRequest_AlterConfigsResource(TOPIC, "t", [])
+    request = m.IncrementalAlterConfigsRequest([resource])
+    handle = forwarded(44, lambda *_: refusal(request, 1, Error.NOT_CONTROLLER))
+    answer = handle(world.node, Connection(1), request, 1)
+    assert [Error(row.error_code) for row in answer.responses] == [Error.NONE]
+    assert controller.seen == [(TOPIC, "t")]
 
 
 def refused(request: Any, version: int) -> Any:
@@ -106,8 +127,6 @@ class Controller:
 
 def alter(world: World, *resources: tuple[int, str, str, str | None]) -> tuple[list[tuple[int, str]], dict[str, Error]]:
     """Change settings of a broker that is no controller; returns what reached the controller, and all answers."""
-    from moldau.broker.forwarding import forwarded
-
     controller = Controller()
     world.node.membership = SimpleNamespace(call=controller.call, forwarding=forwarded, is_open=True)
     world.node.routes.clear()

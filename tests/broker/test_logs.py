@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.broker import logs
+from moldau import logs
 
 
 @pytest.fixture(autouse=True)

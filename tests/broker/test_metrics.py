@@ -7,14 +7,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from moldau.broker.call import call
 from moldau.broker.metrics import TABLE
+from moldau.cli.metrics_page import markdown
 from moldau.wire import messages as m
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMMAND = [sys.executable, "-m", "moldau", "broker", "--ephemeral", "--listen", "127.0.0.1:0", "--metrics-port", "0"]
 
 
@@ -75,6 +78,19 @@ def test_every_row_of_the_table_is_on_the_page(ports: tuple[int, int]) -> None:
     for row in TABLE:
         assert f"# HELP {row.name}" in text
         assert row.help in text
+
+
+def test_a_node_that_is_alone_leads_all_that_it_has(ports: tuple[int, int]) -> None:
+    found = samples(ports[1])
+    assert found["moldau_active_controller", ()] == found["moldau_active_brokers", ()] == 1
+    assert found["moldau_quorum_state", ("leader",)] == 1
+    assert found["moldau_leaders", ()] == found["moldau_at_min_isr_partitions", ()] == found["moldau_partitions", ()]
+    assert found["moldau_under_replicated_partitions", ()] == found["moldau_offline_partitions", ()] == 0
+    assert found["moldau_quorum_high_watermark", ()] == found["moldau_quorum_log_end_offset", ()] > 0
+
+
+def test_the_page_of_the_docs_is_current() -> None:
+    assert (DOCS / "metrics.md").read_text() == markdown(), "run make docs"
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("HEAD", "/", 200), ("GET", "/x", 404), ("POST", "/", 405)])

@@ -1,5 +1,7 @@
 """The node as a whole: requests in, responses out, over restarts."""
 
+import pytest
+
 from moldau.wire import frames
 from moldau.wire import messages as m
 from moldau.wire.records import Record, batches, build, records
@@ -90,6 +92,17 @@ def test_a_snapshot_shortens_the_metadata_log_and_loses_nothing(make_world):
     assert "later" in world.node.replicas.by_name
 
 
+def test_a_snapshot_comes_after_a_time_if_anything_has_changed(make_world):
+    world = make_world(metadata_log_max_snapshot_interval_ms="60000")
+    world.create("t")
+    world.advance(58_000)
+    assert world.node.metadata.snapshots() == []
+    world.advance(3_000)
+    (name,) = world.node.metadata.snapshots()
+    world.advance(120_000)
+    assert world.node.metadata.snapshots() == [name]
+
+
 def test_a_compacted_topic_keeps_the_last_value_of_each_key(make_world):
     world = make_world(log_cleaner_backoff_ms="1000")
     topic_id = world.create("t", cleanup_policy="compact", segment_ms="1000", min_cleanable_dirty_ratio="0.01")
@@ -104,3 +117,28 @@ def test_a_compacted_topic_keeps_the_last_value_of_each_key(make_world):
     kept = read_all(world, topic_id)
     assert kept[-3:] == [b"value27", b"value28", b"value29"]
     assert len(kept) < 10
+
+
+NOWHERE = bytes(15) + b"7"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        m.PartitionRecord(partition_id=0, topic_id=NOWHERE, replicas=[1], isr=[1], leader=1),
+        m.PartitionChangeRecord(partition_id=0, topic_id=NOWHERE, leader=1),
+        m.RemoveTopicRecord(NOWHERE),
+        m.BrokerRegistrationChangeRecord(broker_id=77, broker_epoch=5, fenced=1),
+    ],
+    ids=lambda record: record.SCHEMA.name,
+)
+def test_metadata_that_makes_no_sense_is_refused_before_it_is_written(world, record):
+    """In a cluster it would end every controller that reads it, and again at each start."""
+    metadata = world.node.metadata
+    end = metadata.log.end_offset
+    with pytest.raises((KeyError, AttributeError)):
+        metadata.propose().add([record])
+    assert metadata.log.end_offset == end
+    world.create("t")
+    world.restart()
+    assert "t" in world.node.cluster.topics

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from moldau.broker.outbox import HELLO_VERSION, MOST_WAITING, Ask, Line, Lost, Outbox, Peer
+from moldau.sasl.outcome import LoginFailed
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
 from moldau.wire.errors import WireError
 
 PEER = Peer("127.0.0.1", 9093)
 OTHER = Peer("127.0.0.1", 9094)
-KNOWN = {18: (0, 4), 3: (0, 12), 60: (0, 1), 16: (0, 5)}  # what the peer knows: Metadata up to 12, for one
+# What the peer knows: Metadata up to 12, for one.
+KNOWN = {18: (0, 4), 3: (0, 12), 60: (0, 1), 16: (0, 5), 17: (0, 1), 36: (0, 2)}
 LATER = 1000.0
 
 
@@ -216,3 +219,69 @@ def test_an_answer_that_makes_no_sense_is_the_peers_fault(outbox: Outbox, wires:
     frame = (7 if case == "another's" else 1).to_bytes(4) + b"\0" + body
     with pytest.raises(WireError):
         line.receive(memoryview(frame[:9] if case == "cut short" else frame))
+
+
+@dataclass
+class Elsewhere:
+    """Another thread, as it were: it runs what was submitted when the test says so."""
+
+    jobs: list[tuple[Callable[[], Any], Callable[[Any], None]]] = field(default_factory=list)
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        self.jobs.append((work, done))
+
+    def run(self) -> None:
+        work, done = self.jobs.pop(0)
+        try:
+            outcome = work()
+        except Exception as error:
+            outcome = error
+        done(outcome)
+
+
+def exchange(begun: list[str], failure: str = "") -> Generator[bytes, bytes, None]:
+    """Ask somebody for a ticket, then show it."""
+    begun.append("asked")
+    if failure:
+        raise LoginFailed(failure)
+    yield b"ticket"
+
+
+def logging_in(outbox: Outbox, wires: Wires, begun: list[str], failure: str = "") -> tuple[Line, Elsewhere, list[Any]]:
+    """Ask a peer that wants a login, up to where the login begins in another thread."""
+    elsewhere, heard = Elsewhere(), list[Any]()
+    outbox.logins, outbox.login = elsewhere, lambda _: ("GSSAPI", exchange(begun, failure))
+    ask(outbox, m.MetadataRequest([]), heard)
+    (line,) = wires.connected
+    wires.greet(line)
+    wires.answer(line, m.SaslHandshakeResponse(0, ["GSSAPI"]))
+    assert (wires.sent, begun, len(elsewhere.jobs)) == ([], [], 1)
+    return line, elsewhere, heard
+
+
+def test_a_login_begins_in_another_thread_and_then_requests_go_out(outbox: Outbox, wires: Wires) -> None:
+    line, elsewhere, heard = logging_in(outbox, wires, [])
+    elsewhere.run()
+    assert [key for key, _, _ in wires.sent] == [36]
+    wires.answer(line, m.SaslAuthenticateResponse(0, None, b"", 0))
+    wires.answer(line, m.MetadataResponse())
+    assert isinstance(heard[0], m.MetadataResponse)
+
+
+def test_a_login_that_fails_loses_the_line(outbox: Outbox, wires: Wires) -> None:
+    line, elsewhere, heard = logging_in(outbox, wires, [], "no KDC answers")
+    elsewhere.run()
+    assert wires.closed == [line] and "no KDC answers" in heard[0].reason
+
+
+def test_a_login_is_forgotten_with_its_connection(outbox: Outbox, wires: Wires) -> None:
+    begun: list[str] = []
+    line, elsewhere, heard = logging_in(outbox, wires, begun)
+    line.lose("reset")
+    ask(outbox, m.MetadataRequest([]), heard)
+    wires.greet(line)
+    wires.answer(line, m.SaslHandshakeResponse(0, ["GSSAPI"]))
+    elsewhere.run()  # that of the first connection
+    assert (wires.sent, begun) == ([], [])
+    elsewhere.run()
+    assert ([key for key, _, _ in wires.sent], begun) == ([36], ["asked"])

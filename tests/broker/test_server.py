@@ -506,42 +506,6 @@ def test_idle_connections_are_closed_and_busy_ones_stay() -> None:
             assert parked.read() == b"awake"
 
 
-def test_more_connections_than_allowed_wait_for_their_turn() -> None:
-    with running(max_connections="2") as rim:
-        first, second, third = rim.connect(), rim.connect(), rim.connect()
-        for client in (first, second):
-            client.send(frame(1))
-            assert client.read() == frame(1)
-        third.send(frame(3))
-        assert len(rim.server.channels) == 2
-        first.sock.close()
-        assert third.read() == frame(3)
-        second.sock.close()
-        third.sock.close()
-
-
-def test_one_address_gets_no_more_connections_than_allowed() -> None:
-    with running(max_connections_per_ip="1") as rim, rim.connect() as first:
-        first.send(frame(1))
-        assert first.read() == frame(1)
-        with rim.connect() as second:
-            assert second.is_closed()
-        first.sock.close()
-        rim.eventually(lambda: not rim.server.channels)
-        with rim.connect() as third:
-            third.send(frame(3))
-            assert third.read() == frame(3)
-
-
-def test_an_address_may_have_a_limit_of_its_own() -> None:
-    limits = {"max_connections_per_ip": "1", "max_connections_per_ip_overrides": "127.0.0.1:2,10.0.0.1:7"}
-    with running(**limits) as rim, rim.connect() as first, rim.connect() as second, rim.connect() as third:
-        for client in (first, second):
-            client.send(frame(1))
-            assert client.read() == frame(1)
-        assert third.is_closed()
-
-
 def test_a_fault_of_the_node_closes_one_connection(caplog: pytest.LogCaptureFixture) -> None:
     class Faulty(EchoNode):
         def receive(self, connection: Connection, frame: memoryview) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -416,6 +417,17 @@ def test_a_start_elects_a_leader_where_apache_kafka_has_stopped(make_world):
     world.restart()
     assert part.leader_epoch == world.node.cluster.topics["t"].partitions[0].leader_epoch
     assert world.node.metadata.end_offset == end + 2  # a new epoch of the quorum and the registration, no election
+
+
+@pytest.mark.parametrize(("own", "found", "left"), [(-1, -1, -1), (-1, 17, 17), (18, 17, 18)])
+def test_a_clean_stop_vouches_for_no_epoch_that_only_the_metadata_knows(make_world, own, found, left):
+    """A process that did not get to register may have lost records before it began: the next one must not deny it."""
+    world = make_world()
+    world.node.membership = SimpleNamespace(lifecycle=SimpleNamespace(epoch=own))
+    world.node.replicas.directories[0].broker_epoch = found
+    world.node.stop()
+    assert (world.path / ".kafka_cleanshutdown").read_text() == f'{{"version":0,"brokerEpoch":{left}}}'
+    world.node = world.start()
 
 
 def test_a_clean_stop_leaves_the_epoch_of_the_broker(make_world):

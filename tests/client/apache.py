@@ -14,8 +14,9 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from moldau.client import CONTROLLER, Client, check
+from moldau.testing.ports import free_ports
 from moldau.wire import messages as m
-from tests.conformance.differential.brokers import CLUSTER_ID, JAVA, LOGGING, START_S, await_port, free_ports
+from tests.conformance.differential.brokers import CLUSTER_ID, JAVA, LOGGING, START_S, await_port
 
 USER, PASSWORD = "alice", "alice's, = secret"
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -77,8 +78,8 @@ class Apache:
 
 
 @contextmanager
-def apache_kafka(libs: Path, folder: Path) -> Iterator[Apache]:
-    """Kafka on free ports, with the user in its SCRAM credentials; ended whatever happens."""
+def apache_kafka(libs: Path, folder: Path, more: str = "") -> Iterator[Apache]:
+    """Kafka on free ports, with the user in its SCRAM credentials, and more settings; ended whatever happens."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
     (folder / "broker.pem").write_bytes(_identity(authority.issue_cert("localhost")))
@@ -90,7 +91,7 @@ def apache_kafka(libs: Path, folder: Path) -> Iterator[Apache]:
     properties, log = folder / "server.properties", folder / "kafka.log"
     listeners = ",".join(f"{name}://localhost:{port}" for name, port in ports.items())
     text = SETTINGS.format(controller=controller, listeners=listeners, folder=folder)
-    properties.write_text(text + "\n".join(_logins()))
+    properties.write_text(text + "\n".join(_logins()) + more)
     java = [*JAVA, *LOGGING, "-Djava.net.preferIPv4Stack=true", "-cp", f"{libs}/*"]
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
     subprocess.run(formatting, check=True, capture_output=True, timeout=START_S)
@@ -119,7 +120,7 @@ def _logins() -> Iterator[str]:
     name = PASSWORD.replace('"', '\\"')
     for listener in ("sasl_plaintext", "sasl_ssl"):
         prefix = f"listener.name.{listener}"
-        yield f'{prefix}.plain.sasl.jaas.config={PLAIN} user_{USER}="{name}";'
+        yield f'{prefix}.plain.sasl.jaas.config={PLAIN} user_{USER}="{name}" user_admin="admin-secret";'
         yield f"{prefix}.scram-sha-256.sasl.jaas.config={SCRAM}"
         yield f"{prefix}.scram-sha-512.sasl.jaas.config={SCRAM}"
         yield f"{prefix}.oauthbearer.sasl.jaas.config={BEARER}"

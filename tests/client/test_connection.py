@@ -19,6 +19,7 @@ from moldau.client.connection import Connection
 from moldau.client.deadline import Deadline
 from moldau.settings import SettingError
 from moldau.testing import Broker
+from moldau.testing.ports import free_port
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.client.fake import Fake
@@ -51,16 +52,10 @@ def silent() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_port_where_nobody_listens_is_an_error_at_once(unused_tcp_port: int) -> None:
-    error = failure(lambda: connect(f"127.0.0.1:{unused_tcp_port}"))
+def test_a_port_where_nobody_listens_is_an_error_at_once() -> None:
+    error = failure(lambda: connect(f"127.0.0.1:{free_port()}"))
     assert (error.error, error.retriable) == (Error.NETWORK_EXCEPTION, True)
     assert "cannot be reached (Connection refused)" in str(error)
-
-
-@pytest.fixture
-def unused_tcp_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def test_a_name_that_does_not_exist_is_an_error() -> None:

@@ -69,6 +69,21 @@ def test_members_find_each_other_and_one_leads(join: Callable[..., Member]) -> N
     assert len({g.id for g in generations if g}) == 1
 
 
+def test_a_member_that_has_news_while_it_joins_joins_again(join: Callable[..., Member]) -> None:
+    """Its metadata was written before the news: nobody else would ever tell the leader."""
+    owned, made = ["x"], list[Member]()
+
+    def release(protocol: str, peers: Sequence[Peer]) -> dict[str, bytes]:
+        if owned:
+            owned.clear()
+            made[0].rejoin()
+        return assign(protocol, peers)
+
+    made.append(join("a", background=False, protocols=lambda: [("v0", ",".join(owned).encode())], assign=release))
+    made[0].start()
+    told(made, [""])
+
+
 def test_the_group_has_the_protocol_type_of_its_members(join: Callable[..., Member], client: Client) -> None:
     member = join("a")
     told([member], "a")

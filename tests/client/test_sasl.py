@@ -1,4 +1,4 @@
-"""The mechanisms alone: what they say, and what they do not believe."""
+"""The exchange that the settings ask for."""
 
 from __future__ import annotations
 
@@ -10,59 +10,27 @@ import pytest
 
 from moldau.client import ClientError
 from moldau.client.config import Config
-from moldau.client.sasl import oauthbearer, plain
-from moldau.client.scram import scram
+from moldau.client.sasl import exchange, oauthbearer
 from moldau.settings import SettingError
 
-# The exchange of RFC 7677.
-NONCE = "rOprNGfwEbeRWgbNEkqO"
-SERVER_NONCE = NONCE + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
-SERVER_FIRST = f"r={SERVER_NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-CLIENT_FINAL = f"c=biws,r={SERVER_NONCE},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
-
-def conversation(first: str, final: str) -> list[bytes]:
-    exchange = scram("sha256", "user", "pencil", NONCE)
-    said = [next(exchange), exchange.send(first.encode())]
-    with pytest.raises(StopIteration):
-        exchange.send(final.encode())
-    return said
-
-
-def test_scram_says_what_the_rfc_says() -> None:
-    assert conversation(SERVER_FIRST, SERVER_FINAL) == [f"n,,n=user,r={NONCE}".encode(), CLIENT_FINAL.encode()]
-
-
-def test_scram_escapes_names() -> None:
-    assert next(scram("sha256", "a=b,c", "p", "n")) == b"n,,n=a=3Db=2Cc,r=n"
-
-
-@pytest.mark.parametrize(
-    ("first", "final", "words"),
-    [
-        (SERVER_FIRST, "v=AAAA", "could not show"),
-        (SERVER_FIRST, "", "could not show"),
-        (SERVER_FIRST, "e=invalid-proof", "invalid-proof"),
-        (SERVER_FIRST.replace(NONCE, "x"), "", "does not answer ours"),
-        (f"r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "", "does not answer ours"),
-        (f"m=x,{SERVER_FIRST}", "", "does not answer ours"),
-        (SERVER_FIRST.replace("4096", "1"), "", "1 iterations"),
-        (SERVER_FIRST.replace("4096", "999999999"), "", "999999999 iterations"),
-        (SERVER_FIRST.replace("W22", "!"), "", "makes no sense"),
-        ("\xff", "", "makes no sense"),
-    ],
-)
-def test_scram_does_not_believe_a_server_that_does_not_know_the_password(first: str, final: str, words: str) -> None:
-    with pytest.raises(ClientError, match=words) as caught:
-        conversation(first, final)
-    assert not caught.value.retriable
+def by_password(mechanism: str, user: str, password: str = "secret") -> Config:
+    given = {"security.protocol": "sasl_plaintext", "sasl.mechanism": mechanism, "bootstrap.servers": "a"}
+    return Config({**given, "sasl.username": user, "sasl.password": password})
 
 
 def test_plain_is_name_and_password() -> None:
-    assert list(plain("user", "secret")) == [b"\0user\0secret"]
+    assert list(exchange(by_password("PLAIN", "user"))) == [b"\0user\0secret"]
     with pytest.raises(SettingError):
-        next(plain("us\0er", "secret"))
+        exchange(by_password("PLAIN", "us\0er"))
+
+
+def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
+    talk = exchange(by_password("SCRAM-SHA-256", "user"))
+    assert next(talk).startswith(b"n,,n=user,r=")
+    with pytest.raises(ClientError, match="does not answer ours") as caught:
+        talk.send(b"r=abc,s=AAAA,i=4096")
+    assert not caught.value.retriable
 
 
 def oauth(**given: Any) -> Config:
@@ -114,8 +82,8 @@ def test_a_callback_that_gives_no_token_is_refused() -> None:
 
 
 def test_a_token_that_is_refused_is_answered_before_it_fails() -> None:
-    exchange = oauthbearer(Config(_with_callback(lambda _: "t")))
-    next(exchange)
-    assert exchange.send(b'{"status":"invalid_token"}') == b"\x01"
+    talk = oauthbearer(Config(_with_callback(lambda _: "t")))
+    next(talk)
+    assert talk.send(b'{"status":"invalid_token"}') == b"\x01"
     with pytest.raises(ClientError, match="invalid_token"):
-        exchange.send(b"")
+        talk.send(b"")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.client import ANY, Client, ClientError
+from moldau.client.connection import Connection
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.client.apache import USER, Apache
@@ -115,5 +116,11 @@ def test_a_session_is_renewed_before_it_ends(apache: Apache, monkeypatch: pytest
         assert again is first
         client.brokers.give_back(again)
         now = time.monotonic()
+        logins: list[Connection] = []
+        log_in = Connection._authenticate
+        monkeypatch.setattr(Connection, "_authenticate", lambda one, end: (logins.append(one), log_in(one, end))[1])
         monkeypatch.setattr(time, "monotonic", lambda: now + 55)  # of the 60 seconds that the broker gives
-        assert client.connection(ANY, client.deadline()) is not first
+        again = client.connection(ANY, client.deadline())
+        assert again is first
+        again.call(m.DescribeClusterRequest(), client.deadline())
+        assert logins == [first]

@@ -14,10 +14,12 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau import testing
 
@@ -40,7 +42,7 @@ APPLICATION = {
     "commit.interval.ms": "100",
     "statestore.cache.max.bytes": "0",
     "auto.offset.reset": "earliest",
-    "replication.factor": "1",
+    "replication.factor": "-1",
 }
 INPUT, OUTPUT, PARTITIONS = "input", "output", 3
 WORDS = [f"word{number}" for number in range(40)]
@@ -50,20 +52,22 @@ PATIENCE_S = 90.0
 
 
 class Trial:
-    """The broker, the application, and what it must have counted."""
+    """The broker, or a cluster of some, the application, and what it must have counted."""
 
-    def __init__(self, kafka_libs: Path, protocol: str = "classic", seed: int = 1) -> None:
+    def __init__(self, kafka_libs: Path, protocol: str = "classic", seed: int = 1, brokers: int = 1) -> None:
         self.random = random.Random(seed)
+        self.brokers = brokers
         self.libs = kafka_libs
         self.protocol = protocol
         self.expected: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
-        self.context = testing.broker(BROKER)
+        self.context = self.started()
         self.broker = self.context.__enter__()
-        for topic in (INPUT, OUTPUT):
-            self.broker.create_topic(topic, partitions=PARTITIONS)
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0})
+        for made in admin.create_topics([NewTopic(topic, PARTITIONS) for topic in (INPUT, OUTPUT)]).values():
+            made.result(PATIENCE_S)
         servers = {"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0}
         self.producer = Producer({**servers, "enable.idempotence": True, "linger.ms": 1})
         self.reader = Consumer({**servers, "group.id": "reader", "isolation.level": "read_committed"})
@@ -72,13 +76,16 @@ class Trial:
         self.application = self.start_application()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         """The application is not asked to close: in a rebalance it would wait for members that are gone."""
         self.application.kill()
         self.application.communicate()
         self.reader.close()
         self.context.__exit__(*error)
         self.folder.cleanup()
+
+    def started(self) -> AbstractContextManager[testing.Broker | testing.Cluster]:
+        return testing.broker(BROKER) if self.brokers == 1 else testing.cluster(self.brokers, BROKER, proxied=False)
 
     def start_application(self) -> subprocess.Popen[bytes]:
         settings = {
@@ -112,9 +119,18 @@ class Trial:
         """Words, kill -9 while they are counted, start again; then all of them must be there."""
         self.feed()
         time.sleep(self.random.uniform(*LOAD_S))
-        self.broker.kill()
-        self.broker.restart()
+        self.kill_a_broker()
         self.check()
+
+    def kill_a_broker(self) -> None:
+        if isinstance(self.broker, testing.Broker):
+            self.broker.kill()
+            self.broker.restart()
+        else:
+            node = self.random.randint(1, self.brokers)
+            self.broker.kill(node)
+            time.sleep(self.random.uniform(*LOAD_S))
+            self.broker.start_again(node)
 
     def feed(self) -> None:
         for number in range(self.random.randint(*LINES)):

@@ -19,7 +19,7 @@ def test_offsets_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"1\n0\n", b"0\n2\na 0 1\n", b"0\nx\n", b"0\n1\na 0\n", b"0\n1\na b c\n", b"\xff\xfe"]
+    "text", [b"1\n0\n", b"0\n2\na 0 1\n", b"0\nx\n", b"0\n1\na 0\n", b"0\n1\na b c\n", b"\xff\xfe"]
 )
 def test_a_damaged_checkpoint_is_named(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "recovery-point-offset-checkpoint"
@@ -28,11 +28,12 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, text: bytes) -> None:
         c.read_offsets(DISK, str(path))
 
 
-def test_an_empty_file_has_no_epochs(tmp_path: Path) -> None:
-    """Kafka leaves one for a partition that nobody has written to."""
+def test_an_empty_file_has_no_entries(tmp_path: Path) -> None:
+    """Kafka makes one before it has anything to write."""
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_bytes(b"")
     assert c.read_epochs(DISK, str(path)) == []
+    assert c.read_offsets(DISK, str(path)) == {}
     path.write_bytes(b"0\n")
     with pytest.raises(c.Damaged, match="leader-epoch"):
         c.read_epochs(DISK, str(path))
@@ -56,3 +57,10 @@ def test_properties_with_comments_are_read(tmp_path: Path) -> None:
     assert c.read_properties(DISK, str(path)) == {"cluster.id": "abc", "node.id": "3", "version": "1"}
     c.write_properties(DISK, str(path), {"version": "1"})
     assert path.read_text() == "version=1\n"
+
+
+def test_a_random_id_is_not_reserved_and_does_not_begin_like_a_flag() -> None:
+    drawn = [bytes(16), bytes(15) + b"\x01", b"\xf8" + bytes(15), bytes(range(16))]
+    assert c.encode_id(drawn[2]).startswith("-")
+    assert c.random_id(lambda size: drawn.pop(0)) == c.encode_id(bytes(range(16)))
+    assert len(c.decode_id(c.random_id())) == 16

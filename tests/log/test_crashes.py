@@ -4,14 +4,16 @@ The disk is the simulator's: a dead process loses only its last write, a dead ma
 """
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from errno import ENOSPC
 from random import Random
 
 import pytest
 
 from moldau.log.answers import Isolation
 from moldau.log.config import LogConfig
-from moldau.log.directory import Directory
+from moldau.log.directory import HIGH_WATERMARKS, Directory
 from moldau.log.disk import Files
 from moldau.log.flush import Flush
 from moldau.log.log import Log
@@ -73,11 +75,15 @@ class World:
                 self.flushes.append(flush)
 
     def end_flush(self) -> None:
+        """Sync what was prepared; what is appended between the sync and its end may not be covered."""
         if self.flushes:
             flush = self.flushes.pop(0)
             flush.sync()
+            if self.random.random() < 0.5:
+                self.truncate()
+                self.append()
             flush.complete()
-            self.synced = max(self.synced, flush.offset)
+            self.synced = max(self.synced, self.log.recovery_point)
 
     def roll(self) -> None:
         with suppress(Refused, OSError):
@@ -85,6 +91,31 @@ class World:
 
     def checkpoint(self) -> None:
         self.directory.checkpoint()
+
+    def truncate(self) -> None:
+        """Take records back, as a follower does: all that stand after some batch, or all that there are."""
+        bases = [batch.base_offset for segment in self.log.segments for _, batch in segment.batches()]
+        offset = self.random.choice([*bases, self.log.end_offset])
+        self.take_back(offset, lambda: self.log.truncate_to(offset, NOW))
+
+    def begin_anew(self) -> None:
+        if self.random.random() < 0.3:
+            self.take_back(0, lambda: self.log.truncate_fully(0, NOW))
+
+    def take_back(self, offset: int, truncate: Callable[[], None]) -> None:
+        """While it happens any part of what goes may be there; after a refusal all of it is, or the log is empty."""
+        before, sure = self.acked, self.synced
+        gone = [one for one in before if one[0] >= offset]
+        self.acked, self.synced = before[: len(before) - len(gone)], min(sure, offset)
+        self.doubtful += [gone[: at + 1] for at in range(len(gone))]
+        try:
+            truncate()
+        except Refused:  # the disk is full
+            assert self.machine.full and self.log.offline is None
+            if self.log.end_offset > offset:
+                self.acked, self.synced = before, sure
+        if gone:
+            del self.doubtful[-len(gone) :]
 
     def fill(self) -> None:
         self.machine.full = not self.machine.full
@@ -154,7 +185,7 @@ class World:
 
     def play(self, steps: int) -> None:
         actions = [self.append] * 10 + [self.abort, self.flush, self.begin_flush, self.end_flush, self.roll]
-        actions += [self.checkpoint, self.fill, self.stop, self.kill, self.lose_power]
+        actions += [self.checkpoint, self.fill, self.stop, self.kill, self.lose_power, self.truncate, self.begin_anew]
         for _ in range(steps):
             act = self.random.choice(actions)
             if self.random.random() < 0.1:
@@ -191,3 +222,94 @@ def test_what_was_promised_survives_every_crash(block: int) -> None:
             World(seed).play(60)
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_synced_in_a_folder_stays_although_its_maker_died_before_a_sync(seed: int) -> None:
+    world = World(seed)
+    world.kill()
+    world.append()
+    world.flush()
+    world.lose_power()
+    assert contents(world.log)
+    assert world.log.topic_id == TOPIC_ID
+
+
+def test_a_sync_does_not_cover_what_was_written_over_truncated_records() -> None:
+    log = World(0).log
+    for sequence in range(3):
+        append(log, sequenced(sequence))
+    flush = log.prepare_flush(NOW)
+    assert flush is not None
+    flush.sync()
+    log.truncate_to(1, NOW)
+    for sequence in range(1, 5):
+        append(log, sequenced(sequence))
+    flush.complete()
+    assert log.recovery_point == 0
+    log.flush(NOW)
+    assert log.recovery_point == 5
+
+
+def test_truncation_of_synced_records_waits_for_room_and_leaves_the_log_in_use() -> None:
+    for seed in range(30):
+        world = World(seed)
+        log = world.log
+        for sequence in range(20):
+            append(log, sequenced(sequence))
+        log.flush(NOW)
+        world.directory.checkpoint()
+        world.machine.full = True
+        for truncate in (lambda log=log: log.truncate_to(5, NOW), lambda log=log: log.truncate_fully(5, NOW)):
+            with pytest.raises(Refused, match="is full"):
+                truncate()
+            assert (log.offline, log.recovery_point, log.end_offset) == (None, 20, 20)
+        world.machine.full = False
+        log.truncate_to(5, NOW)
+        assert (log.recovery_point, log.end_offset) == (5, 5)
+        append(log, sequenced(5))
+        world.acked, world.synced = [(offset, b"v%d" % offset) for offset in range(6)], 5
+        world.lose_power()
+
+
+def test_truncation_of_records_that_were_never_synced_needs_no_room() -> None:
+    for seed in range(30):
+        world = World(seed)
+        log = world.log
+        for sequence in range(20):
+            append(log, sequenced(sequence))
+        log.epochs.write()
+        world.machine.full = True
+        log.truncate_to(5, NOW)
+        assert [offset for offset, _ in contents(log)] == list(range(5))
+        with suppress(Refused):  # there may be no room for a segment
+            log.truncate_fully(30, NOW)
+        assert (log.offline, log.start_offset, log.end_offset, log.epochs.entries) == (None, 30, 30, [])
+        world.machine.full = False
+        assert log.leader_epochs.entries == []
+        append(log, sequenced(0))
+        assert contents(log) == [(30, b"v0")]
+
+
+def test_a_checkpoint_that_had_room_for_some_files_knows_which() -> None:
+    """The recovery points of the disk would otherwise be taken for those of the time before, and not be written."""
+    log, directory = (world := World(0)).log, world.directory
+    append(log, sequenced(0))
+    log.flush(NOW)
+    directory.checkpoint()
+    append(log, sequenced(1))
+    log.flush(NOW)
+    log.advance_high_watermark(2)
+    write = world.disk.write_atomic
+
+    def refuse(path: str, data: bytes, *, sync: bool = True) -> None:
+        if path.endswith(HIGH_WATERMARKS):
+            raise OSError(ENOSPC, "no room", path)
+        write(path, data, sync=sync)
+
+    world.disk.write_atomic = refuse  # type: ignore[method-assign]
+    assert not directory.checkpoint()
+    world.disk.write_atomic = write  # type: ignore[method-assign]
+    log.truncate_to(1, NOW)
+    world.acked, world.synced = [(0, b"v0")], 1
+    world.kill()

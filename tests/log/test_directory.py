@@ -92,6 +92,36 @@ def test_a_killed_broker_is_known_again_unless_the_machine_went_down_too(tmp_pat
     assert opened(tmp_path, Restarted()).broker_epoch == -1
 
 
+def test_a_process_that_is_killed_before_it_knows_its_epoch_leaves_its_incarnation(tmp_path: Path) -> None:
+    directory = filled(tmp_path)
+    directory.note_epoch(17)
+    directory.release_lock()
+    directory = opened(tmp_path)
+    directory.note_incarnation("0f" * 16)
+    directory.release_lock()
+    directory = opened(tmp_path)
+    assert (directory.broker_epoch, directory.incarnation) == (17, "0f" * 16)
+    directory.note_epoch(18)
+    directory.release_lock()
+    again = opened(tmp_path)
+    assert (again.broker_epoch, again.incarnation) == (18, "")
+
+
+def test_an_incarnation_that_has_served_is_not_left_when_there_is_no_room_for_its_epoch(tmp_path: Path) -> None:
+    class Full(OsDisk):
+        def write_atomic(self, path: str, data: bytes, *, sync: bool = True) -> None:
+            raise OSError(28, "No space left on device", path)
+
+    directory = filled(tmp_path)
+    directory.note_incarnation("0f" * 16)
+    directory.files.disk = Full()
+    with pytest.raises(OSError, match="No space"):
+        directory.note_epoch(18)
+    directory.release_lock()
+    again = opened(tmp_path)
+    assert (again.broker_epoch, again.incarnation) == (-1, "")
+
+
 def test_the_mark_of_a_clean_stop_is_gone_for_good_before_anything_is_written(tmp_path: Path) -> None:
     class Recorded(OsDisk):
         synced: list[str]

@@ -71,6 +71,12 @@ def test_assignments_keep_their_distance(coordinator):
     assert two.beat().epoch == 3
 
 
+def test_a_clock_that_was_set_back_holds_up_no_assignment(coordinator):
+    consumer(coordinator, "m1").join()
+    coordinator.now_ms -= 60_000
+    assert consumer(coordinator, "m2").join().epoch == 3
+
+
 def test_without_an_interval_every_join_is_assigned_at_once(coordinator):
     coordinator.configure("g", "consumer.assignment.interval.ms", "0")
     consumer(coordinator, "m1").join()

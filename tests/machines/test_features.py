@@ -102,3 +102,13 @@ def test_eligible_leaders_pin_the_min_insync_replicas_of_the_cluster(cluster):
     )
     cluster.replay(m.ConfigRecord(BROKER, "", "min.insync.replicas", "4"))
     assert m.ConfigRecord(BROKER, "", "min.insync.replicas", "2") not in update(cluster, Wish(ELR, 1))
+
+
+def test_a_level_that_a_registered_controller_cannot_take_is_refused(cluster):
+    old = [m.RegisterControllerRecord_ControllerFeature("group.version", 0, 0)]
+    cluster.replay(m.RegisterControllerRecord(controller_id=7, features=old))
+    cluster.replay(m.FeatureLevelRecord("group.version", 0))
+    with pytest.raises(Refused, match="controller 7 supports levels 0 to 0"):
+        update(cluster, Wish("group.version", 1))
+    with pytest.raises(Refused, match="controller 7 does not know this feature"):
+        update(cluster, Wish(ELR, 1))

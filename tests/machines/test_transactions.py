@@ -46,6 +46,30 @@ def test_a_transaction_of_version_2_raises_the_epoch_when_it_ends():
     assert bench.add(Identity(100, 1), T0) is Error.NONE
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_late_end_of_version_2_does_not_end_the_next_transaction(commit: bool):
+    bench = Bench()
+    first = bench.init().identity
+    bench.add(first, T0)
+    second = bench.end(first).identity
+    bench.settle()
+    bench.add(second, T1)
+    assert bench.end(first, commit=commit).error is Error.PRODUCER_FENCED
+    assert bench.state() is State.ONGOING and not bench.machine.unmarked
+
+
+def test_a_late_end_of_version_1_cannot_be_told_from_one_of_the_next_transaction():
+    """It is Kafka's weakness before transaction.version 2, and docs/durability.md says so."""
+    bench = Bench()
+    producer = bench.init().identity
+    bench.add(producer, T0, client=0)
+    bench.end(producer, client=0)
+    bench.settle()
+    bench.add(producer, T1, client=0)
+    assert bench.end(producer, client=0).error is Error.NONE
+    assert bench.state() is State.PREPARE_COMMIT
+
+
 def test_a_transaction_of_version_1_keeps_its_epoch():
     bench = Bench()
     first = bench.init().identity
@@ -97,7 +121,9 @@ def test_while_markers_are_missing_everybody_waits():
     assert bench.machine.verify("x", after, [T0]) == {T0: Error.CONCURRENT_TRANSACTIONS}
     assert bench.end(producer).error is Error.CONCURRENT_TRANSACTIONS
     assert bench.end(producer, commit=False).error is Error.INVALID_TXN_STATE
-    assert bench.end(after).error is Error.PRODUCER_FENCED
+    assert bench.end(after).error is Error.CONCURRENT_TRANSACTIONS
+    assert bench.end(after, commit=False).error is Error.CONCURRENT_TRANSACTIONS
+    assert bench.end(Identity(after.producer_id, after.epoch + 1)).error is Error.PRODUCER_FENCED
 
 
 def test_a_new_producer_aborts_the_open_transaction_first():

@@ -22,10 +22,6 @@ def list_unheeded(cluster: Cluster, authorizer: Authorizer | None) -> Iterator[s
     """Yield a warning for each thing in the metadata that this broker does not do yet."""
     for name in sorted(cluster.unsupported):
         yield f"the metadata has records that this release does not obey: {name}"
-    if cluster.quotas:
-        yield "client quotas are kept and described, but not enforced yet"
-    if cluster.credentials or cluster.tokens:
-        yield "credentials and tokens are kept, but nobody authenticates yet: all clients are User:ANONYMOUS"
     if cluster.acls.by_id and authorizer is None:
         yield "there are access control entries, but authorizer.class.name is empty: everybody may do everything"
 

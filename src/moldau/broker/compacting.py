@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.work import BUSY, IDLE, Work
 from moldau.log.compaction import Sync
 

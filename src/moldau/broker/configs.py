@@ -24,12 +24,12 @@ def scope_of(kind: int, name: str) -> str:
     return table.CLUSTER if kind == BROKER and not name else SCOPES[kind]
 
 
-def check_broker_id(node: Node, name: str) -> None:
-    """Refuse the id of another broker: a broker answers for itself alone."""
+def check_broker_id(node: Node, name: str, *, is_change: bool = False) -> None:
+    """Refuse the id of another broker: a broker answers for itself alone. The active controller changes all of them."""
     digits = name[1:] if name[:1] in ("+", "-") else name
     if not (digits.isascii() and digits.isdigit()):
         raise Refused(Error.INVALID_REQUEST, f"The id of a broker is a number, not '{name}'.")
-    if node.controller is None and int(name) != node.id:
+    if int(name) != node.id and not (is_change and node.controller is not None):
         raise Refused(Error.INVALID_REQUEST, f"This is broker {node.id}; ask broker {name} itself.")
 
 
@@ -38,7 +38,7 @@ def check_stored(node: Node, kind: int, name: str) -> None:
     if kind not in SCOPES:
         raise Refused(Error.INVALID_REQUEST, f"There is no resource type {kind}.")
     if kind == BROKER and name:
-        check_broker_id(node, name)
+        check_broker_id(node, name, is_change=True)
     check_resource(kind, name)
 
 
@@ -66,6 +66,8 @@ def check_together(node: Node, image: Cluster, name: str, overrides: dict[str, s
     layers = (overrides, everybody) if name else (mine, overrides)
     try:
         check_broker(node.settings.with_dynamic(*layers))
+        if name in ("", str(node.id)):
+            node.check_settings(node.settings.with_dynamic(*layers))
     except table.SettingError as wrong:
         raise Refused(Error.INVALID_REQUEST, f"{wrong}.") from None
 

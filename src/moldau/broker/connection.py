@@ -6,10 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.broker.authorizer import host_of
 from moldau.broker.wait import Wait
+
+if TYPE_CHECKING:
+    from moldau.broker.authentication.gate import Gate
 
 ANONYMOUS = "User:ANONYMOUS"
 PRODUCE = b"\0\0"  # the key, as a request begins with it
@@ -51,6 +54,12 @@ class Connection:
     client_id: str | None = None
     head_ends: tuple[int, ...] = ()  # of its requests, see learned_requests.py
     principal: str = ANONYMOUS
+    gate: Gate | None = None  # while it must authenticate
+    mechanism: str = ""  # by which it has
+    by_token: bool = False  # it was a delegation token that authenticated
+    session: Wait | None = None  # ends the authentication
+    on_through: Callable[[Connection], None] = nobody_listens  # it has authenticated
+    throttle_ms: float = 0.0  # for which it is muted after the answer that is being made
     is_controller: bool = False  # it came to a listener of the controller
     software: tuple[str, str] = ("unknown", "unknown")
     host: str = field(init=False)  # of the peer, as access control entries write it

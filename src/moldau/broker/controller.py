@@ -8,23 +8,24 @@ besides the metadata (who was heard when) begins anew with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import inf
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.api import Answer, Handler
 from moldau.broker.connection import Connection
-from moldau.broker.forwarding import refusal
+from moldau.broker.forwarding import CONFIGS, answered_here, refusal
 from moldau.broker.metadata import Proposal
 from moldau.broker.outbox import Lost, Peer
+from moldau.broker.peer_security import reached_by
 from moldau.broker.steps import start
+from moldau.broker.timers import CONTROLLER_TIMERS, interval_ms
 from moldau.cluster.controller.elections import elect_missing_leaders
 from moldau.cluster.controller.heartbeats import Heartbeats, fence
 from moldau.cluster.controller.policy import Policy
 from moldau.cluster.controller.preferred import elect_unclean, give_back
 from moldau.cluster.controller.result import Result
 from moldau.machines.metadata.acls import CLUSTER_ACTION
-from moldau.machines.metadata.cluster import Cluster
+from moldau.machines.metadata.cluster import Broker, Cluster
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
@@ -35,10 +36,12 @@ log = logs.get(__name__)
 
 Decision = Callable[[Proposal, float], Result]
 # Requests that every controller answers, whether it is the active one or not.
-ANYBODY = frozenset({1, 17, 18, 36, 52, 53, 54, 55, 59, 60, 80, 81, 82})
+ANYBODY = frozenset({1, 17, 18, 29, 32, 36, 52, 53, 54, 55, 59, 60, 80, 81, 82})
 FETCH = 1
 QUICK_FENCING = "moldau.quick.fencing"
 PROBE_MS = 2000.0
+# A process that ends closes its sockets one after the other: for a while others may end before its listener does.
+PROBES_AFTER_MS = (0, 5, 20, 80, 320)
 
 
 class Controller:
@@ -49,14 +52,9 @@ class Controller:
         self.epoch = epoch
         self.heartbeats = Heartbeats(node.settings["broker.session.timeout.ms"])
         now = node.clock.monotonic_ms()
-        # What is due when, in milliseconds.
-        self.due: dict[Callable[[], None], float] = {
-            self.beat: now,
-            self.balance: now + self.interval_ms(self.balance),
-            self.help_out: now + self.interval_ms(self.help_out),
-        }
+        self.due = [now, *(now + interval_ms(node, timer) for timer in CONTROLLER_TIMERS[1:])]
         self.end_offset = -1  # of the log when it was last looked at
-        self.heard_by: dict[int, int] = {}  # which broker sends its heartbeats by which connection
+        self.heard_by: dict[int, int] = {}  # which broker uses which connection
 
     def begin(self) -> None:
         """Set up a cluster that is new; in one that is not, everybody is thought to be alive."""
@@ -96,23 +94,15 @@ class Controller:
     # Time.
 
     def next_ms(self) -> float:
-        return min(self.heartbeats.next_ms(), *self.due.values())
+        return min(self.heartbeats.next_ms(), *self.due)
 
     def tick(self, now_ms: float) -> None:
         for broker in self.heartbeats.stale(now_ms):
             self.fence(broker, "it was not heard in time")
-        for task, due_ms in self.due.items():
-            if due_ms <= now_ms:
-                self.due[task] = now_ms + self.interval_ms(task)
-                task()
-
-    def interval_ms(self, task: Callable[[], None]) -> float:
-        settings = self.node.settings
-        if task == self.beat:
-            return settings["metadata.max.idle.interval.ms"] or inf
-        if task == self.balance:
-            return settings["leader.imbalance.check.interval.seconds"] * 1000
-        return settings["unclean.leader.election.interval.ms"]
+        for number, timer in enumerate(CONTROLLER_TIMERS):
+            if self.due[number] <= now_ms and self.node.controller is self:
+                self.due[number] = now_ms + interval_ms(self.node, timer)
+                timer.run(self.node)
 
     def fence(self, broker: int, reason: str) -> None:
         """Take a broker out, and elect others in its place."""
@@ -121,9 +111,15 @@ class Controller:
             log.warning("a broker is fenced", broker=broker, reason=reason)
             self.change(lambda image, policy: fence(image, broker, policy))
 
+    def let_go(self, broker: int) -> None:
+        """A broker's process ends, or has ended: its next one need not wait for the end of its session."""
+        if self.node.settings[QUICK_FENCING]:
+            self.heartbeats.forget(broker)
+
     # Brokers that are gone. One whose connection breaks, and whose listener refuses another, is not waited for.
 
     def heard(self, broker: int, connection: Connection) -> None:
+        """A broker uses this connection: for its heartbeats, or for its fetches, which come sooner."""
         self.heard_by[connection.id] = broker
 
     def disconnected(self, connection: Connection) -> None:
@@ -132,20 +128,28 @@ class Controller:
             self.look_for(broker)
 
     def look_for(self, broker: int) -> None:
-        """See whether a broker's process is still there."""
-        node, known = self.node, self.node.cluster.brokers.get(broker)
-        if known is None or known.fenced or broker == node.id or not node.settings[QUICK_FENCING]:
-            return
+        """See whether a broker's process is still there. If it is not, the next one need not wait for its session."""
+        known = self.node.cluster.brokers.get(broker)
+        if known is not None and broker != self.node.id and self.node.settings[QUICK_FENCING]:
+            start(self.node, self.probe(known))
 
-        def answered(response: Any) -> None:
-            now = node.cluster.brokers.get(broker)
-            is_same = node.controller is self and now is not None and now.epoch == known.epoch
-            if is_same and isinstance(response, Lost) and response.is_refused:
-                self.fence(broker, "its process is gone")
-
-        endpoint = known.endpoints[0]
+    async def probe(self, known: Broker) -> None:
+        """Connect until somebody answers or nobody listens: a connection that breaks proves neither."""
+        node, reached = self.node, reached_by(self.node.settings, is_controller=False)[0]
+        endpoint = next((one for one in known.endpoints if one.listener == reached), known.endpoints[0])
         hello = m.ApiVersionsRequest(client_software_name="moldau", client_software_version="1")
-        node.ask(Peer(endpoint.host, endpoint.port, "probe"), hello, answered, PROBE_MS)
+        for pause_ms in PROBES_AFTER_MS:
+            if pause_ms:
+                await node.after(pause_ms)
+            response = await node.call(Peer(endpoint.host, endpoint.port, "probe"), hello, PROBE_MS)
+            now = node.cluster.brokers.get(known.id)
+            is_same = node.controller is self and now is not None and now.epoch == known.epoch
+            if not is_same or not isinstance(response, Lost):
+                return
+            if response.is_refused:
+                self.let_go(known.id)
+                self.fence(known.id, "its process is gone")
+                return
 
     # What is done again and again.
 
@@ -178,16 +182,21 @@ def controlling(key: int, handle: Handler) -> Handler:
         return handle
 
     def answer(node: Node, connection: Connection, request: Any, version: int) -> Answer:
-        if node.controller is None:
-            return refusal(request, version, Error.NOT_CONTROLLER)
-        return handle(node, connection, request, version)
+        if node.controller is not None:
+            return handle(node, connection, request, version)
+        here = answered_here(node, connection, request) if key in CONFIGS else None
+        return here or refusal(request, version, Error.NOT_CONTROLLER)
 
     return answer
 
 
 def fetch_metadata(node: Node, connection: Connection, request: Any, version: int) -> Answer:
+    from moldau.broker.api.fetch import replica_of
     from moldau.broker.api.quorum import quorum_of
 
     if not node.may(connection, CLUSTER_ACTION):
         return refusal(request, version, Error.CLUSTER_AUTHORIZATION_FAILED)
+    replica = replica_of(request)  # none if a client reads the log
+    if node.controller is not None and replica is not None:
+        node.controller.heard(replica[0], connection)
     return quorum_of(node).fetch(request)

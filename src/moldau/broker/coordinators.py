@@ -15,7 +15,7 @@ from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.partition import Partition
 from moldau.broker.topics import create_topic
 from moldau.broker.wait import Wait
@@ -288,7 +288,9 @@ class Coordinators(Generic[M]):
             if effects.undo is not None:
                 self.run(index, effects.undo())
             return
-        logger.error("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
+        has_moved = refused.error is Error.NOT_LEADER_OR_FOLLOWER  # another broker leads, which is no fault
+        tell = logger.info if has_moved else logger.error
+        tell("a coordinator cannot write", topic=self.topic, partition=index, reason=refused.message)
         error = Error.NOT_COORDINATOR if refused.error in ELSEWHERE else Error.COORDINATOR_NOT_AVAILABLE
         self.answer([(p, p.refuse(error)) for p, _ in effects.answers])
         if self.machines.get(index) is machine:
@@ -309,7 +311,7 @@ class Coordinators(Generic[M]):
 
     def wants_load(self, index: int) -> bool:
         """Tell whether a partition is led here and has records from which something goes on."""
-        home = self.node.replicas.by_name[self.topic].get(index)
+        home = self.node.replicas.by_name.get(self.topic, {}).get(index)  # a controller alone has none
         return index not in self.machines and home is not None and home.leads and has_records(home.log)
 
     def forget_topic(self, topic: str) -> None:

@@ -155,7 +155,7 @@ class Session:
         """Let the leader know, when a partition rests no longer, that the follower had all of it at the last fetch."""
         if self.replica is not None and item.partition is not None and item.key not in self.changed:
             led = item.partition.led
-            if led is not None and led.epoch == item.leader_epoch:
+            if led is not None and led.epoch == item.leader_epoch and self.replica[0] in led.isr:
                 led.fetched(*self.replica, item.offset, item.offset, self.used_ms, item.start_offset)
 
     def rest(self, item: Wanted) -> None:

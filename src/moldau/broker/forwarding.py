@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moldau.broker.connection import Connection
 from moldau.broker.outbox import Lost
 from moldau.broker.steps import follow
+from moldau.broker.wait import finish
 from moldau.machines.metadata import acls
 from moldau.machines.metadata.cluster import BROKER, BROKER_LOGGER, Cluster
 from moldau.wire import codec, frames
@@ -29,6 +30,7 @@ FORWARDED = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 5
 ALTER_CONFIGS = 33
 CONFIGS = frozenset({ALTER_CONFIGS, 44})
 ALTER_SCRAM = 51
+TOKENS = frozenset({38, 39, 40})
 PRINCIPAL_VERSION = 0
 RETRY_MS = 50.0
 NOT_NOW = frozenset({Error.NOT_CONTROLLER})
@@ -41,22 +43,42 @@ class Committed(NamedTuple):
 
 
 def forwarded(key: int, local: Handler) -> Handler:
-    """Return a handler that lets the controller answer; `local` does where this node is the active one."""
+    """Return a handler that lets the controller answer; `local` does where this node is the active one.
+
+    If it is replaced before the change is committed, the next one is asked: clients know nothing of controllers.
+    """
 
     def handle(node: Node, connection: Connection, request: Any, version: int) -> Any:
-        if node.controller is not None:
-            return local(node, connection, request, version)
         way = forward_configs if key in CONFIGS else forward
-        return follow(node, way(node, connection, key, request, version))
+        if key in TOKENS:
+            from moldau.broker.api.delegation_tokens import refuse_early
+
+            if (refused := refuse_early(node, connection, request, version)) is not None:
+                return refused
+
+        def ask(response: Any = None) -> Any:
+            if response is not None and not is_of_former_controller(response):
+                return response
+            return follow(node, way(node, connection, key, request, version))
+
+        return ask() if node.controller is None else finish(local(node, connection, request, version), ask)
 
     return handle
+
+
+def is_of_former_controller(response: Any) -> bool:
+    """Tell whether a response, or a row of it, says that the controller was replaced while it decided."""
+    if getattr(response, "error_code", Error.NONE) == Error.NOT_CONTROLLER:
+        return True
+    rows = (getattr(response, field.name) or () for field in response.SCHEMA.fields if field.is_array and field.struct)
+    return any(is_of_former_controller(row) for some in rows for row in some)
 
 
 async def forward(node: Node, connection: Connection, key: int, request: Any, version: int) -> Any:
     """Let the active controller answer, whoever that is by now."""
     assert node.membership is not None
     frame = frames.request_frame(request, version, 0, connection.client_id)
-    envelope = m.EnvelopeRequest(frame[4:], principal_bytes(connection.principal), host_bytes(connection.host))
+    envelope = m.EnvelopeRequest(frame[4:], principal_bytes(connection), host_bytes(connection.host))
     timeout = float(node.settings["request.timeout.ms"])
     deadline = node.clock.monotonic_ms() + timeout
     while (left := deadline - node.clock.monotonic_ms()) > 0:
@@ -77,9 +99,7 @@ async def forward(node: Node, connection: Connection, key: int, request: Any, ve
 
 async def forward_configs(node: Node, connection: Connection, key: int, request: Any, version: int) -> Any:
     """Look first at what concerns a broker: the controller takes any setting of it. Loggers are this process's own."""
-    answers: list[Any] = []
-    here = partial(answered_here, node, connection, key, answers, request.validate_only)
-    request.resources = [resource for resource in request.resources if not here(resource)]
+    answers = settle_here(node, connection, request)
     if answers and not request.resources:
         return m.response_class(key)(responses=answers)
     answer = await forward(node, connection, key, request, version)
@@ -88,7 +108,22 @@ async def forward_configs(node: Node, connection: Connection, key: int, request:
     return answer
 
 
-def answered_here(
+def answered_here(node: Node, connection: Connection, request: Any) -> Any:
+    """Return the response to a change of this process's loggers, which every controller makes; None for any other."""
+    if any(resource.resource_type != BROKER_LOGGER for resource in request.resources):
+        return None
+    return m.response_class(request.SCHEMA.key)(responses=settle_here(node, connection, request))
+
+
+def settle_here(node: Node, connection: Connection, request: Any) -> list[Any]:
+    """Answer for the resources of which the controller need not hear, and take them out of the request."""
+    answers: list[Any] = []
+    here = partial(is_settled, node, connection, request.SCHEMA.key, answers, request.validate_only)
+    request.resources = [resource for resource in request.resources if not here(resource)]
+    return answers
+
+
+def is_settled(
     node: Node, connection: Connection, key: int, answers: list[Any], validate_only: bool, resource: Any
 ) -> bool:
     """Tell whether the controller need not hear of a resource: it is refused, or a logger that is changed by now."""
@@ -130,9 +165,10 @@ def refusal(request: Any, version: int, error: Error) -> Any:
     return response(**{rows: refuse_all(response, rows, items, error, configs=())})
 
 
-def principal_bytes(principal: str) -> bytes:
-    kind, _, name = principal.partition(":")
-    return PRINCIPAL_VERSION.to_bytes(2) + codec.encode(m.DefaultPrincipalData(kind, name, False), PRINCIPAL_VERSION)
+def principal_bytes(connection: Connection) -> bytes:
+    kind, _, name = connection.principal.partition(":")
+    data = m.DefaultPrincipalData(kind, name, connection.by_token)
+    return PRINCIPAL_VERSION.to_bytes(2) + codec.encode(data, PRINCIPAL_VERSION)
 
 
 def host_bytes(host: str) -> bytes:

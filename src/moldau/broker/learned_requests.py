@@ -68,6 +68,8 @@ def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | Wait
             if known is not None:
                 if node.authorizer is not None and not all(permissions(node.authorizer, connection, known)):
                     return None
+                if node.quotas is not None and node.quotas.is_limited(connection, known.client_id):
+                    return None
                 answer = known.serve(node, frame, end, correlation_id)
                 if answer is not None:
                     connection.client_id = known.client_id

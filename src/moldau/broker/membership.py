@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.features import KIND, SUPPORTED
 from moldau.broker.forwarding import FORWARDED, forwarded
 from moldau.broker.observation import Observation
 from moldau.broker.outbox import Done, Lost, Peer
 from moldau.broker.storage import id_bytes
+from moldau.cluster.controller.heartbeats import CORDONED_SINCE
 from moldau.cluster.lifecycle import CannotJoin, Lifecycle, State
 from moldau.cluster.lifecycle import Limits as LifecycleLimits
 from moldau.cluster.observing import Address
@@ -44,7 +45,7 @@ class Membership:
         self.node = node
         self.quorum = quorum
         self.endpoints = tuple(endpoints)
-        self.incarnation = node.random.randbytes(16)
+        self.incarnation = self.begin_incarnation()
         self.waiting: list[tuple[float, int, Any, Done]] = []  # for a controller to be known
         self.serial = 0
         self.is_open = False
@@ -60,6 +61,18 @@ class Membership:
             self.registration,
             on_change=self.changed,
         )
+
+    def begin_incarnation(self) -> bytes:
+        """Return as what this process registers: as the one before, if that was killed before it knew its epoch."""
+        directories = self.node.replicas.directories
+        before = {directory.incarnation for directory in directories}
+        mine = bytes.fromhex(before.pop()) if len(before) == 1 and before != {""} else self.node.random.randbytes(16)
+        for directory in directories:
+            try:
+                directory.note_incarnation(mine.hex())
+            except OSError as error:
+                log.warning("a directory does not know who registers", directory=directory.path, reason=str(error))
+        return mine
 
     @property
     def state(self) -> State:
@@ -101,15 +114,24 @@ class Membership:
         elif self.lifecycle.next_ms() <= now_ms:
             offline = [id_bytes(directory.id) for directory in self.node.replicas.directories if directory.offline]
             offset, timeout = self.node.metadata.applied - 1, self.node.settings["broker.session.timeout.ms"] / 2
-            request = self.lifecycle.request(now_ms, offset, offline, want_fence=not self.is_open)
+            request = self.lifecycle.request(
+                now_ms, offset, offline, want_fence=not self.is_open, cordoned_dirs=self.cordoned_directories()
+            )
             self.send(leader, request, self.heard, timeout, "heartbeat")
+
+    def cordoned_directories(self) -> list[bytes] | None:
+        """Return the directories that get no new replicas; None where the cluster cannot be told yet."""
+        if self.node.cluster.metadata_version < CORDONED_SINCE:
+            return None
+        replicas = self.node.replicas
+        return [id_bytes(one.id) for one in replicas.directories if one.offline is None and replicas.is_cordoned(one)]
 
     def send(self, leader: tuple[str, int], request: Any, done: Done, timeout_ms: float, purpose: str = "") -> None:
         """Ask the active controller, which may be this very node."""
         if self.quorum.is_active:
             self.node.ask_itself(request, done)
         else:
-            self.node.ask(Peer(*leader, purpose), request, done, timeout_ms)
+            self.node.ask(Peer(*leader, purpose, is_controller=True), request, done, timeout_ms)
 
     def check_time(self, now_ms: float) -> None:
         try:
@@ -135,12 +157,15 @@ class Membership:
         self.tick(now_ms)
 
     def note_controller(self) -> None:
-        """Let go of the controller before, once there is another: it may be frozen; who asked it asks again."""
+        """Let go of the controller before, once there is another: it may be frozen; who asked it asks again.
+
+        That is so for the same node in a later epoch, too: it may have lost power with what it was asked.
+        """
         leader, epoch = self.quorum.leader, self.quorum.epoch
         if leader is None or (leader, epoch) == self.controller:
             return
-        if self.controller is not None and self.controller[0] != leader:
-            self.node.outbox.hang_up(self.controller[0], "another controller is active")
+        if self.controller is not None:
+            self.node.outbox.hang_up(self.controller[0], "a controller of a later epoch is active")
         self.controller = leader, epoch
         log.info("the active controller is", node=self.quorum.leader_id, epoch=epoch)
 

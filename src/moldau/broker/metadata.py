@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.authorizer import list_unheeded
 from moldau.broker.features import SUPPORTED
 from moldau.broker.outbox import Lost
@@ -36,6 +37,7 @@ from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint
 from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.machines.metadata.features import ELIGIBLE_LEADERS
 from moldau.machines.metadata.snapshot import image_records
+from moldau.machines.metadata.topics import DIRECTORIES_SINCE
 from moldau.wire import codec
 from moldau.wire import messages as m
 from moldau.wire.errors import Error, WireError
@@ -122,6 +124,7 @@ class Metadata:
         self.producer_ids = ProducerIds()
         self.snapshot_offset = 0
         self.bytes_since_snapshot = 0
+        self.snapshot_ms = node.clock.monotonic_ms()  # when the last one was written, or this node was started
         self.is_writing_snapshot = False
         self.home: Partition
         self.applied = 0  # what stands before this offset of the log is in `cluster`
@@ -223,10 +226,10 @@ class Metadata:
             for batch in batches(memoryview(data)):
                 for record in decoded(batch):
                     image.replay(record)
-        except WireError as error:
-            logger.error("a snapshot of the quorum is damaged; it is fetched again", snapshot=name, reason=str(error))
+            self.node.disk.write_atomic(f"{self.log.path}/{name}", data)
+        except (OSError, WireError) as error:  # it is damaged, or there is no room for it
+            logger.error("a snapshot of the quorum is of no use; it is fetched again", snapshot=name, reason=str(error))
             return
-        self.node.disk.write_atomic(f"{self.log.path}/{name}", data)
         self.log.truncate_fully(end_offset, self.node.clock.wall_ms())
         self.log.leader_epochs.assign(epoch, end_offset)
         self.applied = self.snapshot_offset = end_offset
@@ -271,6 +274,7 @@ class Metadata:
             now = self.node.clock.wall_ms()
             self.snapshot_offset = end
             self.bytes_since_snapshot -= covered
+            self.snapshot_ms = self.node.clock.monotonic_ms()
             if self.node.quorum is not None:
                 self.node.quorum.has_snapshot(name)
             self.log.roll(now)
@@ -287,6 +291,14 @@ class Metadata:
         """Return end offset and epoch of the newest snapshot."""
         names = self.snapshots()
         return snapshot_id(names[-1]) if names else None
+
+    def snapshot_header(self) -> bytes | None:
+        """Return the beginning of the newest snapshot, in which the voters stand."""
+        names = self.snapshots()
+        if not names:
+            return None
+        with closing(self.node.disk.open(f"{self.log.path}/{names[-1]}")) as file:
+            return file.pread(CHUNK, 0)
 
     def snapshots(self) -> list[str]:
         """Return the names of the snapshots, the newest last."""
@@ -351,7 +363,7 @@ class Metadata:
             features=[m.RegisterBrokerRecord_BrokerFeature(f.name, f.low, f.high) for f in SUPPORTED],
             rack=self.node.settings["broker.rack"],
             fenced=False,
-            log_dirs=list(log_dirs),
+            log_dirs=list(log_dirs) if self.cluster.metadata_version >= DIRECTORIES_SINCE else [],
         )
 
     def establish(self, changes: Sequence[Any]) -> None:
@@ -390,15 +402,18 @@ class Metadata:
             self._planned = None
             promise.resolve(refused.error)
             return promise
-        self.node.replicas.commit(self.home, partial(self.committed, records, promise))
+        self.node.replicas.commit(self.home, partial(self.committed, records, promise, self.node.clock.monotonic_ms()))
         if self.node.quorum is not None:
             self.node.quorum.settle()
         return promise
 
-    def committed(self, records: list[Any], promise: Promise, error: Error) -> None:
+    def committed(self, records: list[Any], promise: Promise, written_ms: float, error: Error) -> None:
         """Make committed records true for everybody."""
         if records:
             self.in_flight.popleft()
+            if not error:
+                self.node.cluster_counters.commits += 1
+                self.node.cluster_counters.commit_ms += self.node.clock.monotonic_ms() - written_ms
         if error:
             self._planned = None
         elif records and self.node.quorum is None:  # where others vote, it is read from the log: see `catch_up`

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from prometheus_client import exposition
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from moldau.broker.partition import Partition
 from moldau.wire import messages as m
 
 if TYPE_CHECKING:
@@ -33,13 +34,15 @@ Rows = Iterable[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric: its type, what it says, how it is read, and its labels if it has more than one value."""
+    """One metric: its type, what it says, how it is read, its labels if it has more than one value, and the name of
+    Kafka's metric with the same meaning."""
 
     name: str
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily]
     help: str
     read: Callable[[Server], Rows | float]
     labels: tuple[str, ...] = ()
+    kafka: str = ""
 
 
 def _requests(server: Server) -> Rows:
@@ -58,6 +61,51 @@ def _partitions(read: Callable[[Any], float]) -> Callable[[Server], Rows]:
             yield (partition.topic, str(partition.index)), read(partition.log)
 
     return rows
+
+
+def _led(is_so: Callable[[Partition], bool]) -> Callable[[Server], float]:
+    """Count partitions that this broker leads."""
+    return lambda server: sum(one.leads and is_so(one) for one in server.node.replicas)
+
+
+def _is_under_replicated(one: Partition) -> bool:
+    """Tell whether replicas are not in sync, apart from those that a move is making."""
+    placed = one.placement
+    return any(replica not in placed.isr and replica not in placed.adding for replica in placed.replicas)
+
+
+def _is_at_min_isr(one: Partition) -> bool:
+    return len(one.placement.isr) == min(one.min_insync_replicas, len(one.placement.replicas))
+
+
+def _leaderless(server: Server) -> float:
+    return sum(one.leader < 0 for topic in server.node.cluster.topics.values() for one in topic.partitions.values())
+
+
+def _max_lag(server: Server) -> float:
+    fetchers = server.node.replication.fetchers.values()
+    return max((one.lag for fetcher in fetchers for one in fetcher.followed.values()), default=0)
+
+
+def _fenced(server: Server) -> int:
+    return sum(one.fenced for one in server.node.cluster.brokers.values())
+
+
+def _quorum_state(server: Server) -> Rows:
+    """Return the part that this node plays: a node that is alone leads, a broker without a vote observes."""
+    quorum = server.node.quorum
+    raft = getattr(quorum, "raft", None)
+    state = "leader" if quorum is None else "observer" if raft is None or not quorum.is_voter else raft.role.value
+    return (((state,), 1),)
+
+
+def _quorum_epoch(server: Server) -> float:
+    quorum = server.node.quorum
+    return server.node.metadata.epoch if quorum is None else quorum.epoch
+
+
+def _counter(name: str, factor: float = 1) -> Callable[[Server], float]:
+    return lambda server: getattr(server.node.cluster_counters, name) * factor
 
 
 def _cpu(_: Server) -> Rows:
@@ -82,8 +130,189 @@ def _telemetry_clients(server: Server) -> float:
     return server.node.telemetry.living(server.node.clock.monotonic_ms())
 
 
+def _throttled(place: int, unit: float = 1.0) -> Callable[[Server], Rows]:
+    def rows(server: Server) -> Rows:
+        quotas = server.node.quotas
+        return [] if quotas is None else [(key, found[place] / unit) for key, found in list(quotas.throttled.items())]
+
+    return rows
+
+
 COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 PARTITION = ("topic", "partition")
+
+ENTITY = ("quota", "user", "client_id")
+
+# Clients over their quotas; at most the 200 that were throttled first, for as long as there are quotas.
+QUOTAS = (
+    Row(
+        "moldau_throttled_requests_total",
+        COUNTER,
+        "Requests that were throttled, by quota, user and client id.",
+        _throttled(0),
+        ENTITY,
+    ),
+    Row(
+        "moldau_throttle_seconds_total",
+        COUNTER,
+        "Time for which clients were told to wait, by quota, user and client id.",
+        _throttled(1, 1000.0),
+        ENTITY,
+        "throttle-time of Produce, Fetch, Request and ControllerMutation",
+    ),
+)
+
+# Replication, the controller and the quorum. On a node that is alone they say that all is well.
+CLUSTER = (
+    Row(
+        "moldau_leaders",
+        GAUGE,
+        "Partitions that this broker leads.",
+        _led(lambda _: True),
+        kafka="ReplicaManager LeaderCount",
+    ),
+    Row(
+        "moldau_under_replicated_partitions",
+        GAUGE,
+        "Partitions that this broker leads and that have replicas which are not in sync.",
+        _led(_is_under_replicated),
+        kafka="ReplicaManager UnderReplicatedPartitions",
+    ),
+    Row(
+        "moldau_under_min_isr_partitions",
+        GAUGE,
+        "Partitions that this broker leads with too few replicas in sync for acks=all.",
+        _led(Partition.lacks_replicas),
+        kafka="ReplicaManager UnderMinIsrPartitionCount",
+    ),
+    Row(
+        "moldau_at_min_isr_partitions",
+        GAUGE,
+        "Partitions that this broker leads with just enough replicas in sync for acks=all.",
+        _led(_is_at_min_isr),
+        kafka="ReplicaManager AtMinIsrPartitionCount",
+    ),
+    Row(
+        "moldau_isr_shrinks",
+        COUNTER,
+        "Times that a replica of a partition led here has fallen out of sync.",
+        _counter("isr_shrinks"),
+        kafka="ReplicaManager IsrShrinksPerSec",
+    ),
+    Row(
+        "moldau_isr_expansions",
+        COUNTER,
+        "Times that a replica of a partition led here has come to be in sync.",
+        _counter("isr_expansions"),
+        kafka="ReplicaManager IsrExpandsPerSec",
+    ),
+    Row(
+        "moldau_replica_max_lag",
+        GAUGE,
+        "Records by which this broker, as a follower, is behind a leader at most.",
+        _max_lag,
+        kafka="ReplicaFetcherManager MaxLag",
+    ),
+    Row(
+        "moldau_reassigning_partitions",
+        GAUGE,
+        "Partitions that this broker leads and that are being moved.",
+        lambda s: len(s.node.replication.reassigning),
+        kafka="ReplicaManager ReassigningPartitions",
+    ),
+    Row(
+        "moldau_reassignment_received_bytes",
+        COUNTER,
+        "Bytes that new replicas on this broker have fetched.",
+        _counter("reassignment_bytes_in"),
+        kafka="BrokerTopicMetrics ReassignmentBytesInPerSec",
+    ),
+    Row(
+        "moldau_reassignment_sent_bytes",
+        COUNTER,
+        "Bytes that this broker has sent to new replicas elsewhere.",
+        _counter("reassignment_bytes_out"),
+        kafka="BrokerTopicMetrics ReassignmentBytesOutPerSec",
+    ),
+    Row(
+        "moldau_active_controller",
+        GAUGE,
+        "1 on the active controller, 0 elsewhere.",
+        lambda s: float(s.node.quorum is None or s.node.quorum.is_active),
+        kafka="KafkaController ActiveControllerCount",
+    ),
+    Row(
+        "moldau_active_brokers",
+        GAUGE,
+        "Brokers of the cluster that are not fenced, as this node knows.",
+        lambda s: len(s.node.cluster.brokers) - _fenced(s),
+        kafka="KafkaController ActiveBrokerCount",
+    ),
+    Row(
+        "moldau_fenced_brokers",
+        GAUGE,
+        "Brokers of the cluster that are fenced, as this node knows.",
+        _fenced,
+        kafka="KafkaController FencedBrokerCount",
+    ),
+    Row(
+        "moldau_offline_partitions",
+        GAUGE,
+        "Partitions of the cluster that have no leader, as this node knows.",
+        _leaderless,
+        kafka="KafkaController OfflinePartitionsCount",
+    ),
+    Row(
+        "moldau_leader_elections",
+        COUNTER,
+        "Leaders of partitions that have been elected since this node started.",
+        _counter("elections"),
+        kafka="ControllerStats LeaderElectionRateAndTimeMs",
+    ),
+    Row(
+        "moldau_unclean_leader_elections",
+        COUNTER,
+        "Those of them that were not in sync before: records may be lost.",
+        _counter("unclean_elections"),
+        kafka="ControllerStats UncleanLeaderElectionsPerSec",
+    ),
+    Row("moldau_quorum_epoch", GAUGE, "Epoch of the quorum.", _quorum_epoch, kafka="raft-metrics current-epoch"),
+    Row(
+        "moldau_quorum_state",
+        GAUGE,
+        "The part that this node plays in the quorum.",
+        _quorum_state,
+        ("state",),
+        "raft-metrics current-state",
+    ),
+    Row(
+        "moldau_quorum_high_watermark",
+        GAUGE,
+        "High watermark of the metadata log.",
+        lambda s: s.node.metadata.log.high_watermark,
+        kafka="raft-metrics high-watermark",
+    ),
+    Row(
+        "moldau_quorum_log_end_offset",
+        GAUGE,
+        "End of this node's copy of the metadata log.",
+        lambda s: s.node.metadata.log.end_offset,
+        kafka="raft-metrics log-end-offset",
+    ),
+    Row(
+        "moldau_metadata_commits",
+        COUNTER,
+        "Changes of the metadata that this node has written as the active controller and that were committed.",
+        _counter("commits"),
+    ),
+    Row(
+        "moldau_metadata_commit_seconds",
+        COUNTER,
+        "Time from the writing to the commit of these changes; divided by their number it is the mean latency.",
+        _counter("commit_ms", 1e-3),
+        kafka="raft-metrics commit-latency-avg",
+    ),
+)
 
 TABLE = (
     Row("moldau_connections", GAUGE, "Open client connections.", lambda s: len(s.channels)),
@@ -106,13 +335,22 @@ TABLE = (
         lambda s: sum(len(c.connection.pending) for c in s.channels.values()),
     ),
     Row("moldau_topics", GAUGE, "Topics on this broker.", lambda s: len(s.node.replicas.by_name)),
-    Row("moldau_partitions", GAUGE, "Partitions on this broker.", lambda s: sum(1 for _ in s.node.replicas)),
     Row(
-        "moldau_offline_partitions",
+        "moldau_partitions",
         GAUGE,
-        "Partitions whose log cannot be used.",
-        lambda s: sum(p.log.offline is not None for p in s.node.replicas),
+        "Partitions on this broker.",
+        lambda s: sum(1 for _ in s.node.replicas),
+        kafka="ReplicaManager PartitionCount",
     ),
+    Row(
+        "moldau_offline_replicas",
+        GAUGE,
+        "Partitions on this broker whose log cannot be used.",
+        lambda s: sum(p.log.offline is not None for p in s.node.replicas),
+        kafka="ReplicaManager OfflineReplicaCount",
+    ),
+    *CLUSTER,
+    *QUOTAS,
     Row("moldau_log_bytes", GAUGE, "Size of a partition's log.", _partitions(lambda log: log.size), PARTITION),
     Row("moldau_log_start_offset", GAUGE, "First offset.", _partitions(lambda log: log.start_offset), PARTITION),
     Row("moldau_log_end_offset", GAUGE, "Next offset.", _partitions(lambda log: log.end_offset), PARTITION),

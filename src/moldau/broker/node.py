@@ -17,23 +17,28 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau import settings as table
-from moldau.broker import learned_requests
+from moldau.broker import audit, learned_requests
 from moldau.broker.api import Handler, known_to_controllers, known_with
+from moldau.broker.assignments import Assignments
 from moldau.broker.authorizer import make_authorizer
 from moldau.broker.connection import Connection, Pending
 from moldau.broker.coordinators import Coordinators
+from moldau.broker.counters import ClusterCounters
 from moldau.broker.fetch_sessions import FetchSessions
 from moldau.broker.groups import forget_topic, group_coordinators
+from moldau.broker.healing import Healing
 from moldau.broker.metadata import Metadata
+from moldau.broker.moves import Moves
 from moldau.broker.outbox import Ask, Done, Lost, Network, Nowhere, Outbox, Peer
 from moldau.broker.partition import Partition
+from moldau.broker.peer_security import between_brokers, log_in
 from moldau.broker.replicas import EFFECTS, Replicas
 from moldau.broker.replication import Replication
 from moldau.broker.share.partitions import SharePartitions
 from moldau.broker.share.sessions import ShareSessions
 from moldau.broker.share.state import ShareState, forget_shared, share_coordinators
 from moldau.broker.storage import StartError, explain, id_bytes, open_directories, open_metadata_log
-from moldau.broker.timers import TIMERS
+from moldau.broker.timers import TIMERS, interval_ms
 from moldau.broker.transactions import transaction_coordinators
 from moldau.broker.wait import NO_ANSWER, Wait, Waits
 from moldau.broker.work import Workshop
@@ -54,8 +59,11 @@ if TYPE_CHECKING:
     from moldau.broker.membership import Membership
     from moldau.broker.observation import Observation
     from moldau.broker.quorum import Quorum
+    from moldau.broker.quotas import Quotas
     from moldau.broker.telemetry import Telemetry
     from moldau.log.cleaner import Cleaner
+    from moldau.log.directory import Directory
+    from moldau.tokens.web_tokens import Validator
 
 Learn = Callable[["Node", Connection, memoryview, int, Any, Any], None]
 Route = tuple[Handler, type[Any], Learn | None]
@@ -76,7 +84,7 @@ class Clock(Protocol):
 
 
 class Background(Protocol):
-    """Runs blocking file work (fdatasync) elsewhere; `done` gets the result, or the exception, on the node's thread."""
+    """Runs what blocks (fdatasync, a login) elsewhere; `done` gets its result or exception, on the node's thread."""
 
     @property
     def pending(self) -> int:
@@ -116,11 +124,12 @@ class Node:
         self.heads: learned_requests.Heads = {}  # forgotten when the metadata changes
         self.max_elements: int = settings["moldau.request.max.elements"]
         self.request_counts = dict.fromkeys(self.apis, 0)
+        self.cluster_counters = ClusterCounters()
         self.connections: dict[int, Connection] = {}
         self.waits = Waits()
         self.timers: list[tuple[float, int]] = []
         self.work = Workshop()
-        self.outbox = Outbox(network or Nowhere(), f"broker-{self.id}")
+        self.outbox = Outbox(network or Nowhere(), f"broker-{self.id}", partial(log_in, self))
         self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"], random, self.waits)
         self._telemetry: Telemetry | None = None
         self._cleaner: Cleaner | None = None
@@ -134,6 +143,9 @@ class Node:
         self.coordinators: list[Coordinators[Any]] = [self.groups, self.transactions, self.shares]
         self.replicas = Replicas(self)
         self.replication = Replication(self)
+        self.assignments = Assignments(self)
+        self.healing = Healing(self)
+        self.moves = Moves(self)
         self.metadata = Metadata(self)
         # In a cluster of several nodes; a node that is alone has neither.
         self.quorum: Observation | Quorum | None = None
@@ -143,6 +155,9 @@ class Node:
         self.on_fatal: Callable[[str], object] = end_at_once  # what nobody can go on after
         self.on_due: Callable[[], object] = lambda: None  # something is due earlier than the last tick has said
         self.inter_broker_listener = ""
+        self.check_settings: Callable[[Settings], object] = lambda _: None  # raises SettingError; see rim/entrances.py
+        self.quotas: Quotas | None = None  # while there are quotas of clients
+        self.validators: dict[str, Validator] = {}  # of tokens, by listener
         self.authorizer = make_authorizer(settings, self.cluster.acls)
 
     # Not cached_property: that looks at __dict__, which makes every attribute of the node slower from then on.
@@ -199,7 +214,7 @@ class Node:
 
             self.quorum = Observation(self)
         if self.is_broker:
-            self.inter_broker_listener = self.settings["inter.broker.listener.name"] or endpoints[0].listener
+            self.inter_broker_listener = between_brokers(self.settings) or endpoints[0].listener
             self.membership = Membership(self, self.quorum, endpoints)
         else:
             self.start_timers()
@@ -217,6 +232,7 @@ class Node:
     def open_partitions(self) -> None:
         """Open what the metadata gives to this node, and begin to serve."""
         self.load_dynamic_settings()
+        self.enforce_quotas()
         self.replicas.open_all()
         self.start_timers()
         for coordinators in self.coordinators:
@@ -224,7 +240,7 @@ class Node:
 
     def start_timers(self) -> None:
         now = self.clock.monotonic_ms()
-        self.timers = [(now + self.interval_ms(number), number) for number in range(len(TIMERS))]
+        self.timers = [(now + interval_ms(self, timer), number) for number, timer in enumerate(TIMERS)]
         heapq.heapify(self.timers)
 
     def stop(self) -> None:
@@ -232,10 +248,21 @@ class Node:
         for coordinators in self.coordinators:
             coordinators.stop()
         self.outbox.close()
+        self.moves.close()
         self.waits.expire(inf)
         self.cleaner.cancel()
         for directory in self.replicas.directories:
-            directory.close(broker_epoch=self.metadata.broker_epoch)
+            directory.close(broker_epoch=self.stopping_epoch(directory))
+
+    def stopping_epoch(self, directory: Directory) -> int:
+        """Return for which epoch a clean stop vouches: this process's own, or the one before that it has found sound.
+
+        What the metadata says is no evidence: a process that never registered may have lost records before it began.
+        """
+        if self.membership is None:
+            return self.metadata.broker_epoch
+        own = self.membership.lifecycle.epoch
+        return own if own >= 0 else directory.broker_epoch
 
     def abandon(self) -> None:
         """Let go of the files as a crash would: nothing is synced, nothing is marked."""
@@ -255,6 +282,8 @@ class Node:
         gone = [topic for topic_id in removed if (topic := self.cluster.topics_by_id.get(topic_id)) is not None]
         self.heads.clear()
         for record in records:
+            if record.SCHEMA.name == "PartitionChangeRecord":
+                self.cluster_counters.note_election(self.cluster, record)
             self.cluster.replay(record)
         if self.membership is not None and not self.membership.is_open:
             return
@@ -289,7 +318,22 @@ class Node:
             for topic in image.topics.values():
                 self.replicas.open_topic(topic)
             self.replicas.reconfigure()
+            self.enforce_quotas()
             self.signal(self.metadata)
+
+    def enforce_quotas(self) -> None:
+        if self.quotas is not None or self.cluster.quotas:
+            from moldau.broker.quotas import apply_quotas
+
+            apply_quotas(self)
+
+    def ip_limit(self, host: str) -> float | None:
+        """Return how many connections a second an address may open, if that is limited."""
+        for name in (host, None):
+            value = self.cluster.quotas.get((("ip", name),), {}).get("connection_creation_rate")
+            if value is not None:
+                return value
+        return None
 
     def leadership_changed(self, partition: Partition) -> None:
         """Coordinators go where their partitions are led. At a start all are loaded afterwards."""
@@ -309,7 +353,10 @@ class Node:
     def may(self, client: Connection, operation: int, resource_type: int = CLUSTER, name: str = CLUSTER_NAME) -> bool:
         """Tell whether a client may do something. Without an authorizer everybody may do everything."""
         known = self.authorizer
-        return known is None or known.allows(client.principal, client.host, operation, resource_type, name)
+        if known is None or known.allows(client.principal, client.host, operation, resource_type, name):
+            return True
+        audit.denied(client, operation, resource_type, name)
+        return False
 
     def connect(self, connection: Connection) -> None:
         self.connections[connection.id] = connection
@@ -318,6 +365,8 @@ class Node:
         self.connections.pop(connection.id, None)
         for wait in connection.waits():
             self.waits.forget(wait)
+        if connection.session is not None:
+            self.waits.forget(connection.session)
         connection.pending.clear()
         connection.pending_bytes = 0
         self.share_partitions.end_connection(connection.id)
@@ -376,8 +425,14 @@ class Node:
             from moldau.broker import authorization
 
             handle = authorization.guarded(key, handle)
+        if self.quotas is not None:
+            handle = self.quotas.wrap_changes(key, handle)
         if self.membership is not None and not of_controller:
             handle = self.membership.forwarding(key, handle)
+        if not of_controller:
+            handle = audit.recorded(key, handle)
+        if self.quotas is not None and not of_controller:
+            handle = self.quotas.wrap(key, handle)
         learn = import_module(learner).learn if learner else None
         routes = self.controller_routes if of_controller else self.routes
         route = routes[key, version] = (handle, m.request_class(key), learn)
@@ -491,17 +546,13 @@ class Node:
             self.replication.tick(now)
         while self.timers and self.timers[0][0] <= now:
             number = self.timers[0][1]
-            heapq.heapreplace(self.timers, (now + self.interval_ms(number), number))
+            heapq.heapreplace(self.timers, (now + interval_ms(self, TIMERS[number]), number))
             TIMERS[number].run(self)
         for coordinators in self.coordinators:
             coordinators.tick()
         self.share_partitions.tick(now)
         self.work.advance(lambda: self.clock.monotonic_ms() >= now + SLICE_MS)
         return self.idle_ms()
-
-    def interval_ms(self, number: int) -> int:
-        interval = TIMERS[number].interval
-        return interval if isinstance(interval, int) else self.settings[interval]
 
     def idle_ms(self) -> float:
         """Return how many milliseconds nothing is due."""

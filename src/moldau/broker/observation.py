@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
+from moldau.broker.metadata import snapshot_id
 from moldau.broker.outbox import Lost, Peer
+from moldau.cluster.catching_up import Diverged
 from moldau.cluster.observing import Inconsistent, Limits, Observer
+from moldau.cluster.voters import Voters, load_history, voter_records
+from moldau.log.checkpoints import Damaged
+from moldau.machines.metadata.features import KRAFT_VERSION
 from moldau.wire.errors import Error
 from moldau.wire.records import Record
 from moldau.wire.refusal import Refused
@@ -25,7 +31,6 @@ class Observation:
     is_voter = False
     has_left = True
     is_hopeless = False  # who votes, and who of them is gone, is not known
-    features: dict[str, int] = {}  # noqa: RUF012 (what the controllers know of their own)
 
     def resign(self) -> None:
         """There is nothing to hand over."""
@@ -35,6 +40,7 @@ class Observation:
         self.node = node
         voters = static_voters(settings["controller.quorum.voters"])
         servers = [address(text) for text in settings["controller.quorum.bootstrap.servers"]] or list(voters.values())
+        header = metadata.snapshot_header()
         self.observer = Observer(
             node.id,
             metadata.cluster_id,
@@ -47,7 +53,15 @@ class Observation:
                 settings["controller.quorum.fetch.max.bytes"],
                 settings["controller.quorum.fetch.snapshot.max.bytes"],
             ),
+            load_history(metadata.log, Voters(), metadata.newest_snapshot, header),
+            metadata.newest_snapshot,
         )
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Return the level of the quorum's own feature, which is not in the metadata."""
+        voters = self.observer.history.current
+        return {KRAFT_VERSION: voters.version} if voters.is_dynamic else {}
 
     @property
     def leader(self) -> tuple[str, int] | None:
@@ -70,11 +84,15 @@ class Observation:
         """Nothing is to be done before the first tick."""
 
     def voter_records(self, end_offset: int, wall_ms: int) -> list[Record]:
-        """Who votes is left out of a broker's own snapshots: nobody else reads them."""
-        return []
+        """Return the control records that a snapshot has about the voters: without them Kafka, started here, would not
+        find the controllers.
+        """
+        return voter_records(self.observer.history.at(end_offset), wall_ms)
 
     def has_snapshot(self, name: str) -> None:
-        """It is of this broker's own making, and nobody else asks for it."""
+        """A snapshot was written, or came from the leader. If the log ends with it, it says of which epoch that is."""
+        self.observer.newest = snapshot_id(name)
+        self.observer.history.trim(snapshot_id(name)[0])
 
     def synced(self) -> None:
         """What the disk has does not matter to others, since this broker has no vote."""
@@ -90,10 +108,12 @@ class Observation:
 
     def tick(self, now_ms: float) -> None:
         """Ask for what follows, if it is time."""
-        asked = self.observer.request(now_ms)
+        asked = None
+        with or_end(self.node, "broker"):
+            asked = self.observer.request(now_ms)
         if asked is not None:
             timeout = self.node.settings["controller.quorum.request.timeout.ms"] + self.observer.limits.max_wait_ms
-            self.node.ask(Peer(*asked[0], "metadata"), asked[1], self.heard, float(timeout))
+            self.node.ask(Peer(*asked[0], "metadata", is_controller=True), asked[1], self.heard, float(timeout))
 
     def heard(self, response: Any) -> None:
         """Take over an answer of a controller, and make true what is committed by now."""
@@ -103,15 +123,27 @@ class Observation:
             log.debug("a controller does not answer", reason=response.reason)
             self.observer.fail(now)
             return
-        try:
-            snapshot = self.observer.heard(response, now, node.clock.wall_ms())
-        except Inconsistent as problem:
-            node.cannot_take_part(str(problem))
-            return
-        if snapshot is not None:
-            node.metadata.install(snapshot.end_offset, snapshot.epoch, bytes(snapshot.data))
-        node.metadata.catch_up()
+        with or_end(node, "broker"):
+            try:
+                snapshot = self.observer.heard(response, now, node.clock.wall_ms())
+            except Inconsistent as problem:
+                node.cannot_take_part(str(problem))
+                return
+            if snapshot is not None:
+                node.metadata.install(snapshot.end_offset, snapshot.epoch, bytes(snapshot.data))
+            node.metadata.catch_up()
         node.metadata_moved(now)
+
+
+@contextmanager
+def or_end(node: Node, kind: str) -> Iterator[None]:
+    """End the node if its copy of the metadata is lost or wrong, or if its vote cannot be written: whatever it said
+    from now on could be false.
+    """
+    try:
+        yield
+    except (Diverged, Damaged, OSError, Refused) as problem:
+        node.on_fatal(f"This {kind} cannot go on: {problem}")
 
 
 def static_voters(texts: list[str]) -> dict[int, tuple[str, int]]:

@@ -4,7 +4,8 @@
 or with a `Lost` that says why there is none. A lost request may have been carried out.
 
 A `Line` leads to one peer, over one connection at a time, which is opened for the first request. ApiVersions is asked
-first, then every request goes out at once in the newest version that both sides know; answers come in order. If the
+first, then the node authenticates if the peer's listener wants that, and again before the session ends. Then every
+request goes out at once in the newest version that both sides know; answers come in order. If the
 connection breaks, or an answer is overdue, everything on the line is lost. The line does not try again: a fetcher, a
 voter and a forwarder each know better when and whom to ask next.
 
@@ -15,17 +16,27 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from moldau import logs
+from moldau.broker.rim.background import Inline
+from moldau.sasl.outcome import LoginFailed
 from moldau.wire import codec, frames, schema
 from moldau.wire import messages as m
 from moldau.wire.errors import Unwritable, WireError
 
+if TYPE_CHECKING:
+    from moldau.broker.node import Background
+
+log = logs.get(__name__)
+
 HELLO_VERSION = 3  # of ApiVersions: every Kafka since 2.4 knows it
 MOST_WAITING = 1000  # requests on one line
+SESSION_SHARE = 0.8  # of a session is used before it is renewed (KIP-368)
 
 
 class Peer(NamedTuple):
@@ -38,6 +49,7 @@ class Peer(NamedTuple):
     host: str
     port: int
     purpose: str = ""
+    is_controller: bool = False  # it is a listener of a controller
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -52,6 +64,8 @@ class Lost:
 
 
 Done = Callable[[Any], None]
+Login = Generator[bytes, bytes, None]  # the client's half of a SASL mechanism
+LoginOf = Callable[["Peer"], "tuple[str, Login] | None"]  # the mechanism for a peer, if it wants one
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +116,10 @@ class Line:
         self._outbox = outbox
         self._network = outbox.network
         self._is_connected = False  # or about to be
+        self._connections = 0  # another number for each connection, and for none
         self._versions: dict[int, tuple[int, int]] = {}  # what the peer knows, by API key; empty until it has said so
+        self._is_ready = False  # versions are agreed, and we have authenticated
+        self._renew_ms = inf  # when to authenticate again
         self._waiting: deque[Ask] = deque()
         self._in_flight: deque[tuple[int, int, Ask]] = deque()  # correlation id, version, request
         self._serial = 0
@@ -116,11 +133,12 @@ class Line:
         if not self._is_connected:
             self._is_connected = True
             self._network.connect(self)
-        elif self._versions:
+        elif self._is_ready:
             self._send_waiting()
 
     def open(self) -> None:
         """Start on a new connection: ask which versions the peer knows."""
+        self._connections += 1
         hello = m.ApiVersionsRequest(client_software_name="moldau", client_software_version="1")
         self._send(Ask(hello, self._agree), HELLO_VERSION)
         self._network.write(self)
@@ -131,7 +149,70 @@ class Line:
         if response.error_code:
             raise WireError(f"ApiVersions was answered with error {response.error_code}")
         self._versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
-        self._send_waiting()
+        self._log_in()
+
+    def _log_in(self) -> None:
+        """Authenticate where the peer wants it; until that is done nothing else is sent."""
+        login = self._outbox.login(self.peer)
+        if login is None:
+            self._is_ready = True
+            self._send_waiting()
+            return
+        mechanism, exchange = login
+        self._say(m.SaslHandshakeRequest(mechanism), partial(self._shook, exchange))
+
+    def renew(self, now_ms: float) -> None:
+        """Authenticate again if the session ends soon."""
+        if self._is_ready and self._renew_ms <= now_ms:
+            self._is_ready, self._renew_ms = False, inf
+            self._log_in()
+
+    def _say(self, request: Any, done: Done) -> None:
+        version = self._version(request.SCHEMA)
+        if version is None:
+            raise WireError("it does not know SASL as we do")
+        self._send(Ask(request, done), version)
+        self._network.write(self)
+
+    def _shook(self, exchange: Login, response: Any) -> None:
+        if isinstance(response, Lost):
+            return
+        if response.error_code:
+            raise WireError(f"it does not offer our SASL mechanism, only {', '.join(response.mechanisms) or 'none'}")
+        connection = self._connections
+
+        def begin() -> bytes:
+            return next(exchange) if self._connections == connection else b""
+
+        def begun(message: Any) -> None:
+            if self._connections != connection:
+                return
+            if isinstance(message, LoginFailed):
+                log.warning("cannot log in at a peer", peer=str(self.peer), reason=str(message))
+                self.hang_up(f"cannot log in: {message}")
+            elif isinstance(message, Exception):
+                raise message
+            else:
+                self._say(m.SaslAuthenticateRequest(message), partial(self._proved, exchange))
+
+        self._outbox.logins.submit(begin, begun)
+
+    def _proved(self, exchange: Login, response: Any) -> None:
+        if isinstance(response, Lost):
+            return
+        if response.error_code:
+            raise WireError(f"it refuses our credentials: {response.error_message}")
+        try:
+            said = exchange.send(bytes(response.auth_bytes))
+        except StopIteration:
+            lifetime_ms = response.session_lifetime_ms
+            self._renew_ms = self._outbox.now_ms + SESSION_SHARE * lifetime_ms if lifetime_ms else inf
+            self._is_ready = True
+            self._send_waiting()
+        except LoginFailed as error:
+            raise WireError(f"our login failed: {error}") from None
+        else:
+            self._say(m.SaslAuthenticateRequest(said), partial(self._proved, exchange))
 
     def _send_waiting(self) -> None:
         while self._waiting:
@@ -179,7 +260,9 @@ class Line:
         self._in_flight.clear()
         self.out.clear()
         self._versions = {}
-        self._is_connected = False
+        self._is_connected = self._is_ready = False
+        self._connections += 1
+        self._renew_ms = inf
         for ask in asks:
             ask.end(lost)
 
@@ -193,9 +276,12 @@ class Line:
 class Outbox:
     """All lines of a node, and when their answers are due."""
 
-    def __init__(self, network: Network, client_id: str) -> None:
+    def __init__(self, network: Network, client_id: str, login: LoginOf = lambda _: None) -> None:
         self.network = network
         self.client_id = client_id
+        self.login = login
+        self.logins: Background = Inline()  # where logins begin: Kerberos asks its KDC then, which takes time
+        self.now_ms = 0.0
         self.lines: dict[Peer, Line] = {}
         self._refusals: list[tuple[Ask, str]] = []
         self._due: list[tuple[float, int, Ask, Line]] = []
@@ -224,7 +310,10 @@ class Outbox:
                 line.hang_up(reason)
 
     def tick(self, now_ms: float) -> None:
-        """End what was refused, and hang up where an answer is overdue."""
+        """End what was refused, hang up where an answer is overdue, and renew sessions."""
+        self.now_ms = now_ms
+        for line in self.lines.values():
+            line.renew(now_ms)
         refusals, self._refusals = self._refusals, []
         for ask, reason in refusals:
             ask.end(Lost(reason))

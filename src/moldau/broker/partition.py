@@ -7,8 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from moldau.cluster.leading import Leading
+from moldau.cluster.leading import STUCK, Leading
 from moldau.log.answers import Appended, Origin
+from moldau.log.config import FOREVER
 from moldau.log.log import Log
 from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.wire.errors import Error
@@ -40,6 +41,8 @@ class Partition:
     led: Leading | None = None  # what this leader knows of its followers; None where it has none, and where it follows
     is_alone: bool = False  # it leads, and nobody else is in sync: what is written is committed
     uncommitted: deque[tuple[int, Then]] | None = None  # end offsets, in order, and who waits for their commit
+    read_offset: int = -1  # where records were read last
+    rereads: int = 0  # and how often without a read elsewhere
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -123,6 +126,18 @@ class Partition:
             log.advance_high_watermark(log.end_offset)
         return appended
 
+    def note_read(self, offset: int) -> None:
+        """Whoever asks for the same records again and again may not be able to take them: are they damaged?
+
+        It may be many readers, too: so it is looked at after 4, 8, 16, ... reads.
+        """
+        if offset != self.read_offset:
+            self.read_offset, self.rereads = offset, 1
+            return
+        self.rereads += 1
+        if self.rereads >= STUCK and self.rereads & (self.rereads - 1) == 0:
+            self.log.check(offset)
+
     def on_commit(self, end_offset: int, then: Then) -> None:
         """Call `then` when all records before `end_offset` are committed, or with the reason why they never will be.
 
@@ -174,5 +189,5 @@ class Partition:
 
     def must_sync(self) -> bool:
         """Tell whether `flush.messages` promises a sync of what was appended."""
-        log = self.log
-        return log.offline is None and log.end_offset - log.recovery_point >= log.config.flush_messages
+        log, count = self.log, self.log.config.flush_messages
+        return count < FOREVER and log.offline is None and log.end_offset - log.recovery_point >= count

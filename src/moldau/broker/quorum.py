@@ -7,25 +7,24 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.controller import QUICK_FENCING, Controller
 from moldau.broker.features import SUPPORTED
 from moldau.broker.metadata import snapshot_id, snapshot_name
-from moldau.broker.observation import address, static_voters
+from moldau.broker.observation import address, or_end, static_voters
 from moldau.broker.outbox import Lost, Peer
 from moldau.broker.storage import StartError
 from moldau.broker.wait import Wait
 from moldau.cluster.elections import Election, UnreadableElection, election_text, read_election
-from moldau.cluster.raft import Diverged, Limits, Raft, Send
+from moldau.cluster.raft import Limits, Raft, Send
 from moldau.cluster.voters import DYNAMIC, Voter, fixed_voters
 from moldau.cluster.voters import Endpoint as QuorumEndpoint
-from moldau.log.checkpoints import Damaged
 from moldau.machines.metadata.cluster import Endpoint
 from moldau.machines.metadata.features import KRAFT_VERSION
 from moldau.wire import messages as m
@@ -160,6 +159,7 @@ class Quorum:
         return election
 
     def save_state(self, election: Election) -> None:
+        """Write down what this node promises. If that fails it ends (`or_end`): it could forget it, and vote twice."""
         self.node.disk.write_atomic(self.state_path, election_text(election, self.raft.voters).encode())
 
     def read_snapshot(self, end_offset: int, epoch: int, position: int, size: int) -> tuple[bytes, int] | None:
@@ -187,21 +187,18 @@ class Quorum:
         return min(self.raft.next_ms(), register_ms, inf if controller is None else controller.next_ms())
 
     def tick(self, now_ms: float) -> None:
-        with self.or_end():
+        with or_end(self.node, "controller"):
             self.advance(now_ms)
-
-    @contextmanager
-    def or_end(self) -> Iterator[None]:
-        """End the node if its copy of the metadata is lost or wrong: whatever it said from now on could be false."""
-        try:
-            yield
-        except (Diverged, Damaged, Refused) as problem:
-            self.node.on_fatal(f"This controller cannot go on: {problem}")
 
     def advance(self, now_ms: float) -> None:
         for send in self.raft.tick(now_ms, self.node.clock.wall_ms()):
             timeout = self.node.settings["controller.quorum.request.timeout.ms"]
-            self.node.ask(Peer(*send.to, send.purpose), send.request, partial(self.heard, send), float(timeout))
+            self.node.ask(
+                Peer(*send.to, send.purpose, is_controller=True),
+                send.request,
+                partial(self.heard, send),
+                float(timeout),
+            )
         self.settle()
         if self.node.controller is not None:
             self.node.controller.tick(now_ms)
@@ -212,7 +209,7 @@ class Quorum:
         """Take over an answer of another voter."""
         now = self.node.clock.monotonic_ms()
         self.gone.discard(send.to)
-        with self.or_end():
+        with or_end(self.node, "controller"):
             if isinstance(response, Lost):
                 self.lost(send, response, now)
             else:
@@ -230,7 +227,7 @@ class Quorum:
 
     def synced(self) -> None:
         """The disk has what was appended."""
-        with self.or_end():
+        with or_end(self.node, "controller"):
             self.raft.synced(self.node.clock.monotonic_ms())
             self.settle()
 
@@ -262,7 +259,7 @@ class Quorum:
         if self.is_active:
             self.node.ask_itself(request, self.registered)
         elif self.leader is not None:
-            self.node.ask(Peer(*self.leader, "registration"), request, self.registered)
+            self.node.ask(Peer(*self.leader, "registration", is_controller=True), request, self.registered)
 
     def registered(self, response: Any) -> None:
         """What was not taken is told again, unless it comes with the metadata."""
@@ -276,9 +273,10 @@ class Quorum:
     def answer(self, request: Any) -> Any:
         """Answer a request of a voter or an observer."""
         clock = self.node.clock
-        response = ANSWERS[request.SCHEMA.key](self.raft, request, clock.monotonic_ms(), clock.wall_ms())
-        self.moved()
-        return response
+        with or_end(self.node, "controller"):
+            response = ANSWERS[request.SCHEMA.key](self.raft, request, clock.monotonic_ms(), clock.wall_ms())
+            self.moved()
+            return response
 
     def moved(self) -> None:
         """Go on after somebody has asked something of this controller: it may have to ask others."""

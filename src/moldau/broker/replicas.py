@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from moldau import logs
 from moldau import settings as table
-from moldau.broker import logs
 from moldau.broker.partition import Partition, Then
 from moldau.log.config import LogConfig
 from moldau.log.directory import Directory
@@ -15,6 +15,7 @@ from moldau.log.flush import Flush
 from moldau.log.log import Log
 from moldau.machines.metadata.cluster import BROKER, TOPIC, Topic
 from moldau.machines.metadata.records import TOPIC as METADATA_TOPIC
+from moldau.settings import Settings
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
 
@@ -37,6 +38,8 @@ class Replicas:
         self.flushing: set[Partition] = set()
         self.all_found = False  # the directories have been searched for all partitions of the metadata
         self.missing: set[bytes] = set()  # topics with partitions that could not be made
+        self.configs: dict[str, tuple[Settings, Mapping[str, str], dict[str, Any], LogConfig]] = {}
+        self.preferred: dict[tuple[str, int], Directory] = {}  # where replicas are to be made that are not here yet
 
     def __iter__(self) -> Iterator[Partition]:
         return (partition for partitions in self.by_id.values() for partition in partitions.values())
@@ -82,8 +85,7 @@ class Replicas:
         """Open the partitions of a topic, or one of them, that are placed here and are not open yet."""
         partitions = self.by_id.setdefault(topic.id, {})
         self.by_name[topic.name] = partitions
-        values = self.settings_of(topic.name)
-        config = LogConfig.of(values)
+        values, config = self.config_of(topic.name)
         for index, placement in topic.partitions.items() if only is None else [(only, topic.partitions[only])]:
             partition = partitions.get(index)
             if self.node.id not in placement.replicas:
@@ -99,6 +101,9 @@ class Replicas:
                     continue
                 partition = partitions[index] = Partition(topic.name, topic.id, index, opened, self.node.id)
                 partition.min_insync_replicas = values["min.insync.replicas"]
+                self.node.replication.place(partition, placement)
+                self.node.moves.resume(partition)
+                continue
             self.node.replication.place(partition, placement)
 
     def open_missing(self) -> None:
@@ -112,16 +117,19 @@ class Replicas:
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
         """Open a log where it lies or create it, in the working directory with the fewest logs.
 
-        At a start with a directory that is offline, what is not found elsewhere must be thought to lie there.
+        At a start with a directory that is offline, what is not found elsewhere must be thought to lie there. A folder
+        whose topic id a loss of power has taken was never synced. It is used on a node that is alone; in a cluster it
+        may be of a topic that was deleted while this node was away, and the other replicas have what is in it.
         """
         now = self.node.clock.wall_ms()
+        allowed = (None, topic.id) if self.node.membership is None else (topic.id,)
         key = topic.name, index
         homes = [directory for directory in self.directories if key in directory.found]
         if len(homes) > 1:  # a creation that failed has left a folder without an id
             homes.sort(key=lambda directory: directory.topic_id(*key) != topic.id)
         for directory in homes:
             found = directory.load(topic.name, index, config, now_ms=now)
-            if found.offline is not None or found.topic_id in (None, topic.id):
+            if found.offline is not None or found.topic_id in allowed:
                 return found
             found.close()
             del directory.logs[key]
@@ -135,17 +143,24 @@ class Replicas:
         for directory in self.directories:
             directory.make_way(topic.name, index)
         working = [directory for directory in self.directories if directory.offline is None]
+        wanted = self.preferred.pop((topic.name, index), None)
         problem = Refused(Error.KAFKA_STORAGE_ERROR, "No data directory is usable.")
-        for directory in sorted(working, key=lambda directory: len(directory.logs)):
+        for directory in sorted(working, key=lambda one: (one is not wanted, self.is_cordoned(one), len(one.logs))):
             try:
                 return directory.create(topic.name, index, config, topic_id=topic.id, now_ms=now_ms)
             except Refused as refused:
                 problem = refused
         raise problem
 
+    def is_cordoned(self, directory: Directory) -> bool:
+        """Tell whether a directory gets no new replicas (KIP-1066)."""
+        cordoned = self.node.settings["cordoned.log.dirs"]
+        return "*" in cordoned or directory.path in cordoned
+
     def remove(self, topic: Topic, partition: Partition) -> None:
-        """Close and delete a partition that other brokers keep from now on."""
-        log.info("moved away", partition=str(partition))
+        """Close and delete a partition that only other brokers keep from now on, or that is begun anew."""
+        log.info("removed", partition=str(partition))
+        self.node.moves.cancel(partition)
         partition.follow(topic.partitions[partition.index])
         self.node.replication.unfollow(partition)
         self.node.leadership_changed(partition)
@@ -160,8 +175,10 @@ class Replicas:
         """Close and delete the partitions of a topic that is gone; who waits for them is told."""
         partitions = self.by_id.pop(topic.id, {})
         self.by_name.pop(topic.name, None)
+        self.configs.pop(topic.name, None)
         homes = {id(home): home for home in map(self.home_of, partitions.values())}
         for partition in partitions.values():
+            self.node.moves.cancel(partition)
             self.node.cleaner.forget(partition.log)
             self.node.replication.unfollow(partition)
             self.home_of(partition).delete(partition.log, self.unique(), now_ms=self.node.clock.wall_ms())
@@ -174,8 +191,7 @@ class Replicas:
         """Apply changed settings of a topic, or of all."""
         names = self.by_name if topic is None else [topic]
         for name in names:
-            values = self.settings_of(name)
-            config = LogConfig.of(values)
+            values, config = self.config_of(name)
             for partition in self.by_name.get(name, {}).values():
                 partition.log.configure(config)
                 partition.min_insync_replicas = values["min.insync.replicas"]
@@ -183,10 +199,15 @@ class Replicas:
                 partition.synced()  # flush.messages may promise less than before
                 self.advanced(partition)
 
-    def settings_of(self, topic: str) -> dict[str, Any]:
-        overrides = table.understood(table.TOPIC, self.node.cluster.config(TOPIC, topic))
-        values = table.topic_settings(self.node.settings, overrides)
-        return values | {"producer.id.expiration.ms": self.node.settings["producer.id.expiration.ms"]}
+    def config_of(self, topic: str) -> tuple[dict[str, Any], LogConfig]:
+        """Return the settings of a topic; they are made once for all of its partitions, and again when they change."""
+        given, settings = self.node.cluster.config(TOPIC, topic), self.node.settings
+        known = self.configs.get(topic)
+        if known is None or known[0] is not settings or known[1] != given:
+            values = table.topic_settings(settings, table.understood(table.TOPIC, given))
+            values |= {"producer.id.expiration.ms": settings["producer.id.expiration.ms"]}
+            known = self.configs[topic] = settings, dict(given), values, LogConfig.of(values)
+        return known[2], known[3]
 
     def home_of(self, partition: Partition) -> Directory:
         key = partition.topic, partition.index
@@ -233,7 +254,7 @@ class Replicas:
             partition.synced()
             if partition is self.node.metadata.home and self.node.quorum is not None:
                 self.node.quorum.synced()
-            self.node.replication.advance(partition)
+        self.node.replication.synced(partition)
         self.advanced(partition)
         if partition.must_sync() or partition.log in self.node.waits.watched:  # some came while this one was under way
             self.flush(partition)
@@ -266,4 +287,5 @@ EFFECTS: dict[str, Callable[[Node, Any], None]] = {
     "PartitionRecord": on_partition,
     "PartitionChangeRecord": on_partition,
     "ConfigRecord": on_config,
+    "ClientQuotaRecord": lambda node, _: node.enforce_quotas(),
 }

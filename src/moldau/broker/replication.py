@@ -7,15 +7,16 @@ partitions. A node that is alone has nothing to do here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.outbox import Lost, Peer
 from moldau.broker.partition import Partition
-from moldau.broker.storage import id_bytes
 from moldau.cluster.following import Fetcher, Followed, Key, Limits, by_topic
+from moldau.cluster.leading import UNKNOWN
 from moldau.cluster.throttling import Throttle, is_listed
 from moldau.log.lookup import EARLIEST, LATEST
 from moldau.machines.metadata.cluster import NO_LEADER, TOPIC
@@ -51,29 +52,38 @@ class Replication:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.fetchers: dict[int, Fetcher] = {}
+        self.reassigning: set[Key] = set()  # partitions that this node leads while they are moved
         self.proposed: dict[Key, Partition] = {}  # partitions whose ISR the controller is to change
         self.is_asking = False
-        self.ask_ms = inf
+        self.ask_ms = self.sync_ms = inf
         self.receiving, self.sending = self.throttle("follower"), self.throttle("leader")
-        self.is_assigning = False  # the controller is being told in which directories replicas lie
 
     # What the metadata says.
 
     def place(self, partition: Partition, placement: Placement) -> None:
         """Lead or follow a partition, as it is placed now."""
         node, led = self.node, partition.leads
-        was = partition.placement.leader, partition.placement.leader_epoch
+        was, isr = (partition.placement.leader, partition.placement.leader_epoch), partition.placement.isr
         now = (placement.leader, placement.leader_epoch)
         if placement.leader == node.id:
             if now != was:
                 self.unfollow(partition)
             committed = partition.log.high_watermark
             partition.lead(placement, node.clock.monotonic_ms())
+            with suppress(Refused):  # a log that cannot be opened has said why
+                if partition.must_sync():
+                    node.replicas.flush(partition)
             self.advance_from(partition, committed)
+            node.cluster_counters.note_isr(isr, partition.placement.isr, placement.replicas)
+            if placement.adding or placement.removing:
+                self.reassigning.add((partition.topic_id, partition.index))
+            else:
+                self.reassigning.discard((partition.topic_id, partition.index))
         else:
             partition.follow(placement)
             if now != was:
                 self.follow(partition, placement)
+        node.assignments.check(partition)
         if now != was:
             node.signal(partition)
             node.signal(partition.log)
@@ -82,19 +92,60 @@ class Replication:
 
     def follow(self, partition: Partition, placement: Placement) -> None:
         """Fetch from the leader; while there is none, from nobody."""
+        node = self.node
         self.unfollow(partition)
         if placement.leader == NO_LEADER or partition.log.offline is not None:
             return
         fetcher = self.fetchers.get(placement.leader)
         if fetcher is None:
             fetcher = self.fetchers[placement.leader] = self.fetcher()
-        where = self.directory_of(partition) or bytes(16)
+        where = node.assignments.directory_of(partition) or bytes(16)
         fetcher.add(Followed(partition.topic_id, partition.index, partition.log, placement.leader_epoch, where))
+        self.sync_first(fetcher, partition)
+
+    def sync_first(self, fetcher: Fetcher, partition: Partition) -> None:
+        """Sync what `flush.messages` promises to be synced before the leader hears that it is here.
+
+        The whole fetcher waits, as Kafka's does: a fetch that left without the partition could wait for long.
+        """
+        key, must_sync = (partition.topic_id, partition.index), False
+        with suppress(Refused):  # a log that cannot be opened fails with the next request
+            must_sync = partition.must_sync()
+        if not must_sync:
+            fetcher.unsynced.discard(key)
+        elif key in fetcher.followed:
+            fetcher.unsynced.add(key)
+            self.node.replicas.flush(partition)
+            if partition not in self.node.replicas.flushing:  # there was no room: try again
+                self.sync_ms = self.node.clock.monotonic_ms() + RETRY_MS
+
+    def synced(self, partition: Partition) -> None:
+        """Go on after a sync, as a leader or as a follower."""
+        for fetcher in self.fetchers.values():
+            if (partition.topic_id, partition.index) in fetcher.unsynced:
+                self.sync_first(fetcher, partition)
+        self.advance(partition)
+
+    def sync_again(self) -> None:
+        """Try the syncs again that could not begin."""
+        self.sync_ms = inf
+        for fetcher in self.fetchers.values():
+            for topic_id, index in tuple(fetcher.unsynced):
+                if (partition := self.node.replicas.by_id.get(topic_id, {}).get(index)) is not None:
+                    self.sync_first(fetcher, partition)
 
     def unfollow(self, partition: Partition) -> None:
         key = partition.topic_id, partition.index
+        self.reassigning.discard(key)
         for fetcher in self.fetchers.values():
             fetcher.remove(key)
+
+    def touch(self, partition: Partition) -> None:
+        """Let the leader hear of a log that this follower has changed by itself."""
+        key = partition.topic_id, partition.index
+        for fetcher in self.fetchers.values():
+            if key in fetcher.followed:
+                fetcher.touch(key)
 
     def fetcher(self) -> Fetcher:
         settings = self.node.settings
@@ -123,40 +174,6 @@ class Replication:
     def broker_epoch(self) -> int:
         return self.node.metadata.broker_epoch
 
-    # Directories.
-
-    def assign_directories(self) -> None:
-        """Tell the controller where replicas lie that it believes elsewhere (KIP-858): if the directory of a leader
-        fails, somebody else has to lead.
-        """
-        node, homes = self.node, self.node.replicas.directories
-        if node.membership is None or len(homes) == 1 or self.is_assigning:
-            return
-        misplaced: dict[bytes, list[tuple[Key, None]]] = {}
-        for partition in node.replicas:
-            where = self.directory_of(partition)
-            if where is not None and where != believed_directory(partition):
-                misplaced.setdefault(where, []).append(((partition.topic_id, partition.index), None))
-        if not misplaced:
-            return
-        self.is_assigning = True
-        directories = [
-            m.AssignReplicasToDirsRequest_DirectoryData(where, [topic_row(*item) for item in by_topic(some).items()])
-            for where, some in misplaced.items()
-        ]
-        request = m.AssignReplicasToDirsRequest(node.id, self.broker_epoch(), directories)
-        node.membership.ask_controller(request, self.assigned)
-
-    def directory_of(self, partition: Partition) -> bytes | None:
-        """Return the id of the directory in which a replica lies, unless it is offline."""
-        return None if partition.log.offline is not None else id_bytes(self.node.replicas.home_of(partition).id)
-
-    def assigned(self, response: Any) -> None:
-        """What was not taken is told again."""
-        self.is_assigning = False
-        if isinstance(response, Lost) or response.error_code:
-            log.debug("the controller was not told where replicas lie")
-
     # Following.
 
     def tick(self, now_ms: float) -> None:
@@ -165,19 +182,32 @@ class Replication:
                 self.fetch(leader, fetcher, now_ms)
         if self.ask_ms <= now_ms:
             self.ask_controller()
+        if self.sync_ms <= now_ms:
+            self.sync_again()
 
     def next_ms(self) -> float:
-        return min((fetcher.next_ms() for fetcher in self.fetchers.values()), default=self.ask_ms)
+        return min([self.ask_ms, self.sync_ms, *(fetcher.next_ms() for fetcher in self.fetchers.values())])
 
     def fetch(self, leader: int, fetcher: Fetcher, now_ms: float) -> None:
         address = self.address_of(leader, "fetch")
         if address is None:
-            fetcher.delay(fetcher.followed, now_ms)
+            fetcher.pause(now_ms)
             return
         request = fetcher.request(now_ms)
         if request is not None:
             timeout = float(self.node.settings["replica.socket.timeout.ms"])
             self.node.ask(address, request, partial(self.fetched, leader, fetcher), timeout)
+        self.look_after(leader, fetcher)
+
+    def look_after(self, leader: int, fetcher: Fetcher) -> None:
+        """Give up partitions that have failed, and help those that are lost."""
+        troubled = fetcher.take_troubled()
+        for one in troubled:
+            if one.failed is not None:
+                log.error("a partition cannot be followed", partition=f"{one.log.path}", reason=one.failed)
+                fetcher.remove(one.key)
+        if lost := [one for one in troubled if one.lost]:
+            self.find_bounds(leader, fetcher, lost)
 
     def address_of(self, broker: int | None, purpose: str = "") -> Peer | None:
         """Return where a broker is reached by others."""
@@ -194,17 +224,13 @@ class Replication:
             log.debug("a leader does not answer", broker=leader, reason=response.reason)
             fetcher.fail(now)
             return
-        asked = list(fetcher.asked.values())
         for one in fetcher.heard(response, now, node.clock.wall_ms()):
             partition = node.replicas.by_id.get(one.topic_id, {}).get(one.index)
             if partition is not None:
                 node.replicas.advanced(partition)
-        for one in asked:
-            if one.failed is not None:
-                log.error("a partition cannot be followed", partition=f"{one.log.path}", reason=one.failed)
-                fetcher.remove(one.key)
-        if lost := [one for one in asked if one.lost]:
-            self.find_bounds(leader, fetcher, lost)
+                self.sync_first(fetcher, partition)
+                if node.id in partition.placement.adding:
+                    node.cluster_counters.reassignment_bytes_in += one.received
         self.fetch(leader, fetcher, now)
 
     def find_bounds(self, leader: int, fetcher: Fetcher, lost: list[Followed]) -> None:
@@ -255,7 +281,7 @@ class Replication:
                     log.error("a partition cannot be followed", partition=one.log.path, reason=refused.message)
             else:
                 one.lost = False
-                fetcher.delay({one.key: one}, now)
+                fetcher.delay(one, now)
 
     # Leading.
 
@@ -263,8 +289,14 @@ class Replication:
         """Note a follower's fetch; false if it is no replica of the partition."""
         led, end = partition.led, partition.log.end_offset
         now = self.node.clock.monotonic_ms()
+        before = None if led is None else led.followers.get(follower)
+        started = UNKNOWN if before is None else before.start_offset
         if led is None or not led.fetched(follower, broker_epoch, offset, end, now, start_offset):
             return False
+        if start_offset > started:
+            self.node.signal(partition.log)
+        if led.followers[follower].is_stuck():
+            partition.log.check(offset)
         self.advance(partition)
         if follower not in led.isr:
             self.propose(partition)
@@ -287,6 +319,12 @@ class Replication:
             self.node.replicas.advanced(partition)
         self.advance(partition)
 
+    def low_watermark(self, partition: Partition) -> int:
+        """Return where the logs of all live replicas of a partition that is led here begin, at least."""
+        brokers, led, start = self.node.cluster.brokers, partition.led, partition.log.start_offset
+        live = [broker.id for broker in brokers.values() if not broker.fenced]
+        return start if led is None else led.low_watermark(start, live)
+
     def epoch_of(self, broker: int) -> int | None:
         """Return the epoch of a broker that may be in sync."""
         known = self.node.cluster.brokers.get(broker)
@@ -297,9 +335,11 @@ class Replication:
         if self.node.membership is None:
             return
         for partition in self.node.replicas:
-            if partition.led is not None and partition.log.offline is None:
-                self.propose(partition)
-                self.advance(partition)
+            led, own = partition.led, partition.log
+            if led is None or own.offline is not None or led.is_settled(own.end_offset, own.high_watermark):
+                continue
+            self.propose(partition)
+            self.advance(partition)
 
     def propose(self, partition: Partition) -> None:
         led, now = partition.led, self.node.clock.monotonic_ms()
@@ -375,6 +415,7 @@ class Replication:
             led.withdraw()
         elif row.leader_epoch == led.epoch and row.partition_epoch > led.partition_epoch:
             self.node.heads.clear()  # whoever asks for all replicas is told when they are too few
+            self.node.cluster_counters.note_isr(partition.placement.isr, row.isr, led.replicas)
             partition.placement.isr = tuple(row.isr)
             partition.placement.partition_epoch = row.partition_epoch
             led.place(led.replicas, row.isr, row.partition_epoch, self.node.clock.monotonic_ms())
@@ -384,15 +425,3 @@ class Replication:
         partition.count_members()
         partition.synced()
         self.advance_from(partition, committed)
-
-
-def believed_directory(partition: Partition) -> bytes | None:
-    """Return where the controller believes this node's replica to lie."""
-    placement = partition.placement
-    pairs = dict(zip(placement.replicas, placement.directories, strict=False))
-    return pairs.get(partition.node_id)
-
-
-def topic_row(topic_id: bytes, parts: list[tuple[int, None]]) -> Any:
-    rows = [m.AssignReplicasToDirsRequest_PartitionData(index) for index, _ in parts]
-    return m.AssignReplicasToDirsRequest_TopicData(topic_id, rows)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import errno
 from typing import TYPE_CHECKING
 
 from moldau.broker.metadata import CONFIG, TOPIC, TOPIC_ID
-from moldau.log.checkpoints import Damaged
+from moldau.log.checkpoints import Damaged, random_id
 from moldau.log.directory import Directory, InUse, Meta
 from moldau.log.disk import Files
 from moldau.log.log import Log
@@ -27,6 +28,9 @@ def explain(node: Node, error: Exception) -> StartError:
     if isinstance(error, Refused):
         return StartError(f"The broker cannot write what a start needs. {error.message}")
     path = node.metadata.log.path
+    if isinstance(error, OSError):
+        todo = "Make room on the disk." if error.errno == errno.ENOSPC else "Check the disk."
+        return StartError(f"The cluster's metadata in {path} cannot be read or written: {error.strerror}. {todo}")
     return StartError(f"The cluster's metadata in {path} is damaged: {error}. Restore the folder from a copy.")
 
 
@@ -55,12 +59,12 @@ def claim(node: Node, directories: list[Directory], may_begin: bool) -> None:
         which = ", ".join(directory.path for directory in directories)
         how = "kafka-storage format -t CLUSTER_ID -c FILE"
         raise StartError(f"{which} is not formatted. This node joins a cluster: run {how} first.")
-    node.metadata.cluster_id = known.pop() if known else fresh_id(node)
+    node.metadata.cluster_id = known.pop() if known else random_id(node.random.randbytes)
     for directory, meta in zip(directories, metas, strict=True):
         if meta and meta.node_id not in (None, node.id):
             problem = f"{directory.path} belongs to node {meta.node_id}, and this is node {node.id}: set node.id."
             raise StartError(problem)
-        directory.id = (meta and meta.directory_id) or fresh_id(node)
+        directory.id = (meta and meta.directory_id) or random_id(node.random.randbytes)
         if meta is None or None in (meta.cluster_id, meta.node_id, meta.directory_id):
             directory.write_meta(Meta(node.metadata.cluster_id, node.id, directory.id))
 
@@ -68,10 +72,6 @@ def claim(node: Node, directories: list[Directory], may_begin: bool) -> None:
 def id_bytes(text: str) -> bytes:
     """Return an id of meta.properties as it stands in metadata records."""
     return base64.urlsafe_b64decode(text + "==") if text else bytes(16)
-
-
-def fresh_id(node: Node) -> str:
-    return base64.urlsafe_b64encode(node.random.randbytes(16)).decode().rstrip("=")
 
 
 def open_metadata_log(node: Node) -> Log:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.connection import Connection
 from moldau.broker.metadata import Proposal
 from moldau.broker.topics import plan_topic

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.share.state import prune, refresh_cold
 from moldau.broker.work import BUSY, Work
 from moldau.log.retention import retain
 from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
+    from moldau.broker.controller import Controller
     from moldau.broker.node import Node
 
 log = logs.get(__name__)
@@ -21,7 +23,15 @@ class Timer(NamedTuple):
     """How often (a setting, or milliseconds where Kafka has no setting for it), and what."""
 
     interval: str | int
-    run: Callable[[Node], None]
+    run: Callable[[Node], object]
+
+
+def interval_ms(node: Node, timer: Timer) -> float:
+    """Return how often something is done, as it is set now; 0 means never."""
+    interval = timer.interval
+    if isinstance(interval, int):
+        return interval
+    return node.settings[interval] * (1000 if interval.endswith(".seconds") else 1) or inf
 
 
 def flush_due(node: Node) -> None:
@@ -44,6 +54,7 @@ def retain_all(node: Node) -> Work:
             try:
                 for segment, why in retain(partition.log, node.clock.wall_ms()):
                     log.info("deleted a segment", partition=str(partition), base_offset=segment.base_offset, why=why)
+                    node.replication.touch(partition)
             except Refused as refused:
                 log.error("retention failed", partition=str(partition), reason=refused.message)
             yield BUSY
@@ -68,9 +79,11 @@ def expire_producers(node: Node) -> None:
 
 
 def snapshot_metadata(node: Node) -> None:
-    """Keep the metadata log short: a snapshot when enough has been written since the last one."""
-    metadata = node.metadata
-    if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
+    """Keep the metadata log short: a snapshot when enough was written since the last one, or it is old."""
+    metadata, settings = node.metadata, node.settings
+    interval_ms = settings["metadata.log.max.snapshot.interval.ms"] or inf
+    is_old = node.clock.monotonic_ms() - metadata.snapshot_ms >= interval_ms and metadata.bytes_since_snapshot > 0
+    if is_old or metadata.bytes_since_snapshot >= settings["metadata.log.max.record.bytes.between.snapshots"]:
         metadata.write_snapshot()
 
 
@@ -80,6 +93,19 @@ def compact(node: Node) -> None:
         from moldau.broker.compacting import compact_all
 
         node.work.add(compact_all(node))
+
+
+def expire_tokens(node: Node) -> None:
+    """Remove delegation tokens that have ended, where the metadata is decided."""
+    if not node.cluster.tokens or (node.quorum is not None and node.controller is None):
+        return
+    from moldau.machines.metadata.tokens import removals
+
+    proposal = node.metadata.propose()
+    ended = removals(proposal.image.tokens, node.clock.wall_ms())
+    if ended:
+        proposal.add(ended)
+        proposal.commit()
 
 
 TIMERS = (
@@ -99,5 +125,19 @@ TIMERS = (
     Timer("share.coordinator.cold.partition.snapshot.interval.ms", refresh_cold),
     Timer("share.coordinator.state.topic.prune.interval.ms", prune),
     Timer(1000, lambda node: node.replication.check_all()),
-    Timer(1000, lambda node: node.replication.assign_directories()),
+    Timer(1000, lambda node: node.healing.look()),
+    Timer(1000, lambda node: node.assignments.tell()),
+    Timer("delegation.token.expiry.check.interval.ms", expire_tokens),
 )
+
+# What the active controller does besides; the first one as soon as it begins.
+CONTROLLER_TIMERS = (
+    Timer("metadata.max.idle.interval.ms", lambda node: active(node).beat()),
+    Timer("leader.imbalance.check.interval.seconds", lambda node: active(node).balance()),
+    Timer("unclean.leader.election.interval.ms", lambda node: active(node).help_out()),
+)
+
+
+def active(node: Node) -> Controller:
+    assert node.controller is not None
+    return node.controller

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.outbox import Lost, Peer
 from moldau.broker.steps import start
@@ -100,8 +100,12 @@ async def write_markers(node: Node, index: int, machine: Transactions, name: str
     missing.difference_update([where for where, error in outcomes if await error in NOTHING_TO_END])
     machine.marking.discard(name)
     if missing:
-        log.warning("markers of a transaction cannot be written yet", id=name, partitions=len(missing))
-    elif node.transactions.machines.get(index) is machine:
+        if name not in machine.delayed:  # every request to the coordinator is another try
+            log.warning("markers of a transaction cannot be written yet", id=name, partitions=len(missing))
+            machine.delayed.add(name)
+        return
+    machine.delayed.discard(name)
+    if node.transactions.machines.get(index) is machine:
         node.transactions.run(index, machine.marked(name, node.clock.wall_ms()))
 
 

@@ -38,11 +38,10 @@ class Brokers:
         self._pool.check()
 
     def choose(self, known: Iterable[Address]) -> Address:
-        """Choose any address that did not fail; otherwise the one that may be tried again first."""
+        """Choose any address whose last connection succeeded; otherwise the one that may be tried again first."""
         every = list(dict.fromkeys((*known, *self._config.bootstrap)))
-        now = time.monotonic()
-        ready = [address for address in every if self._failed.get(address, (0, 0.0))[1] <= now]
-        return random.choice(ready) if ready else min(every, key=lambda address: self._failed[address][1])
+        ready = [address for address in every if address not in self._failed]
+        return random.choice(ready) if ready else min(every, key=lambda address: self._failed.get(address, (0, 0.0))[1])
 
     @contextmanager
     def connection(self, address: Address, deadline: Deadline) -> Iterator[Connection]:

@@ -15,11 +15,24 @@ from moldau.client.connection import Connection
 from moldau.client.deadline import Deadline, pause_s
 from moldau.client.errors import ClientError, error_of, unreachable
 from moldau.client.outcomes import all_among, check, outcomes
-from moldau.client.targets import ANY, UNKNOWN, AnyBroker, Controller, Coordinator, Leader, Node, Target, passing
+from moldau.client.targets import (
+    ANY,
+    CONTROLLER,
+    UNKNOWN,
+    AnyBroker,
+    Controller,
+    Coordinator,
+    Leader,
+    Node,
+    Target,
+    passing,
+)
 from moldau.wire import messages
 from moldau.wire.errors import Error
 
 T = TypeVar("T")
+BOOTSTRAP = frozenset({"bootstrap.servers", "metadata.broker.list", "bootstrap.controllers"})
+BROKERS, CONTROLLERS = 1, 2  # kinds of endpoints in DescribeCluster
 WAITS = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")  # how long a request itself lets the broker wait
 
 
@@ -49,9 +62,19 @@ class Client:
         """Close all connections. Calls of other threads fail."""
         self.brokers.close()
 
-    def sibling(self) -> Client:
-        """Return another client with the same settings and connections of its own."""
-        return Client(self._settings)
+    def sibling(self, **changed: Any) -> Client:
+        """Return another client with connections of its own and the same settings, but for `changed` ones."""
+        return Client({**self._settings, **changed})
+
+    def of_controllers(self, addresses: Iterable[str]) -> Client:
+        """Return a client with the same settings that asks controllers."""
+        kept = {name: value for name, value in self._settings.items() if name not in BOOTSTRAP}
+        return Client({**kept, "bootstrap.controllers": ",".join(addresses)})
+
+    @property
+    def endpoint_type(self) -> int:
+        """Return whom this client asks, as DescribeCluster numbers it."""
+        return CONTROLLERS if self.config.asks_controllers else BROKERS
 
     @property
     def cluster(self) -> Cluster:
@@ -95,6 +118,8 @@ class Client:
         `check` raises the errors in it. With `retry` false there is one attempt.
         """
         target = Node(to) if isinstance(to, int) else to
+        if self.config.asks_controllers and target == ANY:
+            target = CONTROLLER
         deadline = self.deadline(timeout_s, own_wait_s(message))
         try:
             return self.until(deadline, lambda left: self._attempt(message, target, left, at_most), retry)
@@ -103,12 +128,44 @@ class Client:
                 raise
             return error.answer
 
-    def send_to_each(self, message: Any, *, timeout_s: float | None = None) -> dict[int, Any]:
-        """Send a request to every broker and return the responses by broker."""
-        return {
-            broker: self.send(message, Node(broker), timeout_s=timeout_s)
-            for broker in sorted(self.refresh(timeout_s=timeout_s).brokers)
-        }
+    def send_to_each(self, message: Any, *, timeout_s: float | None = None, partial: bool = False) -> dict[int, Any]:
+        """Send a request to every broker and return the responses by broker.
+
+        If one cannot be reached, all that are then in the cluster are asked again, because another broker may have
+        taken over what the lost one would have listed. `partial` returns what there is when the time is up.
+        """
+        answers: dict[int, Any] = {}
+
+        def attempt(deadline: Deadline) -> dict[int, Any]:
+            brokers = sorted(self._ask_metadata((), deadline).brokers)
+            found, lost = self.ask_each(dict.fromkeys(brokers, message), deadline)
+            answers.clear()
+            answers.update(found)
+            if lost is not None:
+                raise lost
+            return answers
+
+        try:
+            return self.until(self.deadline(timeout_s), attempt)
+        except ClientError as error:
+            if not partial or not error.retriable or not answers:
+                raise
+            return answers
+
+    def ask_each(self, requests: Mapping[int, Any], deadline: Deadline) -> tuple[dict[int, Any], ClientError | None]:
+        """Send a request to each of these brokers, once; return the responses, and the error of one that gave none.
+
+        A broker that hangs takes only its share of the time, so that the others are still asked.
+        """
+        answers: dict[int, Any] = {}
+        lost: ClientError | None = None
+        for place, (broker, message) in enumerate(requests.items()):
+            share = deadline.within(deadline.left / (len(requests) - place))
+            try:
+                answers[broker] = self._attempt(message, Node(broker), share, None)
+            except ClientError as error:
+                lost = error
+        return answers, lost
 
     def deadline(self, timeout_s: float | None = None, more_s: float = 0.0) -> Deadline:
         """Return the deadline of a call that begins now."""
@@ -226,6 +283,8 @@ class Client:
         return cluster.topics[name]
 
     def _ask_metadata(self, names: tuple[str, ...] | None, deadline: Deadline) -> Cluster:
+        if self.config.asks_controllers:
+            return self._ask_controllers(names, deadline)
         topics = None if names is None else [messages.MetadataRequest_MetadataRequestTopic(name=name) for name in names]
         create = self.config["allow.auto.create.topics"] and names is not None
         request = messages.MetadataRequest(topics=topics, allow_auto_topic_creation=create)
@@ -237,6 +296,16 @@ class Client:
             self._cluster = cluster = self._cluster.after(answer, names is None)
             now = time.monotonic()
             self._learned.update((row.name, now) for row in answer.topics)
+        return cluster
+
+    def _ask_controllers(self, names: tuple[str, ...] | None, deadline: Deadline) -> Cluster:
+        """Ask a controller for all of them; the active one decides (KIP-919)."""
+        if names != ():
+            raise ClientError(Error.UNSUPPORTED_ENDPOINT_TYPE, "Controllers do not tell of topics: ask a broker.")
+        request = messages.DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        answer = check(self._call(self.locate(ANY, deadline), request, deadline))
+        found = {row.broker_id: Broker(row.broker_id, Address(row.host, row.port)) for row in answer.brokers}
+        self._cluster = cluster = Cluster(answer.cluster_id, answer.controller_id, found)
         return cluster
 
     def _find_coordinator(self, to: Coordinator, deadline: Deadline) -> Address:

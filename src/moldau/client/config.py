@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from moldau.settings import CLIENT, SettingError, client_inert_names, rows
 
 PORT = 9092
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TOKEN_CALLBACK = "oauth_cb"  # confluent-kafka's name for it
 
 _ADDRESS = re.compile(r"(?:\w+://)?(?:\[([0-9a-fA-F:.%]+)\]|([^:/\[\]\s]+))(?::(\d{1,5}))?")
@@ -28,7 +30,7 @@ class Address(NamedTuple):
 class Config:
     """Typed settings: `config["socket.timeout.ms"]`. `ignored` are names that mean something to librdkafka alone."""
 
-    __slots__ = ("_values", "bootstrap", "ignored", "token")
+    __slots__ = ("_values", "asks_controllers", "bootstrap", "ignored", "token")
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         given = dict(given)
@@ -36,7 +38,10 @@ class Config:
         self.ignored = tuple(name for name in given if name in client_inert_names())
         texts = {name: _text(value) for name, value in given.items() if name not in self.ignored and value is not None}
         self._values = _resolve(texts)
-        self.bootstrap = _addresses(self["bootstrap.servers"])
+        self.asks_controllers = bool(self["bootstrap.controllers"])
+        if self.asks_controllers and self["bootstrap.servers"]:
+            raise SettingError("bootstrap.controllers", None, "bootstrap.servers is set too: a client asks one of both")
+        self.bootstrap = _addresses(self["bootstrap.controllers"] or self["bootstrap.servers"])
         self._check()
 
     def __getitem__(self, name: str) -> Any:
@@ -59,13 +64,37 @@ class Config:
             return
         mechanism = self["sasl.mechanism"]
         if not mechanism:
-            wanted = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+            wanted = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI"
             raise SettingError("sasl.mechanism", None, f"it must be set where security.protocol has SASL, to {wanted}")
         if mechanism == "OAUTHBEARER":
-            if self.token is None and not self["enable.sasl.oauthbearer.unsecure.jwt"]:
+            is_oidc = self["sasl.oauthbearer.method"] == "oidc"
+            if is_oidc:
+                self._check_oidc()
+            elif self.token is None and not self["enable.sasl.oauthbearer.unsecure.jwt"]:
                 raise SettingError(TOKEN_CALLBACK, None, "OAUTHBEARER needs a function that gives tokens")
+        elif mechanism == "GSSAPI":
+            self._check_kerberos()
         elif not self["sasl.username"] or self["sasl.password"] is None:
             raise SettingError("sasl.username", None, f"{mechanism} needs sasl.username and sasl.password")
+
+    def _check_kerberos(self) -> None:
+        from moldau.sasl import kerberos
+
+        try:
+            kerberos.require()
+        except ImportError as error:
+            raise SettingError("sasl.mechanism", "GSSAPI", str(error).rstrip(".")) from None
+        if self["sasl.kerberos.keytab"] and not self["sasl.kerberos.principal"]:
+            raise SettingError("sasl.kerberos.principal", None, "sasl.kerberos.keytab needs it")
+
+    def _check_oidc(self) -> None:
+        for name in ("client.id", "client.secret", "token.endpoint.url"):
+            if not self[f"sasl.oauthbearer.{name}"]:
+                raise SettingError(f"sasl.oauthbearer.{name}", None, "sasl.oauthbearer.method=oidc needs it")
+        url = urlsplit(self["sasl.oauthbearer.token.endpoint.url"])
+        if url.scheme != "https" and url.hostname not in LOOPBACK:
+            reason = "the secret would be sent as it is; it must be an address of https"
+            raise SettingError("sasl.oauthbearer.token.endpoint.url", url.geturl(), reason)
 
 
 def _text(value: Any) -> str:

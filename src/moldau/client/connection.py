@@ -39,7 +39,7 @@ class Connection:
         self.features: dict[str, int] = {}
         self.idle_since = time.monotonic()
         self._config = config
-        self._expires: float | None = None
+        self._expires: float | None = None  # when to authenticate again (KIP-368)
         self._correlation_id = 0
         self._waiting: deque[tuple[int, type[Any], int]] = deque()  # requests without an answer yet
         within = deadline.within(config.seconds("socket.connection.setup.timeout.ms"))
@@ -68,9 +68,9 @@ class Connection:
         return len(self._waiting)
 
     def is_stale(self) -> bool:
-        """Whether it was idle for too long, or the time of its credentials is up."""
-        now, limit = time.monotonic(), self._config.seconds("connections.max.idle.ms")
-        return bool(limit and now - self.idle_since > limit) or (self._expires is not None and now > self._expires)
+        """Whether it was idle for too long."""
+        limit = self._config.seconds("connections.max.idle.ms")
+        return bool(limit and time.monotonic() - self.idle_since > limit)
 
     def is_fresh(self) -> bool:
         """Whether a connection that lay idle may be used: not stale, and nothing came on it, not even its end."""
@@ -102,6 +102,8 @@ class Connection:
 
     def send(self, message: Any, deadline: Deadline, *, at_most: int | None = None) -> bool:
         """Send a request and return whether an answer is due, which `receive` gives in its turn."""
+        if self._expires is not None and not self._waiting and time.monotonic() > self._expires:
+            self._authenticate_again(deadline)
         frame, version = self._frame(message, at_most)
         try:
             self._live().settimeout(_at_least(deadline.left))
@@ -229,7 +231,7 @@ class Connection:
             sentence = f"{self.address} does not offer SASL {mechanism}, only {offered}; see sasl.mechanism."
             raise ClientError(error_of(answer.error_code), sentence)
         lifetime_ms = 0
-        exchange = sasl.exchange(self._config)
+        exchange = sasl.exchange(self._config, self.address.host)
         said = next(exchange)
         while True:
             answer = self.call(messages.SaslAuthenticateRequest(said), deadline)
@@ -243,6 +245,15 @@ class Connection:
                 break
         if lifetime_ms > 0:
             self._expires = time.monotonic() + lifetime_ms / 1000 * SESSION_SHARE
+
+    def _authenticate_again(self, deadline: Deadline) -> None:
+        """Renew the session before it ends; a broker takes that also when it has ended."""
+        self._expires = None
+        try:
+            self._authenticate(deadline)
+        except ClientError:
+            self.close()
+            raise
 
     def _lost(self, error: OSError) -> ClientError:
         self.close()

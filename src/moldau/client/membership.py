@@ -88,6 +88,7 @@ class Member:
         self._member_id = ""
         self._generation: Generation | None = None
         self._rejoin = True
+        self._requests = 0  # how often `rejoin` was called
         self._lost = False
         self._closed = False
         self._polled = time.monotonic()
@@ -116,6 +117,7 @@ class Member:
         """Join again at the next poll, for example because the metadata has changed."""
         with self._changed:
             self._rejoin = True
+            self._requests += 1
             self._changed.notify_all()
 
     def poll(self, timeout_s: float = 0.0) -> Generation | None:
@@ -183,6 +185,8 @@ class Member:
     def _join(self) -> Generation:
         """Join and sync until both succeed in one round."""
         while True:
+            with self._changed:
+                requests = self._requests
             answer = self._ask(self._join_request())
             if answer.error_code == Error.MEMBER_ID_REQUIRED:
                 self._member_id = answer.member_id
@@ -191,7 +195,7 @@ class Member:
                 self._member_id = answer.member_id
                 synced = self._ask(self._sync_request(answer))
                 if not self._is_refused(synced):
-                    return self._enter(answer, bytes(synced.assignment))
+                    return self._enter(answer, bytes(synced.assignment), requests)
             self._wait("retry.backoff.ms")
 
     def _join_request(self) -> Any:
@@ -223,10 +227,11 @@ class Member:
             assignments=[messages.SyncGroupRequest_SyncGroupRequestAssignment(*pair) for pair in made.items()],
         )
 
-    def _enter(self, joined: Any, assignment: bytes) -> Generation:
+    def _enter(self, joined: Any, assignment: bytes, requests: int) -> Generation:
+        """Take part in a round. Whoever called `rejoin` since its metadata was written has something new to say."""
         generation = Generation(joined.generation_id, joined.member_id, joined.leader, joined.protocol_name, assignment)
         with self._changed:
-            self._generation, self._rejoin, self._lost = generation, False, False
+            self._generation, self._rejoin, self._lost = generation, self._requests != requests, False
             self._member_id, self._polled = joined.member_id, time.monotonic()
             if self._heartbeats is None:
                 name = f"heartbeats to {self.group_id}"

@@ -1,4 +1,4 @@
-"""SASL mechanisms as generators: each yields what to send and takes what came back. They do no I/O."""
+"""The SASL exchange that the settings of a client ask for; the mechanisms are in `moldau.sasl`."""
 
 from __future__ import annotations
 
@@ -10,42 +10,66 @@ from collections.abc import Generator, Mapping
 
 from moldau.client.config import TOKEN_CALLBACK, Config
 from moldau.client.errors import ClientError
-from moldau.client.scram import scram
+from moldau.sasl import bearer, plain, scram
 from moldau.settings import SettingError
 from moldau.wire.errors import Error
 
 Exchange = Generator[bytes, bytes, None]
-SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 LIFE_SECONDS = 3600
 
 
-def exchange(config: Config) -> Exchange:
-    """Return a new exchange of the mechanism in the settings."""
+def exchange(config: Config, host: str = "") -> Exchange:
+    """Return a new exchange of the mechanism in the settings; Kerberos needs the broker's host."""
     mechanism = config["sasl.mechanism"]
+    if mechanism == "GSSAPI":
+        return _gssapi(config, host)
     if mechanism == "OAUTHBEARER":
         return oauthbearer(config)
     user, password = config["sasl.username"], config["sasl.password"]
     if mechanism == "PLAIN":
-        return plain(user, password)
-    return scram(SCRAM[mechanism], user, password, secrets.token_urlsafe(24))
+        if "\0" in user + password:
+            raise SettingError("sasl.username", None, "PLAIN cannot carry a NUL in a user or password")
+        return plain.client(user, password)
+    extensions = {scram.TOKEN_AUTH: "true"} if config["sasl.scram.tokenauth"] else {}
+    return _scram(scram.HASHES[mechanism], user, password, extensions)
 
 
-def plain(user: str, password: str) -> Exchange:
-    """PLAIN (RFC 4616): the name and the password, so it belongs inside TLS."""
-    if "\0" in user + password:
-        raise SettingError("sasl.username", None, "PLAIN cannot carry a NUL in a user or password")
-    yield f"\0{user}\0{password}".encode()
+def _scram(algorithm: str, user: str, password: str, extensions: Mapping[str, str]) -> Exchange:
+    try:
+        yield from scram.client(algorithm, user, password, secrets.token_urlsafe(24), extensions)
+    except scram.ScramError as error:
+        raise ClientError(Error.SASL_AUTHENTICATION_FAILED, f"SCRAM failed: {error}.") from error
+
+
+def _gssapi(config: Config, host: str) -> Exchange:
+    from moldau.sasl import kerberos
+
+    names = (config[f"sasl.kerberos.{name}"] for name in ("principal", "keytab"))
+    try:
+        yield from kerberos.client(kerberos.initiator(config["sasl.kerberos.service.name"], host, *names))
+    except kerberos.KerberosError as error:
+        raise ClientError(Error.SASL_AUTHENTICATION_FAILED, f"Kerberos failed: {error}.") from error
 
 
 def oauthbearer(config: Config) -> Exchange:
-    """OAUTHBEARER (RFC 7628, KIP-255): a token from the callback, or one that nobody signed."""
-    token, extensions = _unsigned(config) if config.token is None else _from_callback(config)
-    said = "".join(f"{name}={value}\x01" for name, value in extensions.items())
-    refusal = yield f"n,,\x01auth=Bearer {token}\x01{said}\x01".encode()
-    if refusal:  # the broker gives its reason, and fails once it is acknowledged
-        yield b"\x01"
-        reason = refusal.decode(errors="replace")
-        raise ClientError(Error.SASL_AUTHENTICATION_FAILED, f"The broker does not accept the token: {reason}.")
+    """Show a token from the callback, from the server of tokens, or one that nobody signed."""
+    token, extensions = _token(config)
+    try:
+        yield from bearer.client(token, extensions)
+    except bearer.InvalidToken as error:
+        sentence = f"The broker does not accept the token: {error}."
+        raise ClientError(Error.SASL_AUTHENTICATION_FAILED, sentence) from error
+
+
+def _token(config: Config) -> tuple[str, Mapping[str, str]]:
+    if config.token is not None:
+        return _from_callback(config)
+    if config["sasl.oauthbearer.method"] == "oidc":
+        from moldau.client.oidc import fetch_token
+
+        pairs = (pair.partition("=") for pair in config["sasl.oauthbearer.extensions"].split(",") if pair)
+        return fetch_token(config), {name.strip(): value.strip() for name, _, value in pairs}
+    return _unsigned(config)
 
 
 def _from_callback(config: Config) -> tuple[str, Mapping[str, str]]:

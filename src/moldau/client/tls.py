@@ -3,66 +3,96 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 from moldau.client.config import Address, Config
 from moldau.client.errors import ClientError, unreachable
 from moldau.settings import SettingError
 
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+# The client's names of stores, which are librdkafka's, for those of Kafka.
+NAMES = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+
+SAME = (
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.password",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+)
+MOST_BYTES = 16 << 20  # of a file with certificates
+
 
 def context(config: Config) -> ssl.SSLContext:
     """Return the context of all TLS connections of a client; SettingError if a file cannot be used."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    verified = config["enable.ssl.certificate.verification"]
-    made.check_hostname = verified and config["ssl.endpoint.identification.algorithm"] == "https"
-    made.verify_mode = ssl.CERT_REQUIRED if verified else ssl.CERT_NONE
+    from moldau.tls import client_context  # late: most clients need no certificates
+
+    given = _stores(config)
+    try:
+        made = client_context(given.get)
+    except SettingError as error:
+        name = NAMES.get(error.name, error.name)
+        name = name if config[name] else error.name
+        if name == "ssl.certificate.pem" and config["ssl.certificate.location"]:
+            name = "ssl.certificate.location"
+        raise SettingError(name, None if name.endswith(".pem") else config[name], error.reason) from error
+    if not config["enable.ssl.certificate.verification"]:
+        made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
     if config["ssl.cipher.suites"]:
-        with _blaming(config, "ssl.cipher.suites"):
+        try:
             made.set_ciphers(config["ssl.cipher.suites"])
-    _trust(made, config)
-    _identify(made, config)
+        except ssl.SSLError as error:
+            raise SettingError(
+                "ssl.cipher.suites", config["ssl.cipher.suites"], f"it cannot be used: {error}"
+            ) from error
     return made
 
 
-def _trust(made: ssl.SSLContext, config: Config) -> None:
-    place, text = config["ssl.ca.location"], config["ssl.ca.pem"]
-    if text:
-        with _blaming(config, "ssl.ca.pem"):
-            made.load_verify_locations(cadata=text)
-    elif place and place != "probe":
-        with _blaming(config, "ssl.ca.location"):
-            made.load_verify_locations(**({"capath": place} if os.path.isdir(place) else {"cafile": place}))
-    elif made.verify_mode is not ssl.CERT_NONE:
-        made.load_default_certs()
+def _stores(config: Config) -> dict[str, str | None]:
+    """Return the stores under Kafka's names; librdkafka's may name two files, or a folder."""
+    given: dict[str, str | None] = {name: config[name] for name in SAME}
+    given |= {name: config[ours] for name, ours in NAMES.items() if config[ours]}
+    place = config["ssl.ca.location"]
+    if place and os.path.isdir(place):
+        given |= {"ssl.truststore.location": None, "ssl.truststore.certificates": _certificates_in(place)}
+    elif place == "probe":
+        given["ssl.truststore.location"] = None
+    if config["ssl.certificate.location"] and not config["ssl.certificate.pem"]:
+        given["ssl.keystore.certificate.chain"] = _text(config, "ssl.certificate.location")
+        if config["ssl.key.location"]:
+            given["ssl.keystore.key"] = _text(config, "ssl.key.location")
+    elif config["ssl.certificate.pem"] and config["ssl.key.location"]:
+        given["ssl.keystore.key"] = _text(config, "ssl.key.location")
+    return given
 
 
-def _identify(made: ssl.SSLContext, config: Config) -> None:
-    """Load this client's own certificate. The library reads only files, so text goes through a private one."""
-    certificate, key = config["ssl.certificate.location"], config["ssl.key.location"]
-    password = config["ssl.key.password"] or ""  # a missing one must fail, not ask at the terminal
-    if config["ssl.certificate.pem"]:
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
-            both.write(f"{config['ssl.key.pem'] or ''}\n{config['ssl.certificate.pem']}\n")
-            both.flush()
-            with _blaming(config, "ssl.certificate.pem"):
-                made.load_cert_chain(both.name, key or None, password)
-    elif certificate:
-        with _blaming(config, "ssl.certificate.location"):
-            made.load_cert_chain(certificate, key or None, password)
-
-
-@contextmanager
-def _blaming(config: Config, name: str) -> Iterator[None]:
-    """Turn errors of a file into a SettingError of the setting that names it."""
+def _text(config: Config, name: str) -> str:
     try:
-        yield
-    except OSError as error:  # ssl.SSLError is one
-        value = None if name.endswith(".pem") else config[name]
-        raise SettingError(name, value, f"it cannot be used: {error.strerror or error}") from error
+        with open(config[name], encoding="utf-8") as file:
+            return file.read(MOST_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
+        raise SettingError(name, config[name], f"it cannot be used: {reason}") from error
+
+
+def _certificates_in(folder: str) -> str:
+    """Return the certificates of all PEM files in a folder."""
+    found: list[str] = []
+    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+        if entry.is_file() and entry.stat().st_size <= MOST_BYTES:
+            with open(entry.path, encoding="utf-8", errors="replace") as file:
+                found += _CERTIFICATE.findall(file.read())
+    return "\n".join(found)
 
 
 def wrap(sock: socket.socket, made: ssl.SSLContext, address: Address) -> ssl.SSLSocket:
@@ -75,6 +105,8 @@ def wrap(sock: socket.socket, made: ssl.SSLContext, address: Address) -> ssl.SSL
 
 def refusal(address: Address, error: ssl.SSLError) -> ClientError:
     """Describe a failed handshake in a sentence; a retry helps with none of these."""
+    from moldau.tls import words
+
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate is not accepted ({error.verify_message}); see ssl.ca.location"
         if error.verify_code in (62, 64):  # host name, address
@@ -82,13 +114,7 @@ def refusal(address: Address, error: ssl.SSLError) -> ClientError:
     elif error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
         why = "it does not speak TLS; see security.protocol"
     elif "ALERT" in (error.reason or "") or "alert" in str(error):
-        why = f"it refused this client ({_words(error)}); see ssl.certificate.location and ssl.key.location"
+        why = f"it refused this client ({words(error)}); see ssl.certificate.location and ssl.key.location"
     else:
-        why = _words(error)
+        why = words(error)
     return unreachable(f"No TLS with {address}: {why}.", retriable=False)
-
-
-def _words(error: ssl.SSLError) -> str:
-    with suppress(AttributeError):
-        return error.reason.lower().replace("_", " ")
-    return str(error)

@@ -5,6 +5,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from moldau.log.disk import Span
+from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 
 class Origin(IntEnum):
@@ -54,3 +56,8 @@ class Found(NamedTuple):
 
 
 NOT_FOUND = Found(-1, -1, -1)
+
+
+def no_room(path: str) -> Refused:
+    """Return the refusal of a write to a full disk: nothing was changed, and it can be tried again."""
+    return Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {path} is full.")

@@ -5,25 +5,30 @@ version, number of entries, one entry a line. `partition.metadata` and `meta.pro
 """
 
 import base64
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 
 from moldau.log.disk import Disk
 
 Partition = tuple[str, int]
+
+ID_BYTES = 16
+RESERVED_IDS = bytes(ID_BYTES), bytes(ID_BYTES - 1) + b"\x01"
 
 
 class Damaged(Exception):
     """A file that cannot be what it should be; the text is a sentence for the operator."""
 
 
-def _entries(disk: Disk, path: str, *, may_be_empty: bool = False) -> list[list[str]]:
+def _entries(disk: Disk, path: str) -> list[list[str]]:
+    """Return the lines after the head. Kafka makes such files empty before it writes them."""
     try:
         lines = disk.read(path).decode().splitlines()
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:
         raise Damaged(f"{path} is not text") from error
-    if may_be_empty and not lines:
+    if not lines:
         return []
     if len(lines) < 2 or lines[0] != "0" or not lines[1].isdigit() or len(lines) - 2 != int(lines[1]):
         raise Damaged(f"{path} is not a checkpoint of version 0 with as many entries as it says")
@@ -50,7 +55,7 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[Partition, int]) -> No
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
     """Lines of epoch and start offset. Kafka leaves an empty file for a partition that nobody has written to."""
     try:
-        return [(int(epoch), int(start)) for epoch, start in _entries(disk, path, may_be_empty=True)]
+        return [(int(epoch), int(start)) for epoch, start in _entries(disk, path)]
     except ValueError as error:
         raise Damaged(f"{path} has a line that is not epoch and offset") from error
 
@@ -64,9 +69,18 @@ def encode_id(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 
+def random_id(randbytes: Callable[[int], bytes] = os.urandom) -> str:
+    """Make an id of a cluster or a directory: not a reserved one, nor one that begins like a flag, as Kafka does."""
+    while True:
+        raw = randbytes(ID_BYTES)
+        text = encode_id(raw)
+        if raw not in RESERVED_IDS and not text.startswith("-"):
+            return text
+
+
 def decode_id(text: str) -> bytes:
     value = base64.urlsafe_b64decode(text + "==")
-    if len(value) != 16:
+    if len(value) != ID_BYTES:
         raise ValueError(f"{text} is not a 16-byte id")
     return value
 

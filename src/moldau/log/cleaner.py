@@ -229,6 +229,7 @@ class Cleaner:
         self.checkpoints.put(log, result.end_offset)
         for text in result.tally.damaged:
             logger.warning("%s: %s", log.path, text)
+            log.on_damage(log, f"{log.path} is damaged: {text}")
         logger.info(
             "compacted %s up to offset %d: %d to %d bytes, %d to %d segments, %d of %d records kept",
             log.path,
@@ -244,6 +245,7 @@ class Cleaner:
     def _give_up(self, log: Log, reason: str) -> None:
         logger.error("%s-%d cannot be compacted: %s", log.topic, log.partition, reason)
         self.uncleanable[log.topic, log.partition] = reason
+        log.on_damage(log, reason)
 
     def cancel(self, log: Log | None = None) -> None:
         """Give up the current compaction, or only if it is that of `log`: before the log is closed or deleted."""

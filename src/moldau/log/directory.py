@@ -5,6 +5,8 @@ opened: while it is missing, a start must look at what lies behind the recovery 
 the machine in which all partitions were last sound: it tells a crash of the process, which loses nothing that was
 written, from one of the machine, which may lose any write that was not synced. It has the epoch of the broker
 too: after a crash of the process alone the next one says that it is the same, and its replicas stay eligible (KIP-966).
+A process that is about to register leaves its incarnation there until it knows its epoch: if it is killed before, the
+next one registers as the same incarnation, and gets the epoch that this one may have got.
 
 A directory that is missing, read-only or broken is offline, with a sentence; the partitions of others go on.
 """
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from moldau.log.answers import no_room
 from moldau.log.checkpoints import (
     Damaged,
     Partition,
@@ -39,11 +42,13 @@ LOCK, BOOT, META = ".lock", ".moldau_boot", "meta.properties"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-DELETE, STRAY = "-delete", "-stray"
+DELETE, STRAY, FUTURE = "-delete", "-stray", "-future"
 LONGEST_NAME = 255
 SYNC_TOGETHER = 16  # with more partitions to close, the whole volume is synced at once
 
+_incarnation = re.compile(r"[0-9a-f]{32}")
 _partition_name = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})")
+_future_name = re.compile(r"([A-Za-z0-9._-]+)-(\d{1,10})\.[0-9a-f]{32}-future")
 
 
 class InUse(Exception):
@@ -85,10 +90,12 @@ class Directory:
     offline: str | None = None
     clean: bool = False
     broker_epoch: int = -1  # of the broker that was here last, if nothing that it wrote is lost
+    incarnation: str = ""  # of a process that may have registered, and did not live to know its epoch
     booted: bool = False
     lost_writes: bool = True
     logs: dict[Partition, Log] = field(default_factory=dict[Partition, Log])
     found: set[Partition] = field(default_factory=set[Partition])
+    futures: dict[Partition, str] = field(default_factory=dict[Partition, str])  # folders of replicas on their way here
     condemned: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     stale: set[Partition] = field(default_factory=set[Partition])  # gone, but not yet from the checkpoints
     recovery_points: dict[Partition, int] = field(default_factory=dict[Partition, int])
@@ -96,6 +103,7 @@ class Directory:
     high_watermarks: dict[Partition, int] = field(default_factory=dict[Partition, int])
     release_lock: Callable[[], None] = lambda: None
     renamed: bool = False  # a partition was set aside, and its new name is not synced
+    damaged: dict[Log, str] = field(default_factory=dict[Log, str])  # logs whose damage nobody has looked at yet
 
     def __post_init__(self) -> None:
         self.path = self.path.rstrip("/") or "/"
@@ -140,20 +148,34 @@ class Directory:
     def _compare_boot(self) -> None:
         here = self.files.disk.boot_id()
         try:
-            last, _, epoch = self.files.disk.read(self._at(BOOT)).decode(errors="replace").partition("\n")
+            lines = self.files.disk.read(self._at(BOOT)).decode(errors="replace").split("\n")
         except FileNotFoundError:
-            last = epoch = ""
-        self.lost_writes = not here or here != last.strip()
-        if not self.clean and not self.lost_writes and epoch.strip().isdigit():
-            self.broker_epoch = int(epoch)
+            lines = []
+        last, epoch, incarnation, *_ = [line.strip() for line in lines] + [""] * 3
+        self.lost_writes = not here or here != last
+        if not self.lost_writes:
+            self.incarnation = incarnation if _incarnation.fullmatch(incarnation) else ""
+            if not self.clean and epoch.isdigit():
+                self.broker_epoch = int(epoch)
+
+    def note_incarnation(self, incarnation: str) -> None:
+        """Remember as what a process registers, until it knows its epoch."""
+        if self.offline is None and (self.booted or not self.lost_writes):
+            epoch = self.broker_epoch if self.broker_epoch >= 0 else None
+            self.files.disk.write_atomic(self._at(BOOT), self._boot(epoch, incarnation), sync=False)
 
     def note_epoch(self, broker_epoch: int) -> None:
         """Remember who is here: a process that is killed loses nothing that it wrote, so the next one may say so."""
         if self.offline is None and (self.booted or not self.lost_writes):
-            self.files.disk.write_atomic(self._at(BOOT), self._boot(broker_epoch), sync=False)
+            try:
+                self.files.disk.write_atomic(self._at(BOOT), self._boot(broker_epoch), sync=False)
+            except OSError:  # nobody may take the incarnation for one that has never served
+                remove_if_there(self.files.disk, self._at(BOOT))
+                raise
 
-    def _boot(self, broker_epoch: int | None = None) -> bytes:
-        return f"{self.files.disk.boot_id()}\n{'' if broker_epoch is None else broker_epoch}\n".encode()
+    def _boot(self, broker_epoch: int | None = None, incarnation: str = "") -> bytes:
+        epoch = "" if broker_epoch is None else broker_epoch
+        return f"{self.files.disk.boot_id()}\n{epoch}\n{incarnation}\n".encode()
 
     def _settle(self) -> None:
         """When every partition has been looked at, what the last crash of the machine has left is known and cut."""
@@ -174,6 +196,7 @@ class Directory:
         names = self.files.disk.listdir(self.path)
         self.found = {partition for name in names if (partition := partition_of(name))}
         self.condemned = [(0, self._at(name)) for name in names if name.endswith(DELETE)]
+        self.futures = {(found[1], int(found[2])): name for name in names if (found := _future_name.fullmatch(name))}
 
     def _forget_offsets(self) -> None:
         """Those of partitions that are no longer here."""
@@ -228,8 +251,9 @@ class Directory:
             clean=self.clean,
             lost_writes=self.lost_writes,
         )
-        log.checkpoint = self.checkpoint
-        self.logs[key] = log
+        self._take_in(log)
+        if log.offline is not None:
+            self.damaged[log] = log.offline
         if self.lost_writes and not self.booted:
             try:
                 self._settle()
@@ -255,22 +279,75 @@ class Directory:
             log = Log.create(self.files, path, topic, partition, config, topic_id=topic_id, now_ms=now_ms)
         except OSError as error:
             raise Refused(Error.KAFKA_STORAGE_ERROR, f"{path} cannot be made: {error}") from error
-        log.checkpoint = self.checkpoint
-        self.logs[topic, partition] = log
+        self._take_in(log)
         return log
+
+    def _take_in(self, log: Log) -> None:
+        log.checkpoint, log.on_damage = self.checkpoint, self.damaged.__setitem__
+        self.logs[log.topic, log.partition] = log
+
+    # Replicas that are moved here from another directory (KIP-113).
+
+    def future(self, log: Log, unique: str, *, now_ms: int) -> Log:
+        """Return the log in which the copy of another directory's log grows: a new one, or what an earlier start left.
+
+        Raises Refused if it cannot be used.
+        """
+        key = log.topic, log.partition
+        name = self.futures.get(key)
+        if name is None:
+            tail = f"-{log.partition}.{unique}{FUTURE}"
+            name = self.futures[key] = log.topic[: LONGEST_NAME - len(tail)] + tail
+            try:
+                topic_id = log.topic_id or bytes(16)
+                return Log.create(self.files, self._at(name), *key, log.config, topic_id=topic_id, now_ms=now_ms)
+            except OSError as error:
+                self.drop_future(key)
+                raise Refused(Error.KAFKA_STORAGE_ERROR, f"{self._at(name)} cannot be made: {error}") from error
+        found = Log.open(self.files, self._at(name), *key, log.config, now_ms=now_ms, lost_writes=self.lost_writes)
+        found.wake()
+        return found
+
+    def drop_future(self, key: Partition) -> None:
+        """Give up a copy; its folder is removed by the next `sweep`."""
+        name = self.futures.pop(key, None)
+        if name is not None and self.offline is None and self.files.disk.exists(self._at(name)):
+            self.condemned.append((0, self._at(name)))
+
+    def adopt(self, log: Log, future: Log, home: "Directory", unique: str, *, now_ms: int) -> None:
+        """Let a log go on in its copy, which has all of it, and delete it where it was. Raises Refused.
+
+        At any moment a crash leaves one of the two, or both with the same records.
+        """
+        key, path = (log.topic, log.partition), self._at(f"{log.topic}-{log.partition}")
+        future.close()
+        self.make_way(*key)
+        try:
+            self.files.disk.rename(future.path, path)
+            self.files.disk.sync_dir(self.path)
+        except OSError as error:
+            raise Refused(Error.KAFKA_STORAGE_ERROR, f"{path} cannot be made: {error}") from error
+        del self.futures[key]
+        del home.logs[key]
+        log.segments.release()
+        home._set_aside(key, unique, DELETE, now_ms + log.config.file_delete_delay_ms)
+        home.make_certain()
+        self.found.add(key)
+        self._take_in(log)
+        log.settle_in(path)
+        self.checkpoint()
 
     def make_way(self, topic: str, partition: int) -> None:
         """Make certain that a namesake which was deleted does not come back, nor its offsets. Refused if that fails."""
-        if (topic, partition) in self.stale and self.offline is None:
-            self.checkpoint()
-            if (topic, partition) in self.stale:
-                raise Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {self.path} is full.")
+        if (topic, partition) in self.stale and self.offline is None and not self.checkpoint():
+            raise no_room(self.path)
 
     def delete(self, log: Log, unique: str, *, now_ms: int) -> None:
         """Delete a partition: its folder is renamed now and removed by a later `sweep`. `unique`: 32 hex digits."""
         key = (log.topic, log.partition)
         log.shut(f"{log.topic}-{log.partition} was deleted")
         self.logs.pop(key, None)
+        self.damaged.pop(log, None)
         self._set_aside(key, unique, DELETE, now_ms + log.config.file_delete_delay_ms)
 
     def make_certain(self) -> None:
@@ -318,31 +395,33 @@ class Directory:
             except OSError as error:
                 logger.warning("%s cannot be removed, and is left to the next start: %s", path, error)
 
-    def checkpoint(self) -> None:
-        """Write the offsets of all partitions, each file only if it changes."""
+    def checkpoint(self) -> bool:
+        """Write the offsets of all partitions, each file only if it changes; tells whether the disk has them now."""
         if self.offline is not None:
-            return
+            return False
         points, starts, marks = dict(self.recovery_points), dict(self.start_offsets), dict(self.high_watermarks)
         for key, log in self.logs.items():
             points[key], marks[key] = log.recovery_point, log.high_watermark
             starts[key] = log.start_offset
         starts = {key: offset for key, offset in starts.items() if offset}
         try:
-            for name, offsets in ((RECOVERY_POINTS, points), (START_OFFSETS, starts), (HIGH_WATERMARKS, marks)):
-                if self.stale or offsets != self._known(name):
+            for name, table, offsets in (
+                (RECOVERY_POINTS, self.recovery_points, points),
+                (START_OFFSETS, self.start_offsets, starts),
+                (HIGH_WATERMARKS, self.high_watermarks, marks),
+            ):
+                if self.stale or offsets != table:
                     write_offsets(self.files.disk, self._at(name), offsets)
+                    table.clear()  # each for itself: there may be no room for the next file
+                    table.update(offsets)
         except OSError as error:
             if error.errno in NO_ROOM:
                 logger.warning("The disk of %s is full; its checkpoints wait", self.path)
             else:
                 self.fail(f"The checkpoints of {self.path} cannot be written: {error}")
-            return
-        self.recovery_points, self.start_offsets, self.high_watermarks = points, starts, marks
+            return False
         self.stale.clear()
-
-    def _known(self, name: str) -> dict[Partition, int]:
-        tables = {RECOVERY_POINTS: self.recovery_points, START_OFFSETS: self.start_offsets}
-        return tables.get(name, self.high_watermarks)
+        return True
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close all partitions and let go of the lock. Only if each of them could be synced is the stop a clean one.

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from moldau.log.checkpoints import read_epochs, write_epochs
-from moldau.log.disk import Disk
+from moldau.log.disk import Disk, remove_if_there
 
 FILE = "leader-epoch-checkpoint"
 UNDEFINED = (-1, -1)
@@ -79,6 +79,8 @@ class LeaderEpochs:
             self._set([(older[-1], start_offset), *newer])
 
     def clear(self) -> None:
+        """Forget all epochs, on the disk too: a log that is woken or recovered must not find them again."""
+        remove_if_there(self.disk, self.path)
         self._set([])
 
     def write(self, *, sync: bool = True) -> None:

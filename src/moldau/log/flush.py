@@ -25,6 +25,7 @@ class Flush:
     now_ms: int
     names: int = 0  # the log's `names_made` when this was prepared
     sealed: list[Segment] = field(default_factory=list[Segment])  # segments of which all is synced
+    cuts: int = 0  # the log's `cuts` when this was prepared
 
     def sync(self) -> None:
         """Wait for the disk; OSError when it fails, and then the log must be told with `log.fail`."""

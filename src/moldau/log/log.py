@@ -13,14 +13,14 @@ from dataclasses import InitVar, dataclass, field
 from struct import Struct
 
 from moldau.log import lookup, reading, truncation
-from moldau.log.answers import NOT_FOUND, Appended, Found, Isolation, Origin, Read, new_appended
+from moldau.log.answers import NOT_FOUND, Appended, Found, Isolation, Origin, Read, new_appended, no_room
 from moldau.log.batchwise import append_batches
 from moldau.log.checkpoints import Damaged, read_topic_id, write_topic_id
 from moldau.log.config import LogConfig
 from moldau.log.disk import NO_ROOM, File, Files, Remover, at_once, remove_tree
 from moldau.log.epochs import LeaderEpochs
 from moldau.log.flush import Flush
-from moldau.log.producers import Producers, Sent
+from moldau.log.producers import Producers
 from moldau.log.recovery import (
     UNSETTLED,
     Loading,
@@ -71,7 +71,9 @@ class Log:
     written: bool = False
     names_made: int = 0  # how many files were made
     names_synced: int = 0  # how many of them the folder's sync covers
-    checkpoint: Callable[[], object] = lambda: None  # its directory writes the recovery points
+    cuts: int = 0  # how often records were taken back
+    checkpoint: Callable[[], bool] = lambda: True  # its directory writes the recovery points, if there is room
+    on_damage: Callable[["Log", str], object] = lambda log, reason: None  # something of it cannot be read or written
     segments: Segments = field(init=False)
     epochs: LeaderEpochs = field(init=False)
     producer_state: Producers = field(init=False)
@@ -154,6 +156,7 @@ class Log:
         self.producer_state.snapshots = snapshot_offsets(names)
         if not segments:
             self.end_offset = self.recovery_point = self.producer_state.end_offset = self.start_offset
+            self.newborn = True  # whoever made the folder may have died before a sync
             self._start_segment(self.start_offset, now_ms)
         else:
             self._load_segments(segments, now_ms, clean, lost_writes)
@@ -195,7 +198,7 @@ class Log:
                 self._load(names, self.last_flush_ms, True, False, self.high_watermark)
             except OSError as error:
                 if error.errno in NO_ROOM:
-                    raise Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {self.path} is full.") from error
+                    raise no_room(self.path) from error
                 raise self.fail(f"{self.path} cannot be read: {error}") from error
             except Damaged as error:
                 raise self.fail(str(error)) from error
@@ -208,6 +211,7 @@ class Log:
         self.offline = reason
         self.active = None
         self.segments.release()
+        self.on_damage(self, reason)
         return Refused(Error.KAFKA_STORAGE_ERROR, reason)
 
     def configure(self, config: LogConfig) -> None:
@@ -290,7 +294,7 @@ class Log:
         state, transactional = self.producer_state, attributes & TRANSACTIONAL != 0
         last_sequence = (sequence + delta) & 0x7FFFFFFF
         if pid >= 0 and (sent := state.check(pid, epoch, sequence, last_sequence, transactional, origin)):
-            return self._duplicate(sent)
+            return Appended(sent.first_offset, sent.last_offset, sent.timestamp, self.start_offset, True)
         try:
             # The bounds answer for must_roll while nothing is near: the call would cost more than the question.
             if (
@@ -311,15 +315,12 @@ class Log:
             state.apply(pid, epoch, last_sequence, base, last, timestamp, transactional)
         return new_appended(Appended, (base, last, append_time, self.start_offset, False))
 
-    def _duplicate(self, sent: Sent) -> Appended:
-        return Appended(sent.first_offset, sent.last_offset, sent.timestamp, self.start_offset, True)
-
     def write_failed(self, error: OSError) -> Refused:
         """Refuse this append if the disk is full, and leave the log as it was; take it offline for any other error."""
         if error.errno in NO_ROOM and self.active is not None:
             try:
                 self.active.cut(self.active.size)
-                return Refused(Error.KAFKA_STORAGE_ERROR, f"The disk of {self.path} is full.")
+                return no_room(self.path)
             except OSError as second:
                 error = second
         return self.fail(f"{self.path} cannot be written: {error}")
@@ -379,6 +380,16 @@ class Log:
         except (Damaged, OSError) as error:
             raise self.fail(f"{self.path} cannot be read: {error}") from error
 
+    def check(self, offset: int) -> None:
+        """Look whether what a read from `offset` gives is damaged, and report it; the log stays in use."""
+        try:
+            problem = reading.damage_in(self.read(offset, reading.CHECK_BYTES).span)
+        except OSError as error:
+            self.fail(f"{self.path} cannot be read: {error}")
+        else:
+            if problem:
+                self.on_damage(self, f"{self.path} is damaged after offset {offset}: {problem}")
+
     def readable_bytes(self, offset: int, isolation: Isolation = Isolation.HIGH_WATERMARK) -> int:
         """Return about how many bytes reads from `offset` on would give."""
         if self.active is None:
@@ -434,11 +445,12 @@ class Log:
             raise self.write_failed(error) from error
         folders = self._changed_folders() if self.names_made > self.names_synced or self.active.txns.dirty else []
         sealed = list(self.segments.unsynced)
-        return Flush(self, self.files.disk, files, folders, self.end_offset, now_ms, self.names_made, sealed)
+        return Flush(self, self.files.disk, files, folders, self.end_offset, now_ms, self.names_made, sealed, self.cuts)
 
     def flushed(self, flush: Flush) -> None:
-        """`flush` is on the disk."""
-        self.recovery_point = max(self.recovery_point, min(flush.offset, self.end_offset))
+        """`flush` is on the disk. If records were taken back since, others may stand at their offsets."""
+        if flush.cuts == self.cuts:
+            self.recovery_point = max(self.recovery_point, flush.offset)
         self.last_flush_ms = flush.now_ms
         self.segments.unsynced = [segment for segment in self.segments.unsynced if segment not in flush.sealed]
         self.names_synced = max(self.names_synced, flush.names)
@@ -481,6 +493,18 @@ class Log:
 
     def _changed_folders(self) -> list[str]:
         return [self.path, self.path.rpartition("/")[0]] if self.newborn else [self.path]
+
+    def settle_in(self, path: str) -> None:
+        """Go on in another folder, which holds the same records and was closed. Raises Refused, and is offline then."""
+        self.segments.release()
+        self.path, self.active = path, None
+        self.segments = Segments(self.files, path, self.config.index_interval_bytes)
+        self.epochs = LeaderEpochs(self.files.disk, path)
+        self.producer_state = Producers(self.files.disk, path)
+        self.recovery_point = self.end_offset
+        self.written = self.newborn = False
+        self.names_synced = self.names_made
+        self.wake()
 
     def delete(self) -> None:
         """Remove the partition's folder and everything in it."""
@@ -566,10 +590,11 @@ class Log:
             self.epochs.truncate_end(offset)
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """Drop everything and begin anew, empty, at `offset`."""
+        """Drop everything and begin anew, empty, at `offset`; asleep if there is no room yet for a segment."""
         try:
             truncation.truncate_fully(self, offset)
             self._start_segment(offset, now_ms)
-            self.files.disk.sync_dir(self.path)  # what has gone must not come back before the recovery point
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise no_room(self.path) from error
             raise self.fail(f"{self.path} cannot be truncated: {error}") from error

@@ -3,7 +3,10 @@
 from moldau.log.answers import Read
 from moldau.log.disk import Span
 from moldau.log.segments import Segments
+from moldau.wire.errors import WireError
+from moldau.wire.records import Batch, starts
 
+CHECK_BYTES = 1 << 20  # as much as a follower asks for
 EMPTY, EMPTY_COMMITTED = Read(None, None), Read(None, [])
 
 
@@ -59,3 +62,14 @@ def readable_bytes(segments: Segments, offset: int) -> int:
         return sum(segment.look() for segment in segments.items[segments.slot_of(offset) :])
     place = active.locate(offset)
     return active.size - place[0] if place else 0
+
+
+def damage_in(span: Span | None) -> str | None:
+    """Say what is wrong with the batches that were read; None if nothing is."""
+    data = memoryview(b"" if span is None else span.read())
+    try:
+        for at in (0, *starts(data)) if data else ():
+            Batch(data, at).verify()
+    except WireError as error:
+        return str(error)
+    return None

@@ -245,9 +245,6 @@ class Segment:
 
     def _recall_after_truncation(self) -> None:
         self.max_timestamp, self.max_timestamp_offset, self.first_timestamp = -1, self.base_offset, -1
-        self.index.write()
-        self.times.write()
-        self.index.data = self.times.data = None
         self.resume()
 
     def locate(self, offset: int) -> tuple[int, int] | None:

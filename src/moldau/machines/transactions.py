@@ -129,6 +129,7 @@ class Transactions:
         self.decided: dict[str, tuple[Any, Transaction]] = {}  # what a change that is being committed will make true
         self.abort_due_ms = self.expiry_due_ms = self.retry_due_ms = inf
         self.marking: set[str] = set()  # whose markers are being written
+        self.delayed: set[str] = set()  # whose markers could not be written at the first try
         self.starts_marking = False
 
     # What the runtime asks for.
@@ -397,7 +398,8 @@ def same_end(known: Transaction, commit: bool) -> Error:
 def judge_end_v2(known: Transaction, producer: Identity, commit: bool) -> Error | None:
     """Judge an end of transactions version 2, where one that is repeated comes in the epoch before.
 
-    A producer may abort although nothing was opened: it cannot know whether its first write was.
+    A producer may abort although nothing was opened: it cannot know whether its first write was. If the markers of its
+    last transaction are not all written by then, it is told to try again.
     """
     overflown = (
         known.previous_producer_id == producer.producer_id and producer.epoch == LAST_EPOCH - 1 and known.epoch == 0
@@ -408,6 +410,8 @@ def judge_end_v2(known: Transaction, producer: Identity, commit: bool) -> Error 
     if known.state in (State.ONGOING, State.EMPTY):
         in_time = producer.epoch == known.epoch
     elif known.state in PREPARED:
+        if producer.epoch == known.epoch:
+            return Error.CONCURRENT_TRANSACTIONS
         in_time = known.epoch == producer.epoch + 1
     else:
         in_time = repeated or producer.epoch == known.epoch

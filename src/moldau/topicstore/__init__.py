@@ -44,7 +44,7 @@ stopped only by what it hears from the group. Programs that write to the topic o
 from .election import Election, Identity
 from .reader import COMMITTED, UNCOMMITTED, Follower, PartitionState, Reader, StoreError
 from .store import Codec, State, Store
-from .topic import exists, prepare, settings_of
+from .topic import await_topic, await_use, exists, prepare, settings_of
 from .writer import FENCED, TOO_LARGE, Writer, append
 
 __all__ = [
@@ -63,6 +63,8 @@ __all__ = [
     "StoreError",
     "Writer",
     "append",
+    "await_topic",
+    "await_use",
     "exists",
     "prepare",
     "settings_of",

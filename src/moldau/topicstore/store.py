@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Generic, NamedTuple, TypeVar
 
 from moldau.client import Client, ClientError, Error, Fetched, Record, records
@@ -90,6 +91,8 @@ class Store(Generic[R]):
 
     def start(self, timeout_s: float) -> None:
         """Read everything that is there; StoreError if that takes longer."""
+        with suppress(ClientError):  # at once; the follower tries again, and then waits for more
+            self._follower.reader.read(timeout_s=timeout_s)
         self._follower.start()
         if not self._follower.wait_until(lambda: self._replayed is not None and self._replayed.loaded, timeout_s):
             why = self._follower.failure or self._follower.trouble

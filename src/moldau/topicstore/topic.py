@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 
 from moldau.admin import configs, topics
 from moldau.client import Client, ClientError, Error
 
 from .reader import StoreError
 
+log = logging.getLogger(__name__)
 POLICY, COMPACT = "cleanup.policy", "compact"
+LOOK_EVERY_S = 1.0
+API_TIMEOUT_MS = "5000"  # of a look, after which whoever waits may stop
 
 
 def prepare(
@@ -39,6 +43,31 @@ def exists(client: Client, topic: str) -> bool:
             raise
         return False
     return True
+
+
+def await_topic(settings: Mapping[str, str], topic: str, is_stopped: Callable[[float], bool]) -> bool:
+    """Wait until a topic exists; False if `is_stopped`, which waits for so many seconds, returns true before."""
+    return await_use(settings, lambda client: exists(client, topic), is_stopped)
+
+
+def await_use(
+    settings: Mapping[str, str], is_used: Callable[[Client], bool], is_stopped: Callable[[float], bool]
+) -> bool:
+    """Wait until something in the cluster is there; False if `is_stopped` returns true before.
+
+    What cannot be asked for is left to whoever needs it, who will say why.
+    """
+    with Client({**settings, "default.api.timeout.ms": API_TIMEOUT_MS}) as client:
+        while True:
+            try:
+                if is_used(client):
+                    return True
+            except ClientError as error:
+                if not error.retriable:
+                    return True
+                log.warning("The cluster is away: %s", error)
+            if is_stopped(LOOK_EVERY_S):
+                return False
 
 
 def create(client: Client, new: topics.NewTopic) -> None:

@@ -8,6 +8,7 @@ newer epoch. That fences a deposed writer at the one place that orders all write
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 
@@ -38,7 +39,7 @@ class Writer:
         self._id = transactional_id
         self._producer = NOBODY  # id and epoch
         self._sequence = 0
-        self._renewed = 0.0
+        self._renewed = -math.inf
         self.in_doubt = False
 
     @property

@@ -90,7 +90,7 @@ def test_of_a_partition_named_twice_the_last_path_counts(world):
     assert alter(world) == {}
 
 
-def test_replicas_are_not_moved_to_another_directory(make_world, tmp_path):
+def test_a_replica_is_moved_to_another_directory(make_world, tmp_path):
     paths = [str(tmp_path / name) for name in ("a", "b")]
     world = make_world(log_dirs=",".join(paths))
     world.create("t", 2)
@@ -100,4 +100,7 @@ def test_replicas_are_not_moved_to_another_directory(make_world, tmp_path):
     assert sorted(homes.values()) == paths
     other = paths[1 - paths.index(homes["t", 0])]
     assert alter(world, (homes["t", 0], [("t", [0])])) == {("t", 0): Error.NONE}
-    assert alter(world, (other, [("t", [0])])) == {("t", 0): Error.KAFKA_STORAGE_ERROR}
+    assert alter(world, (other, [("t", [0])])) == {("t", 0): Error.NONE}
+    world.advance(100)
+    (found,) = [one for one in describe(world).results if one.log_dir == other]
+    assert sorted(partitions(found)) == [("t", 0), ("t", 1)]

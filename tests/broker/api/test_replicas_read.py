@@ -9,6 +9,7 @@ import pytest
 
 from moldau.broker.api.fetch import RACK_AWARE
 from moldau.broker.partition import Partition
+from moldau.cluster.throttling import GRACE_MS
 from moldau.machines.metadata.cluster import Partition as Placement
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
@@ -122,7 +123,7 @@ def test_a_follower_that_is_not_in_sync_gets_no_more_than_the_leaders_rate(tmp_p
     for _ in range(100):
         total += sent(2, total // size)
         world.clock.now_ms += 50
-    assert 4000 <= total <= 5000 + size, "in five seconds"
+    assert 4000 <= total <= 5000 + size + GRACE_MS, "in five seconds; a small debt holds back nobody"
     while sent(2, total // size):
         total += size
     assert sent(3, 50) >= size, "who is in sync is never held"

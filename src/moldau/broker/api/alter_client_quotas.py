@@ -2,7 +2,7 @@
 
 An entity that is named twice is refused, yet what its first row asks for is done, as in Kafka. v1 is flexible.
 Deviates: a quota that is not a number (NaN) is refused. Host names are not looked up: of them only localhost is
-taken for an address. Quotas are kept and described; they are not enforced yet.
+taken for an address.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """AlterReplicaLogDirs (key 34), v1-2: move replicas between the log directories of this broker (KIP-113).
 
-The path must be one of log.dirs to the letter, and is looked at before the partition.
+The path must be one of log.dirs to the letter, and is looked at before the partition. The move goes on after the answer
+(moves.py). A replica that is not here yet is going to be made in that directory; the answer is an error all the same.
 v2 is flexible.
-Deviates: a replica that lies elsewhere is not moved (KAFKA_STORAGE_ERROR); to ask for where it lies succeeds.
+Deviates: nothing known.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 
 
 @api(34, versions=(1, 2))
@@ -36,14 +38,22 @@ def alter_replica_log_dirs(
 
 
 def move(node: Node, topic: str, index: int, path: str) -> Error:
-    target = next((one for one in node.replicas.directories if one.path == path), None)
+    """Begin a move, or call one off by a move to where the replica lies; returns the error."""
+    replicas = node.replicas
+    target = next((one for one in replicas.directories if one.path == path), None)
     if target is None:
         return Error.LOG_DIR_NOT_FOUND
+    if replicas.is_cordoned(target):
+        return Error.INVALID_REPLICA_ASSIGNMENT
     if target.offline:
         return Error.KAFKA_STORAGE_ERROR
-    partition = node.replicas.by_name.get(topic, {}).get(index)
-    if partition is None:
-        return Error.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.log.offline or target.logs.get((topic, index)) is not partition.log:
-        return Error.KAFKA_STORAGE_ERROR
+    try:
+        partition = replicas.replica(topic, index)
+        if partition.log.offline is not None:
+            return Error.KAFKA_STORAGE_ERROR
+        node.moves.begin(partition, target)
+    except Refused as refused:
+        if refused.error is Error.NOT_LEADER_OR_FOLLOWER:  # it may be made here soon
+            replicas.preferred[topic, index] = target
+        return refused.error
     return Error.NONE

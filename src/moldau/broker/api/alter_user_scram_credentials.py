@@ -1,8 +1,7 @@
 """AlterUserScramCredentials (key 51), v0: store and remove SCRAM credentials of users (KIP-554).
 
 A user is named once in a request, whatever the mechanism; one that is not in order does not hinder the others.
-Deviates: an empty salted password is UNACCEPTABLE_CREDENTIAL (Kafka: UNKNOWN_SERVER_ERROR). Credentials are kept and
-described; nobody authenticates with them yet.
+Deviates: an empty salted password is UNACCEPTABLE_CREDENTIAL (Kafka: UNKNOWN_SERVER_ERROR).
 """
 
 from __future__ import annotations

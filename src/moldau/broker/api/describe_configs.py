@@ -5,7 +5,7 @@ asked for) say what else would have given one. Null stands for a value that is s
 
 v3 types and documentation (KIP-569).
 Deviates: a broker lists the settings that mean something to it, not those of Kafka's own machinery. Some defaults suit
-one node (docs/settings.md).
+a node that is alone (docs/settings.md).
 """
 
 from __future__ import annotations

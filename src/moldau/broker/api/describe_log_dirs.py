@@ -1,9 +1,9 @@
 """DescribeLogDirs (key 35), v1-5: the log directories, how full they are, and the partitions in each.
 
 Null asks for all partitions; those that are not here are left out. A directory that failed is told with
-KAFKA_STORAGE_ERROR. The lag of a replica that is not being moved is 0.
+KAFKA_STORAGE_ERROR. A replica that is being moved is in both directories: in the new one it is a future one, and lags.
 
-v3 a code for the whole request.  v4 total and usable bytes (KIP-827).  v5 cordoned directories: there are none.
+v3 a code for the whole request.  v4 total and usable bytes (KIP-827).  v5 cordoned directories (KIP-1066).
 Deviates: nothing known.
 """
 
@@ -33,8 +33,14 @@ def describe(node: Node, directory: Any, asked: set[tuple[str, int]] | None) -> 
         if not log.offline and topic != METADATA_TOPIC and (asked is None or (topic, index) in asked):
             row = m.DescribeLogDirsResponse_DescribeLogDirsPartition(index, log.size)
             topics.setdefault(topic, []).append(row)
+    for move in node.moves.to(directory):
+        home = move.partition
+        if asked is None or (home.topic, home.index) in asked:
+            row = m.DescribeLogDirsResponse_DescribeLogDirsPartition(home.index, move.copy.log.size, move.lag, True)
+            topics.setdefault(home.topic, []).append(row)
     rows = [m.DescribeLogDirsResponse_DescribeLogDirsTopic(*pair) for pair in topics.items()]
-    return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.NONE, directory.path, rows, *room)
+    is_cordoned = node.replicas.is_cordoned(directory)
+    return m.DescribeLogDirsResponse_DescribeLogDirsResult(Error.NONE, directory.path, rows, *room, is_cordoned)
 
 
 def space(node: Node, directory: Any) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
+from moldau.broker.latest_offsets import latest_offsets
 from moldau.broker.node import Node
 from moldau.broker.share import groups as share_groups
 from moldau.machines.replaying import existing
@@ -71,36 +72,42 @@ async def all_partitions(node: Node, group_id: str) -> Asked:
 
 
 async def read(node: Node, group_id: str, asked: Asked) -> list[Any]:
-    """Ask the share coordinator."""
+    """Ask the share coordinator, and the leaders of the partitions for their ends."""
+    names = {topic.id: topic.name for one in asked if (topic := node.cluster.topics_by_id.get(one)) is not None}
     rows = [
         m.ReadShareGroupStateSummaryRequest_ReadStateSummaryData(
-            topic, [m.ReadShareGroupStateSummaryRequest_PartitionData(index) for index in partitions]
+            topic, [m.ReadShareGroupStateSummaryRequest_PartitionData(index) for index in asked[topic]]
         )
-        for topic, partitions in asked.items()
+        for topic in names
     ]
     if not rows:
         return []
     response = await node.share_state.read_summary(m.ReadShareGroupStateSummaryRequest(group_id, rows))
-    return [topic_row(node, result) for result in response.results]
+    states = {
+        (names[result.topic_id], part.partition): part for result in response.results for part in result.partitions
+    }
+    ends = await latest_offsets(node, [name for name, part in states.items() if has_lag(part)])
+    return [
+        m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseTopic(
+            name, topic_id, [known_row(part, ends.get(at)) for at, part in states.items() if at[0] == name]
+        )
+        for topic_id, name in names.items()
+    ]
 
 
-def topic_row(node: Node, result: Any) -> Any:
-    topic = node.cluster.topics_by_id[result.topic_id]
-    return m.DescribeShareGroupOffsetsResponse_DescribeShareGroupOffsetsResponseTopic(
-        topic.name, topic.id, [known_row(node, topic.name, part) for part in result.partitions]
-    )
+def has_lag(part: Any) -> bool:
+    return not part.error_code and part.start_offset != NO_OFFSET and part.delivery_complete_count != NO_COUNT
 
 
-def known_row(node: Node, topic: str, part: Any) -> Any:
+def known_row(part: Any, end: int | Error | None) -> Any:
+    """Describe a partition by its state, and by its end where its lag is known."""
     if part.error_code:
         return partition_row(part.partition)
+    if isinstance(end, Error):
+        return partition_row(part.partition, 0, error=end)
     row = partition_row(part.partition, part.start_offset, part.leader_epoch)
-    if part.start_offset != NO_OFFSET and part.delivery_complete_count != NO_COUNT:
-        try:
-            end = node.replicas.leader(topic, part.partition).log.high_watermark
-            row.lag = end - part.start_offset - part.delivery_complete_count
-        except Refused as refused:
-            row = partition_row(part.partition, 0, error=refused.error)
+    if end is not None:
+        row.lag = end - part.start_offset - part.delivery_complete_count
     return row
 
 

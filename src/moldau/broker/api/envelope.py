@@ -1,6 +1,7 @@
 """Envelope (key 58), v0: a request that a broker forwards for a client, with the client's name and address (KIP-590).
 
-The request is answered as if the client had sent it here, and its answer goes back as bytes.
+The request is answered as if the client had sent it here, and its answer goes back as bytes. If another controller is
+active by then, the envelope says so, and the broker asks that one.
 Deviates: nothing known.
 """
 
@@ -10,7 +11,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from moldau.broker.api import Answer, Connection, api
-from moldau.broker.forwarding import FORWARDED, PRINCIPAL_VERSION
+from moldau.broker.forwarding import FORWARDED, PRINCIPAL_VERSION, is_of_former_controller
 from moldau.broker.node import Node
 from moldau.broker.wait import finish
 from moldau.wire import codec, frames
@@ -34,6 +35,8 @@ def envelope(node: Node, connection: Connection, request: m.EnvelopeRequest, ver
         return m.EnvelopeResponse(error_code=Error.INVALID_REQUEST)
 
     def wrapped(response: Any) -> Any:
+        if is_of_former_controller(response):
+            return m.EnvelopeResponse(error_code=Error.NOT_CONTROLLER)
         parts = frames.response_frame(key, inner_version, correlation_id, response)
         return m.EnvelopeResponse(response_data=b"".join(map(bytes, parts))[4:])
 
@@ -48,5 +51,6 @@ def sender(connection: Connection, request: m.EnvelopeRequest) -> Connection:
         raise WireError("the principal is of an unknown version")
     who = codec.decode(m.DefaultPrincipalData, PRINCIPAL_VERSION, raw, 2)
     client = Connection(connection.id, connection.listener, principal=f"{who.type}:{who.name}", is_controller=True)
+    client.by_token = who.token_authenticated
     client.host = str(ip_address(bytes(request.client_host_address)))
     return client

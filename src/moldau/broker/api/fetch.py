@@ -62,8 +62,8 @@ def fetch(node: Node, connection: Connection, request: m.FetchRequest, version: 
         outcome = session.wait = Wait(now + request.max_wait_ms, poll)
     elif outcome is None:
         outcome = Wait(now + request.max_wait_ms, poll, tuple(known[w.topic][w.index] for w in context.wanted))
-    if replica is not None and node.replication.sending.is_on():
-        outcome = finish(outcome, partial(count_sent, node))
+    if replica is not None and (node.replication.reassigning or node.replication.sending.is_on()):
+        outcome = finish(outcome, partial(count_sent, node, replica[0], known))
     return with_hints(node, connection, outcome, version, endpoints=replica is None)
 
 
@@ -113,12 +113,16 @@ def is_held(node: Node, partition: Partition, replica: int, one: Wanted) -> bool
     return is_behind and throttle.holds((one.topic, one.index), node.clock.monotonic_ms())
 
 
-def count_sent(node: Node, response: m.FetchResponse) -> m.FetchResponse:
-    """Count what followers are sent."""
+def count_sent(node: Node, replica: int, known: Table, response: m.FetchResponse) -> m.FetchResponse:
+    """Count what a follower is sent, for throttles; and what a new replica is sent, for metrics."""
     now, throttle = node.clock.monotonic_ms(), node.replication.sending
     for topic in response.responses:
+        name = topic.topic or topic.topic_id
         for row in topic.partitions:
-            throttle.count((topic.topic or topic.topic_id, row.partition_index), len(row.records), now)
+            throttle.count((name, row.partition_index), len(row.records), now)
+            partition = known.get(name, {}).get(row.partition_index)
+            if partition is not None and replica in partition.placement.adding:
+                node.cluster_counters.reassignment_bytes_out += len(row.records)
     return response
 
 
@@ -255,6 +259,7 @@ def fill(row: Any, partition: Partition, wanted: Wanted, max_bytes: int, min_one
         found = log.read(wanted.offset, min(max_bytes, wanted.max_bytes), min_one=min_one, isolation=isolation)
         if found.span is not None:
             row.records = found.span
+            partition.note_read(wanted.offset)
         if isolation is Isolation.COMMITTED:
             row.aborted_transactions = [m.FetchResponse_AbortedTransaction(*pair) for pair in found.aborted or ()]
     row.high_watermark, row.last_stable_offset = log.high_watermark, log.last_stable_offset

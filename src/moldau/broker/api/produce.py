@@ -36,6 +36,7 @@ from moldau.wire.records import CODEC_MASK, MAGIC
 from moldau.wire.refusal import Refused
 
 ZSTD = 4
+BATCH_HEAD = 12  # offset and size: fewer bytes are no batch
 MAGIC_AT, ATTRIBUTES_AT = 16, 22  # in a batch; the codec is in the low byte of the attributes
 ACKS = (-1, 0, 1)
 # Refusals of the log with which its start offset is not told.
@@ -135,7 +136,7 @@ def find(partitions: Mapping[int, Partition] | None, index: int, by_id: bool) ->
 
 def check(partition: Partition, records: memoryview | None, acks: int, version: int) -> None:
     """Refuse what can be refused before the log looks at the batch, in Kafka's order."""
-    if not records:
+    if not records or len(records) < BATCH_HEAD:
         raise Refused(Error.INVALID_RECORD, "the request has no record batch for this partition")
     if len(records) > ATTRIBUTES_AT:
         if records[MAGIC_AT] != MAGIC:

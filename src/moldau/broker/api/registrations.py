@@ -6,7 +6,8 @@ cluster/controller/registration.py and heartbeats.py.
 
 Registration: v1 migration from ZooKeeper (refused), v2 directories (KIP-858), v3 and v4 the epoch before (KIP-966).
 Heartbeat: v1 directories that have failed, v2 cordoned ones.
-Deviates: nothing known.
+Deviates: a broker that was told to stop, or whose process is gone, may register again at once (Kafka:
+DUPLICATE_BROKER_REGISTRATION until its session is over); not with moldau.quick.fencing=false.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ async def broker_heartbeat(
         policy = proposal.policy
         return controller.heartbeats.heartbeat(proposal.image, request, now_ms, proposal.next_offset, policy)
 
-    return await controller.decide(decide)
+    response = await controller.decide(decide)
+    if not response.error_code and response.should_shut_down:
+        controller.let_go(request.broker_id)
+    return response
 
 
 @api(70, versions=(0, 0))

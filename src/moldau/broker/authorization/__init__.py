@@ -65,8 +65,12 @@ class Call(Generic[R]):
 
     def allowed(self, resource_type: int, name: str = CLUSTER_NAME) -> int:
         """Return the operations that the client may do on a resource, as a bit field."""
-        known = operations.OF[resource_type]
-        return operations.bits(operation for operation in known if self.may(operation, resource_type, name))
+        known, authorizer, who = operations.OF[resource_type], self.node.authorizer, self.connection
+        return operations.bits(
+            operation
+            for operation in known
+            if authorizer is None or authorizer.allows(who.principal, who.host, operation, resource_type, name)
+        )
 
     def forward(self, change: Callable[[Any], Any] | None = None) -> Answer:
         """Let the handler answer; `change` may change the answer before it leaves, now or after a wait."""

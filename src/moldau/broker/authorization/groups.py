@@ -22,6 +22,7 @@ from moldau.machines.metadata.acls import (
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
+SHARES_FROM = 6  # the version of FindCoordinator that finds coordinators of shares
 NO_GROUP, NO_TOPIC = DENIED[GROUP], DENIED[TOPIC]
 COORDINATED = {0: (DESCRIBE, GROUP), 1: (DESCRIBE, TRANSACTIONAL_ID), 2: (CLUSTER_ACTION, CLUSTER)}  # by key type
 
@@ -97,7 +98,7 @@ def may_see(call: Call[Any], topic: Any) -> bool:
 @guard(10)
 def find_coordinator(call: Call[m.FindCoordinatorRequest]) -> Answer:
     operation, kind = COORDINATED.get(call.request.key_type, (0, 0))
-    if not operation:
+    if not operation or (kind == CLUSTER and call.version < SHARES_FROM):
         return call.forward()  # the handler refuses it
     error = DENIED[kind]
 

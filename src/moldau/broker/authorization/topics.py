@@ -29,6 +29,7 @@ from moldau.wire.records import TRANSACTIONAL
 
 NO_TOPIC = DENIED[TOPIC]
 NO_ID = bytes(16)
+IDS_SINCE = 12  # the version of Metadata from which topics may be asked for by id
 ATTRIBUTES_AT = 22  # in a batch, the low byte
 
 
@@ -97,6 +98,8 @@ def metadata(call: Call[m.MetadataRequest]) -> Answer:
 
 def may_look_up(call: Call[m.MetadataRequest], topic: m.MetadataRequest_MetadataRequestTopic) -> bool:
     """Tell whether the client may describe a topic and, if the request would create it, create it."""
+    if topic.name is None and call.version < IDS_SINCE:
+        return True  # it is refused for that, and a refusal by its name could not be written
     if not call.may_topic(DESCRIBE, topic.name, topic.topic_id):
         return False
     request, node = call.request, call.node

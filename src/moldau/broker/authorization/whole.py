@@ -15,6 +15,7 @@ from moldau.machines.metadata import acls
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 
+SYNCS_WITH_PROTOCOL = 5  # the version of SyncGroup that names it
 Refusal = Callable[[Call[Any], Error], Any]
 
 
@@ -47,6 +48,18 @@ def each(items: str, rows: str) -> Refusal:
         return response(**{rows: refuse_all(response, rows, getattr(call.request, items), error)})
 
     return refusal
+
+
+def join_group(call: Call[m.JoinGroupRequest], error: Error) -> Any:
+    return m.JoinGroupResponse(error_code=error, protocol_name=None if call.version >= 7 else "")
+
+
+def sync_group(call: Call[m.SyncGroupRequest], error: Error) -> Any:
+    """Name a missing protocol before the missing right, as Kafka does."""
+    lacks_protocol = call.request.protocol_type is None or call.request.protocol_name is None
+    if call.version >= SYNCS_WITH_PROTOCOL and lacks_protocol:
+        error = Error.INCONSISTENT_GROUP_PROTOCOL
+    return m.SyncGroupResponse(error_code=error)
 
 
 def alter_replica_log_dirs(call: Call[m.AlterReplicaLogDirsRequest], error: Error) -> Any:
@@ -91,10 +104,10 @@ OF_NODES = (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)
 # What is asked before anything else, one after the other, and how it is refused.
 ASKED: dict[int, tuple[tuple[Ask, ...], Refusal]] = {
     8: ((JOIN_AS,), each("topics", "topics")),
-    11: ((JOIN_AS,), quietly),
+    11: ((JOIN_AS,), join_group),
     12: ((JOIN_AS,), quietly),
     13: ((JOIN_AS,), quietly),
-    14: ((JOIN_AS,), quietly),
+    14: ((JOIN_AS,), sync_group),
     25: ((WRITE_AS, JOIN_AS), quietly),
     26: ((WRITE_AS,), quietly),
     28: ((WRITE_AS, JOIN_AS), each("topics", "topics")),

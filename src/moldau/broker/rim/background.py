@@ -40,9 +40,10 @@ class Inline:
 class Worker:
     """One thread, started by the first job. `post` brings a call to the node's thread."""
 
-    __slots__ = ("_jobs", "_post", "_thread", "pending")
+    __slots__ = ("_jobs", "_name", "_post", "_thread", "pending")
 
-    def __init__(self, post: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(self, post: Callable[[Callable[[], None]], object], name: str = "moldau-background") -> None:
+        self._name = name
         self.pending = 0
         self._post = post
         self._jobs: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
@@ -50,7 +51,7 @@ class Worker:
 
     def submit(self, work: Work, done: Done) -> None:
         if self._thread is None:
-            self._thread = Thread(target=self._run, name="moldau-background", daemon=True)
+            self._thread = Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self.pending += 1
         self._jobs.put((work, done))

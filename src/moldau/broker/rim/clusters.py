@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from moldau.log.checkpoints import random_id
 from moldau.settings import read_properties
 
 META = "meta.properties"
@@ -28,7 +27,9 @@ class Ports(NamedTuple):
     controller: int
 
 
-def node_settings(node: int, ports: Sequence[Ports], host: str = "127.0.0.1") -> dict[str, str]:
+def node_settings(
+    node: int, ports: Sequence[Ports], host: str = "127.0.0.1", protocol: str = "PLAINTEXT"
+) -> dict[str, str]:
     """Return the settings of a node; nodes are counted from 1, and each is in a rack of its own.
 
     With three nodes or more every record is on three of them, and a write is acknowledged when two have it.
@@ -38,8 +39,9 @@ def node_settings(node: int, ports: Sequence[Ports], host: str = "127.0.0.1") ->
     return {
         "process.roles": "broker,controller",
         "node.id": str(node),
-        "listeners": f"PLAINTEXT://{host}:{mine.broker},CONTROLLER://{host}:{mine.controller}",
+        "listeners": f"{protocol}://{host}:{mine.broker},CONTROLLER://{host}:{mine.controller}",
         "controller.listener.names": "CONTROLLER",
+        **({} if protocol == "PLAINTEXT" else {"inter.broker.listener.name": protocol}),
         "controller.quorum.voters": ",".join(f"{n}@{host}:{one.controller}" for n, one in enumerate(ports, 1)),
         "broker.rack": f"r{node}",
         **dict.fromkeys(REPLICATED, str(replicas)),
@@ -52,19 +54,11 @@ def format_directories(folders: Sequence[Path]) -> None:
     new one.
     """
     known = [read_properties(str(folder / META)).get("cluster.id") for folder in folders if (folder / META).exists()]
-    cluster_id = next((one for one in known if one), None) or fresh_id()
+    cluster_id = next((one for one in known if one), None) or random_id()
     for node, folder in enumerate(folders, 1):
         if not (folder / META).exists():
             folder.mkdir(parents=True, exist_ok=True)
-            lines = "version=1", f"cluster.id={cluster_id}", f"node.id={node}", f"directory.id={fresh_id()}"
+            lines = "version=1", f"cluster.id={cluster_id}", f"node.id={node}", f"directory.id={random_id()}"
             partial = folder / f"{META}.tmp"
             partial.write_text("".join(f"{line}\n" for line in lines))
             partial.replace(folder / META)
-
-
-def fresh_id() -> str:
-    """Return a random id; one that begins like an option is avoided, as Kafka does."""
-    while True:
-        text = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text

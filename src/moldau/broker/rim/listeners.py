@@ -19,7 +19,7 @@ from typing import NamedTuple
 from moldau.settings import Endpoint, SettingError, Settings, endpoints
 
 WILDCARDS = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
-PROTOCOLS = ("PLAINTEXT",)
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class ListenError(Exception):
@@ -95,7 +95,7 @@ def _advertised(settings: Settings) -> dict[str, Endpoint]:
 
 def _open(endpoint: Endpoint, told: Endpoint | None, is_controller: bool) -> Listener:
     if endpoint.protocol not in PROTOCOLS:
-        reason = f"{endpoint.protocol} is not supported yet; use PLAINTEXT"
+        reason = f"{endpoint.protocol} is not a security protocol; those are {', '.join(PROTOCOLS)}"
         raise SettingError("listeners", f"{endpoint.name}://{join(endpoint.host, endpoint.port)}", reason)
     bound = _bind(endpoint.host, endpoint.port)
     port = bound.getsockname()[1]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.wire.errors import WireError
 
 if TYPE_CHECKING:
-    from moldau.broker.outbox import Line
+    from moldau.broker.outbox import Line, Peer
 
 log = logs.get(__name__)
 
@@ -23,10 +24,17 @@ _LENGTH = Struct(">i").unpack_from
 class Peers:
     """Opens a connection for each line that asks for one. All its methods run on the loop's thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, settle: Callable[[], None], max_frame: int) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settle: Callable[[], None],
+        max_frame: int,
+        context_for: Callable[[Peer], ssl.SSLContext | None] = lambda _: None,
+    ) -> None:
         self.loop = loop
         self.settle = settle
         self.max_frame = max_frame
+        self.context_for = context_for
         self._attempts: dict[Line, asyncio.Task[None]] = {}
         self._links: dict[Line, Link] = {}
 
@@ -34,9 +42,10 @@ class Peers:
         self._attempts[line] = self.loop.create_task(self._connect(line))
 
     async def _connect(self, line: Line) -> None:
-        host, port, _ = line.peer
+        host, port = line.peer.host, line.peer.port
         try:
-            await self.loop.create_connection(lambda: Link(self, line), host, port)
+            context = self.context_for(line.peer)
+            await self.loop.create_connection(lambda: Link(self, line), host, port, ssl=context)
         except OSError as error:
             del self._attempts[line]
             self.end(line, error.strerror or str(error), is_refused=isinstance(error, ConnectionRefusedError))

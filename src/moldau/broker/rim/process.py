@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.broker import logs
+from moldau import logs
+from moldau.broker import audit
 from moldau.settings import SettingError, Settings, read_properties
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def load_settings(options: Options, data_dir: str | None) -> Settings:
     if options.config is not None:
         given |= read_config(options.config)
     if options.listen is not None:
-        given["listeners"] = f"PLAINTEXT://{listeners.join(*listeners.split(options.listen))}"
+        protocol, _, address = options.listen.rpartition("://")
+        given["listeners"] = f"{protocol or 'PLAINTEXT'}://{listeners.join(*listeners.split(address))}"
     if data_dir is not None:
         given["log.dirs"] = os.path.abspath(data_dir)
     return Settings.load(given, options.overrides)
@@ -145,6 +147,7 @@ def serve(settings: Settings, options: Options) -> None:
 
     for warning in settings.warnings:
         log.warning(warning)
+    audit.set_up(settings)
     try:
         opened = listeners.open_listeners(settings)
     except listeners.ListenError as error:
@@ -167,6 +170,7 @@ def build(
 ) -> tuple[Server, Callable[[], None]]:
     """Start the node and make the server in front of it; returns the server, and what ends the node's thread."""
     from moldau.broker.node import Node
+    from moldau.broker.peer_security import check_peers, tls_for, waits_for_logins
     from moldau.broker.rim.background import Worker
     from moldau.broker.rim.peers import Peers
     from moldau.broker.rim.server import Server
@@ -175,9 +179,22 @@ def build(
 
     clock = SystemClock()
     worker = Worker(lambda call: server.post(call))
-    peers = Peers(loop, lambda: server.heard_peer(), settings["socket.request.max.bytes"])
+    peers = Peers(
+        loop, lambda: server.heard_peer(), settings["socket.request.max.bytes"], lambda peer: tls_for(node, peer)
+    )
     node = Node(settings, OsDisk(), clock, SystemRandom(), worker, peers)
     server = Server(node, clock, loop)
+    server.ip_limit = node.ip_limit
+    if not settings.is_alone:
+        check_peers(settings)
+        if waits_for_logins(settings):
+            # Nobody waits for this thread at the end: it may wait for a KDC that does not answer.
+            node.outbox.logins = Worker(lambda call: None if loop.is_closed() else server.post(call), "moldau-logins")
+    if any(listener.protocol != "PLAINTEXT" for listener in opened):
+        from moldau.broker.rim.entrances import open_entrances
+
+        server.entrances = open_entrances(node, opened)
+        node.check_settings = lambda changed: [entrance.check(changed) for entrance in server.entrances.values()]
     try:
         clients = [endpoint(listener) for listener in opened if not listener.is_controller]
         node.start(clients, [endpoint(listener) for listener in opened if listener.is_controller])
@@ -297,6 +314,7 @@ async def live(server: Server, opened: list[Listener], options: Options) -> None
     if page is not None:
         page.close()
     await hand_over(server)
+    server.node.on_fatal = log.debug  # the logs are closed now, and somebody may still ask
     await server.stop()
     log.info("stopped")
 

@@ -11,14 +11,17 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.connection import Connection
 from moldau.broker.counters import Counters
 from moldau.broker.rim.transport import SHARED_SIZE, Channel
+from moldau.machines.metadata.metering import Rate
 
 if TYPE_CHECKING:
     from moldau.broker.node import Clock, Node
+    from moldau.broker.rim.entrances import Entrance
     from moldau.broker.rim.listeners import Listener
+    from moldau.broker.rim.tls import Handshakes
 
 log = logs.get(__name__)
 
@@ -29,10 +32,13 @@ SPARE_BUFFERS = 4
 SPARE_SIZE = 4 * 1024 * 1024
 SWEEPS = 8  # how often idle connections are looked for within the time that they may be idle
 STOP_MS = 5000.0
+MOST_ADDRESSES = 10_000  # whose rate of new connections is remembered
 BUFFERS = (
     ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
 )
+LIMIT, CREATION_RATE = "max.connections", "max.connection.creation.rate"
+UNLIMITED = (1 << 31) - 1
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -61,12 +67,28 @@ class Server:
         self._per_ip: Counter[str] = Counter()
         self._quota = logs.Quota()
         self._sockets: dict[socket.socket, Listener] = {}
+        self.entrances: dict[str, Entrance] = {}  # of the listeners with TLS or SASL
+        self._handshakes: Handshakes | None = None
+        self.ip_limit: Callable[[str], float | None] | None = None  # how many connections a second an address may open
+        self._ip_rates: dict[str, Rate] = {}
+        self._creation_rates: dict[str, Rate] = {}  # by listener; "" is of all of them
+        self._paused: set[str] = set()  # listeners that accept nobody until their rate is below its limit
+        self._per_listener: Counter[str] = Counter()
+        self._strangers: dict[str, dict[int, asyncio.TimerHandle]] = {}  # who has not authenticated yet, by listener
         self._accepting = False
         self._let_in = False  # clients and brokers may come; controllers always may
         self._turns: list[Channel] = []
         self._tick_at = float("inf")
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopped = False
+
+    @property
+    def handshakes(self) -> Handshakes:
+        if self._handshakes is None:
+            from moldau.broker.rim.tls import Handshakes  # late: most brokers have no certificates
+
+            self._handshakes = Handshakes(self.loop)
+        return self._handshakes
 
     # Listening.
 
@@ -104,10 +126,22 @@ class Server:
 
     def _accept(self, listening: socket.socket, listener: Listener) -> None:
         for _ in range(ACCEPTS):
-            if len(self.channels) >= self.node.settings["max.connections"]:
+            if len(self.channels) >= self.node.settings[LIMIT]:
                 # As Kafka does: who comes now waits in the backlog until a connection ends.
                 self._refused("max.connections", "no more connections are accepted")
                 self._set_accepting(False)
+                return
+            if self._per_listener[listener.name] >= self.node.settings.listener(listener.name, LIMIT):
+                self._refused(f"max.connections of {listener.name}", "no more connections are accepted")
+                self.loop.remove_reader(listening)
+                return
+            if (
+                len(self._strangers.get(listener.name, ()))
+                >= self.node.settings["moldau.authentication.max.connections"]
+            ):
+                # They wait in the backlog, and those of other listeners do not.
+                self._refused("moldau.authentication.max.connections", "too many have yet to authenticate")
+                self.loop.remove_reader(listening)
                 return
             try:
                 sock, address = listening.accept()
@@ -117,6 +151,33 @@ class Server:
                 self._accept_later(error)
                 return
             self._admit(sock, address, listener)
+            if pause_ms := self._creation_throttle_ms(listener.name):
+                # As Kafka does: who comes now waits in the backlog until the rate is below its limit.
+                self._refused("max.connection.creation.rate", "too many new connections", listener=listener.name)
+                self.loop.remove_reader(listening)
+                self._paused.add(listener.name)
+                self.loop.call_later(pause_ms / 1000, self._resume, listener.name)
+                return
+
+    def _resume(self, listener: str) -> None:
+        self._paused.discard(listener)
+        self._watch_again(listener)
+
+    def _creation_throttle_ms(self, listener: str) -> float:
+        """Count a new connection; returns how long the listener must not accept another one."""
+        settings = self.node.settings
+        limits = {"": settings[CREATION_RATE], listener: settings.listener(listener, CREATION_RATE)}
+        return max(
+            self._throttle_ms(self._creation_rates, name, limit) if limit < UNLIMITED else 0.0
+            for name, limit in limits.items()
+        )
+
+    def _throttle_ms(self, rates: dict[str, Rate], name: str, limit: float) -> float:
+        settings, now_ms = self.node.settings, self._clock.monotonic_ms()
+        if name not in rates:
+            rates[name] = Rate(settings["quota.window.num"], settings["quota.window.size.seconds"] * 1000.0)
+        rates[name].record(1, now_ms)
+        return rates[name].throttle_ms(limit, now_ms)
 
     def _accept_later(self, error: OSError) -> None:
         if error.errno not in NO_DESCRIPTORS:
@@ -137,17 +198,62 @@ class Server:
             self._refused("max.connections.per.ip", "too many connections", peer=host)
             sock.close()
             return
+        if self.ip_limit is not None and (limit := self.ip_limit(host)) is not None:
+            throttle_ms = self._ip_throttle_ms(host, limit)
+            if throttle_ms:
+                # As Kafka does: it is closed when it may come again, so that who tries at once is slowed down.
+                self._refused("connection_creation_rate", "too many new connections", peer=host)
+                self.loop.call_later(throttle_ms / 1000, sock.close)
+                return
         self._per_ip[host] += 1
+        self._per_listener[listener.name] += 1
         self.counters.accepted += 1
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
         connection = Connection(next(self._ids), listener.name, peer, is_controller=listener.is_controller)
-        channel = Channel(self, sock, connection, host)
+        entrance = self.entrances.get(listener.name)
+        if entrance is None:
+            channel = Channel(self, sock, connection, host)
+        else:
+            connection.on_through = self._let_through
+            channel = entrance.open(self, sock, connection, host)
+            self._mistrust(channel)
         connection.on_ready = channel.ready
         self.channels[connection.id] = channel
         self.node.connect(connection)
+
+    def _ip_throttle_ms(self, host: str, limit: float) -> float:
+        """Count a new connection of an address, unless it comes too early."""
+        if len(self._ip_rates) >= MOST_ADDRESSES:
+            self._ip_rates.pop(next(iter(self._ip_rates)))
+        throttle_ms = self._throttle_ms(self._ip_rates, host, limit)
+        if throttle_ms:
+            self._ip_rates[host].record(-1, self._clock.monotonic_ms())
+        return throttle_ms
+
+    def _mistrust(self, channel: Channel) -> None:
+        """Close a connection that does not authenticate in time."""
+        timeout_ms = self.node.settings["moldau.authentication.timeout.ms"]
+        timer = self.loop.call_later(timeout_ms / 1000, self._give_up, channel)
+        self._strangers.setdefault(channel.connection.listener, {})[channel.connection.id] = timer
+
+    def _give_up(self, channel: Channel) -> None:
+        self._refused("moldau.authentication.timeout.ms", "did not authenticate in time", peer=channel.address)
+        channel.close("it did not authenticate in time")
+
+    def _let_through(self, connection: Connection) -> None:
+        """Trust a connection, and accept another one in its place if there were too many of them."""
+        timer = self._strangers.get(connection.listener, {}).pop(connection.id, None)
+        if timer is not None:
+            timer.cancel()
+            self._watch_again(connection.listener)
+
+    def _watch_again(self, name: str) -> None:
+        for sock, listener in self._sockets.items() if name not in self._paused else ():
+            if listener.name == name and self._accepting and (self._let_in or listener.is_controller):
+                self.loop.add_reader(sock, self._accept, sock, listener)
 
     def _refused(self, why: str, text: str, **fields: Any) -> None:
         self.counters.refused[why] += 1
@@ -169,10 +275,14 @@ class Server:
         """Forget a connection that has ended."""
         connection = channel.connection
         del self.channels[connection.id]
+        self._per_listener[connection.listener] -= 1
         self._per_ip[channel.address] -= 1
         if not self._per_ip[channel.address]:
             del self._per_ip[channel.address]
         log.debug("closed", peer=connection.peer, reason=reason)
+        self._let_through(connection)
+        if self.node.settings.listener(connection.listener, LIMIT) < UNLIMITED:
+            self._watch_again(connection.listener)
         self.node.disconnect(connection)
         if not self._accepting and not self._stopped and "accept" not in self._timers:
             self._set_accepting(True)

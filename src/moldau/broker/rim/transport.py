@@ -180,7 +180,10 @@ class Channel:
         """Give whole frames to the node until one must wait or the others' turn has come. Where it stopped."""
         server = self._server
         connection, receive = self.connection, server.node.receive
-        limit, out, pending = server.max_frame, connection.out, connection.pending
+        least, limit, out, pending = SMALLEST_FRAME, server.max_frame, connection.out, connection.pending
+        if connection.gate is not None:
+            receive = connection.gate.receive
+            least, limit = connection.gate.bounds
         self._next = PRODUCE
         position, work, count = 0, WORK_LIMIT, 0
         begin = perf_counter_ns()
@@ -188,7 +191,7 @@ class Channel:
             while end - position >= 4:
                 (size,) = _LENGTH(view, position)
                 stop = position + 4 + size
-                if stop > end or not SMALLEST_FRAME <= size <= limit:
+                if stop > end or not least <= size <= limit:
                     break
                 if pending and not self._takes(view, position):
                     break
@@ -215,8 +218,10 @@ class Channel:
         """Keep what was not served: the start of a frame, or frames that wait for their turn."""
         if len(rest) >= 4 and not self._is_held_up():
             (size,) = _LENGTH(rest)
-            if not SMALLEST_FRAME <= size <= self._server.max_frame:
-                self.refuse(*self._describe(rest, size))
+            gate = self.connection.gate
+            least, limit = (SMALLEST_FRAME, self._server.max_frame) if gate is None else gate.bounds
+            if not least <= size <= limit:
+                self.refuse(*self._describe(rest, size, limit))
                 return
             if size + 4 > SHARED_SIZE:
                 self._large = LargeFrame(size + 4, rest, self._server.spare)
@@ -356,10 +361,11 @@ class Channel:
 
     # The end.
 
-    def _describe(self, rest: memoryview, size: int) -> tuple[str, str]:
+    def _describe(self, rest: memoryview, size: int, limit: int) -> tuple[str, str]:
         start = bytes(rest[:4])
         looks = next((text for prefix, text in _PREFIXES if start.startswith(prefix)), "")
-        return f"frame of {size} bytes; socket.request.max.bytes is {self._server.max_frame}", looks
+        name = "socket.request.max.bytes" if limit == self._server.max_frame else "sasl.server.max.receive.size"
+        return f"frame of {size} bytes; {name} is {limit}", looks
 
     def refuse(self, reason: str, looks: str = "") -> None:
         """Log a fault of the peer in one line, and close the connection when it has the answers before."""

@@ -8,13 +8,13 @@ on the state that the one before left. Who waits for records watches the `Key`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from moldau import logs
 from moldau import settings as table
-from moldau.broker import logs
 from moldau.broker.partition import Partition
 from moldau.broker.share.sessions import ShareSession
 from moldau.broker.steps import Turns, start
@@ -44,6 +44,8 @@ TOLD = {
     Error.FENCED_LEADER_EPOCH: Error.NOT_LEADER_OR_FOLLOWER,
     Error.FENCED_STATE_EPOCH: Error.NOT_LEADER_OR_FOLLOWER,
 }
+MOVING = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE)
+AGAIN_MS = 100.0
 OUTDATED = (Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -236,7 +238,7 @@ class SharePartitions:
     async def read(self, key: Key, leader_epoch: int) -> Any:
         part = m.ReadShareGroupStateRequest_PartitionData(key.partition, leader_epoch)
         topic = m.ReadShareGroupStateRequest_ReadStateData(key.topic_id, [part])
-        return only_row(await self.node.share_state.read(m.ReadShareGroupStateRequest(key.group, [topic])))
+        return await self.ask(self.node.share_state.read, m.ReadShareGroupStateRequest(key.group, [topic]))
 
     async def write(
         self, key: Key, state_epoch: int, leader_epoch: int, start: int, done: int, batches: Iterable[StateBatch]
@@ -245,7 +247,21 @@ class SharePartitions:
         fields = key.partition, state_epoch, leader_epoch, start, done, rows
         part = m.WriteShareGroupStateRequest_PartitionData(*fields)
         topic = m.WriteShareGroupStateRequest_WriteStateData(key.topic_id, [part])
-        only_row(await self.node.share_state.write(m.WriteShareGroupStateRequest(key.group, [topic])))
+        await self.ask(self.node.share_state.write, m.WriteShareGroupStateRequest(key.group, [topic]))
+
+    async def ask(self, state: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+        """Ask the share coordinator about one partition; in a cluster again and again while it moves elsewhere."""
+        node = self.node
+        # Tries are counted, not timed: a node that stops lets all pauses end at once.
+        tries = int(node.settings["share.coordinator.write.timeout.ms"] / AGAIN_MS) if node.membership else 0
+        while True:
+            try:
+                return only_row(await state(request))
+            except Refused as refused:
+                if refused.error not in MOVING or tries <= 0:
+                    raise
+            tries -= 1
+            await node.after(AGAIN_MS)
 
 
 def only_row(response: Any) -> Any:

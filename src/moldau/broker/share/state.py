@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker import logs
+from moldau import logs
 from moldau.broker.coordinators import Coordinators
-from moldau.broker.outbox import Lost
+from moldau.broker.share.combining import Combined, Home
 from moldau.broker.steps import start
 from moldau.log.log import Log
 from moldau.machines.effects import Change, Effects
@@ -19,7 +19,6 @@ from moldau.machines.metadata.cluster import Topic
 from moldau.machines.share.batches import read_batches
 from moldau.machines.share.state import UNKNOWN, Key, ShareStates, Write, rows
 from moldau.wire import messages as m
-from moldau.wire.errors import Error
 from moldau.wire.records import Batch
 from moldau.wire.refusal import Refused
 
@@ -76,6 +75,7 @@ class ShareState:
     def __init__(self, node: Node, *, is_here: bool = False) -> None:
         self.node = node
         self.is_here = is_here
+        self.combined = Combined(node)
 
     async def initialize(self, request: Any) -> Any:
         return await self.each(request, m.InitializeShareGroupStateResponse, "InitializeStateResult", initialize, True)
@@ -104,19 +104,19 @@ class ShareState:
         for topic in request.topics:
             for part in topic.partitions:
                 key = Key(request.group_id, bytes(topic.topic_id), part.partition)
-                single = type(request)(request.group_id, [type(topic)(topic.topic_id, [part])])
-                answer = start(self.node, self.one(key, part, row, ask, sets, single))
+                classes = type(request), type(topic)
+                answer = start(self.node, self.one(key, part, row, ask, sets, classes))
                 answers.setdefault(key.topic_id, {})[part.partition] = answer
         topic_row = getattr(m, f"{response.__name__}_{result}")
         return response([topic_row(id_, [await part for part in parts.values()]) for id_, parts in answers.items()])
 
-    async def one(self, key: Key, part: Any, row: Any, ask: Ask, sets: bool, single: Any) -> Any:
+    async def one(self, key: Key, part: Any, row: Any, ask: Ask, sets: bool, classes: tuple[Any, Any]) -> Any:
         node = self.node
         try:
             await node.shares.create_topic()  # Kafka's brokers look for the coordinator before they ask it
             leader = node.leader_of(TOPIC, node.shares.partition_for(str(key)))
-            if leader not in (node.id, None) and not self.is_here:
-                return await self.elsewhere(leader, single)
+            if leader is not None and leader != node.id and not self.is_here:
+                return await self.combined.ask(Home(leader, key.group), classes, key.topic_id, part)
             index, machine = node.shares.of(str(key))
             changes, tell = ask(machine, key, part, node.clock.wall_ms())
             committed = node.shares.commit(index, changes)
@@ -128,14 +128,6 @@ class ShareState:
         if sets:
             node.share_partitions.forget(key)
         return row(key.partition, **answer)
-
-    async def elsewhere(self, leader: int | None, single: Any) -> Any:
-        """Ask the coordinator on another broker about one partition; raises Refused if it does not answer."""
-        address = self.node.replication.address_of(leader)
-        response = None if address is None else await self.node.call(address, single)
-        if response is None or isinstance(response, Lost):
-            raise Refused(Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_NOT_AVAILABLE.message)
-        return response.results[0].partitions[0]
 
 
 def nothing() -> Mapping[str, Any]:

@@ -91,10 +91,14 @@ def update_epoch(turn: Turn, names: Callable[[], Collection[str]], *, force: boo
 
 
 def is_assignment_due(turn: Turn) -> bool:
-    """Return whether a target may be computed: the first at once, later ones not too often."""
+    """Return whether a target may be computed: the first at once, later ones not too often.
+
+    If the last one is of the future, the clock was set back, or the coordinator has moved to a broker whose clock is
+    behind. Kafka waits until that time has come.
+    """
     group = turn.group
     interval = config(turn.groups, group.id, "assignment.interval.ms", group.kind)
-    return not group.assigned_ms or turn.now_ms >= group.assigned_ms + interval
+    return not group.assigned_ms or not 0 <= turn.now_ms - group.assigned_ms < interval
 
 
 def write_target(turn: Turn, target: Mapping[str, Any], change: Callable[[str, str, Any], Change]) -> None:

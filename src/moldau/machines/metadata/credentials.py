@@ -5,14 +5,14 @@ A client sends the salted password; of it only the keys are stored that let a se
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from moldau.sasl.scram import ServerKeys as Credential
+from moldau.sasl.scram import derive_keys
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.refusal import Refused
@@ -22,16 +22,6 @@ HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 
 Key = tuple[str, int]  # user, mechanism
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """What a server keeps of a user's password for one mechanism."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +80,13 @@ def record(asked: Upsertion) -> Any:
         raise Refused(Error.UNACCEPTABLE_CREDENTIAL, f"At most {ITERATIONS_MAX} iterations are allowed.")
     if not asked.salted_password:
         raise Refused(Error.UNACCEPTABLE_CREDENTIAL, "The salted password is empty.")
-    algorithm = HASHES[asked.mechanism]
-    client_key = hmac.digest(asked.salted_password, b"Client Key", algorithm)
+    _, stored_key, server_key = derive_keys(HASHES[asked.mechanism], asked.salted_password)
     return m.UserScramCredentialRecord(
         name=asked.user,
         mechanism=asked.mechanism,
         salt=asked.salt,
-        stored_key=hashlib.new(algorithm, client_key).digest(),
-        server_key=hmac.digest(asked.salted_password, b"Server Key", algorithm),
+        stored_key=stored_key,
+        server_key=server_key,
         iterations=asked.iterations,
     )
 

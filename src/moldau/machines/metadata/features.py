@@ -1,4 +1,4 @@
-"""Commands on feature levels (KIP-584): raise and lower them within what every registered broker supports."""
+"""Commands on feature levels (KIP-584): raise and lower them within what every registered node supports."""
 
 from __future__ import annotations
 
@@ -70,12 +70,15 @@ def objection(cluster: Cluster, wish: Wish) -> str | None:
 
 
 def missing_support(cluster: Cluster, wish: Wish) -> Iterator[str]:
-    for _, broker in sorted(cluster.brokers.items()):
-        levels = broker.features.get(wish.feature)
+    """Say which registered nodes cannot take a level."""
+    nodes = [("broker", one.id, one.features) for _, one in sorted(cluster.brokers.items())]
+    nodes += [("controller", one.id, one.features) for _, one in sorted(cluster.controllers.items())]
+    for kind, node, features in nodes:
+        levels = features.get(wish.feature)
         if levels is None:
-            yield f"broker {broker.id} does not know this feature"
+            yield f"{kind} {node} does not know this feature"
         elif not levels[0] <= wish.level <= levels[1]:
-            yield f"broker {broker.id} supports levels {levels[0]} to {levels[1]}"
+            yield f"{kind} {node} supports levels {levels[0]} to {levels[1]}"
 
 
 def pin_min_insync(cluster: Cluster, min_insync_replicas: int) -> list[Any]:

@@ -1,17 +1,14 @@
-"""How a metadata record stands in the value of a log record: a frame version, its key, its version, itself."""
+"""Metadata records written in the versions that a metadata.version asks for; `wire.metadata_records` reads them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from moldau.wire import codec
-from moldau.wire import messages as m
-from moldau.wire.errors import Unwritable, WireError
+from moldau.wire.errors import Unwritable
+from moldau.wire.metadata_records import FRAME_VERSION, TOPIC, TOPIC_ID, decode
 
-TOPIC = "__cluster_metadata"
-TOPIC_ID = bytes(15) + b"\x01"
-FRAME_VERSION = 1
-
+__all__ = ["FRAME_VERSION", "NEWEST", "TOPIC", "TOPIC_ID", "decode", "encode", "lowest_version"]
 
 NEWEST = 30  # metadata.version
 # From which metadata.version on a record exists, or has a version; the newest version first.
@@ -53,14 +50,3 @@ def lowest_version(change: Any) -> int:
     if change.cordoned_log_dirs is not None:
         return 3
     return 2 if change.log_dirs else int(change.in_controlled_shutdown != 0)
-
-
-def decode(value: bytes) -> Any:
-    """Return the record that `encode`, or Kafka's controller, wrote."""
-    if len(value) < 3 or value[0] != FRAME_VERSION:
-        raise WireError("not a metadata record")
-    try:
-        cls = m.record_class(TOPIC, "metadata", value[1])
-    except KeyError:
-        raise WireError(f"unknown metadata record type {value[1]}") from None
-    return codec.decode(cls, value[2], value, 3)

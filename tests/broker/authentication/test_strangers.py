@@ -1,0 +1,117 @@
+"""Those who connect and do not authenticate: they are ended in time, are few, and hold up nobody who does."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+import trustme
+
+from moldau.client import Client, ClientError
+from moldau.testing.process import Broker
+from moldau.wire import messages as m
+from tests.broker.authentication.secured import Secured
+
+TIMEOUT_MS = 1500
+MOST = 5
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    secured = Secured(Path(tmp_path_factory.mktemp("strangers")))
+    more = {"moldau_authentication_timeout_ms": str(TIMEOUT_MS), "moldau_authentication_max_connections": str(MOST)}
+    broker = Broker(secured.broker(**more))
+    broker.start()
+    yield secured
+    broker.close()
+
+
+def connect(secured: Secured, protocol: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", secured.ports[protocol]), timeout=60)
+
+
+def ends(sock: socket.socket) -> bool:
+    """Wait for the end of a connection."""
+    with suppress(ConnectionResetError):
+        while sock.recv(1000):
+            pass
+    return True
+
+
+def hello() -> bytes:
+    """The first message of a TLS client."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()
+
+
+def test_silence_ends(secured: Secured) -> None:
+    said = (b"", b"\0\0\0", hello()[:100], hello())
+    with ExitStack() as open_ones:
+        silent: list[socket.socket] = []
+        for protocol in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+            for data in said:
+                silent.append(open_ones.enter_context(connect(secured, protocol)))
+                silent[-1].sendall(data)
+        assert all(map(ends, silent))
+
+
+def test_one_byte_after_the_other_does_not_keep_a_connection(secured: Secured) -> None:
+    with connect(secured, "SASL_SSL") as sock:
+        sock.settimeout(0.05)
+        with pytest.raises(OSError, match=r"(?i)broken|reset"):
+            for byte in hello()[:-1]:
+                sock.sendall(bytes([byte]))
+                time.sleep(0.05)
+
+
+def test_who_has_authenticated_stays(secured: Secured) -> None:
+    with Client(secured.client("SASL_SSL", "PLAIN")) as client:
+        client.send(m.MetadataRequest([]))
+        with connect(secured, "SASL_SSL") as other:  # comes later and is closed by the time-out: ours has passed too
+            assert ends(other)
+        client.send(m.MetadataRequest([]), timeout_s=30)
+
+
+def test_too_many_strangers_wait_and_hold_up_no_other_listener(secured: Secured) -> None:
+    with ExitStack() as open_ones:
+        for _ in range(3 * MOST):
+            open_ones.enter_context(connect(secured, "SASL_PLAINTEXT"))
+        for protocol, mechanism in (("PLAINTEXT", ""), ("SASL_SSL", "PLAIN")):
+            with Client(secured.client(protocol, mechanism)) as client:
+                client.send(m.MetadataRequest([]), timeout_s=30)
+        with Client(secured.client("SASL_PLAINTEXT", "PLAIN")) as client:  # its turn comes when they are ended
+            client.send(m.MetadataRequest([]), timeout_s=60)
+
+
+def test_certificates_that_do_not_count_are_refused(secured: Secured) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    ca, day = secured.authority, datetime.timedelta(days=1)
+    issued = {
+        "expired": ca.issue_cert("c", not_before=now - 2 * day, not_after=now - day),
+        "not yet": ca.issue_cert("c", not_before=now + day, not_after=now + 2 * day),
+        "a stranger's": trustme.CA().issue_cert("c"),
+    }
+    for name, one in issued.items():
+        path = secured.folder / "bad.pem"
+        one.private_key_and_cert_chain_pem.write_to_path(str(path))
+        settings = secured.client("SSL", ssl_keystore_location=str(path), retries=0)
+        with Client(settings) as client, pytest.raises(ClientError):
+            client.send(m.MetadataRequest([]), timeout_s=20)
+            pytest.fail(f"{name} came in")
+
+
+def test_a_client_does_not_trust_a_broker_of_another_authority(secured: Secured) -> None:
+    path = secured.folder / "other-ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(path))
+    settings = secured.client("SASL_SSL", "PLAIN", ssl_ca_location=str(path), retries=0)
+    with Client(settings) as client, pytest.raises(ClientError, match="not accepted"):
+        client.send(m.MetadataRequest([]), timeout_s=20)
