@@ -80,4 +80,6 @@ def test_brokers_directories_and_the_quorum_are_looked_at() -> None:
         ("quorum", health.LAGS),
     ]
     assert found[3].details == "voter 4 is 50 offsets behind, for 30 s"
+    [away] = judge(sight(quorum=quorum((1, 100, 50_000), (2, 90, -1))))
+    assert away.details == "voter 2 has never caught up with leader 1", "it died before this one led"
     assert [one.reason for one in judge(sight(quorum=quorum((1, 1, 1), leader=-1)))] == [health.NO_QUORUM]

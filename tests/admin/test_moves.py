@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.admin.mistakes import Mistake
-from moldau.admin.moves import Move, Replica, State, drain, move
+from moldau.admin.moves import Move, Replica, State, drain, move, under_way
+from moldau.admin.reassignments import Reassignment
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
 
@@ -73,3 +74,17 @@ def test_a_topic_is_led_in_turns_and_a_named_partition_as_it_is_said() -> None:
     assert [one.bytes for one in move(seen, "t", [0], [1, 2, 3])] == [10]
     with pytest.raises(Mistake, match="Broker 9 is not there"):
         move(seen, "t", None, [9])
+
+
+def test_moves_under_way_are_measured_by_the_replicas_that_they_make() -> None:
+    moving = {
+        ("t", 0): Reassignment((1, 2, 3), (3,), (1,)),
+        ("t", 1): Reassignment((1, 2), (2,), ()),
+        ("t", 2): Reassignment((1, 2, 3), (2, 3), (1,)),
+        ("t", 3): Reassignment((1, 2), (), (2,)),
+    }
+    sizes = {("t", 0): {1: 100, 2: 90, 3: 25}, ("t", 1): {1: 0}, ("t", 2): {1: 50, 2: 60, 3: 0}}
+    found = under_way(moving, sizes)
+    assert [(one.copied, one.bytes) for one in found] == [(25, 100), (0, 0), (50, 100), (0, 0)]
+    assert [one.share for one in found] == [0.25, 1.0, 0.5, 1.0]
+    assert (found[0].adding, found[0].removing) == ((3,), (1,))

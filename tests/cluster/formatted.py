@@ -14,11 +14,12 @@ from pathlib import Path
 from moldau.client import Client
 from moldau.log.checkpoints import decode_id, encode_id
 from moldau.settings.properties import read_properties
+from moldau.testing.ports import free_ports
 from moldau.wire import messages as m
 from tests import needs
 from tests.cli.kafka.running import run
 from tests.cluster.mixed import JAVA, eventually
-from tests.conformance.differential.brokers import CLUSTER_ID, await_port, free_ports
+from tests.conformance.differential.brokers import CLUSTER_ID, await_port
 
 STOP_S = 60.0
 SETTINGS = """

@@ -44,6 +44,7 @@ class MemoryLog:
     """Batches in a list."""
 
     path = "memory"
+    offline: str | None = None
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -116,7 +117,7 @@ class MemoryLog:
         self.entries = []
         self.start_offset = self.end_offset = self.high_watermark = self.recovery_point = offset
         self.start_chain = chain
-        self.leader_epochs.clear()
+        self.leader_epochs.truncate_end(0)
         self.leader_epochs.assign(epoch, offset)
 
     def delete_before(self, offset: int) -> None:

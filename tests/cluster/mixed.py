@@ -6,17 +6,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.conformance.differential.brokers import CLUSTER_ID, LOGGING, await_port, free_ports
+from moldau.log.checkpoints import random_id
+from moldau.testing.ports import free_ports
+from tests.conformance.differential.brokers import CLUSTER_ID, LOGGING, await_port
 
 KAFKA, MOLDAU = "kafka", "moldau"
+STATIC, DYNAMIC = "static", "dynamic"
 PROGRAMS = Path(sys.executable).parent
 START_S = 90.0
+SERVERS = "controller.quorum.bootstrap.servers"
 T = TypeVar("T")
 JAVA = ["java", "-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *LOGGING]
 SETTINGS = """
@@ -55,11 +59,13 @@ class Member:
     libs: Path
     port: int
     controller_port: int
+    host: str = "127.0.0.1"
+    doors: dict[str, int] = field(default_factory=dict[str, int])  # further listeners for clients, and their ports
     process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def properties(self) -> Path:
@@ -71,7 +77,8 @@ class Member:
 
     def write(self, voters: str, factor: int, more: Mapping[str, str]) -> None:
         listeners = [f"PLAINTEXT://{self.address}"] if "broker" in self.roles else []
-        listeners += [f"CONTROLLER://127.0.0.1:{self.controller_port}"] if "controller" in self.roles else []
+        listeners += [f"{name}://{self.host}:{port}" for name, port in self.doors.items()]
+        listeners += [f"CONTROLLER://{self.host}:{self.controller_port}"] if "controller" in self.roles else []
         self.folder.mkdir(parents=True)
         data = ",".join(str(self.folder / name) for name in ("data", "more"))
         text = SETTINGS.format(
@@ -136,6 +143,10 @@ class Cluster:
     def bootstrap(self) -> str:
         return ",".join(one.address for one in self.members.values() if "broker" in one.roles)
 
+    def addresses(self, door: str) -> str:
+        """Return where the brokers listen at one of the doors."""
+        return ",".join(f"{one.host}:{one.doors[door]}" for one in self.members.values() if "broker" in one.roles)
+
     def client(self, **more: Any) -> dict[str, Any]:
         """Settings of a confluent-kafka client."""
         base = {"bootstrap.servers": self.bootstrap, "broker.address.family": "v4", "allow.auto.create.topics": False}
@@ -144,24 +155,39 @@ class Cluster:
 
 @contextmanager
 def cluster(
-    libs: Path, folder: Path, nodes: Mapping[int, tuple[str, str]], release: str | None = None, **more: str
+    libs: Path,
+    folder: Path,
+    nodes: Mapping[int, tuple[str, str]],
+    release: str | None = None,
+    voters: str = STATIC,
+    doors: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    **more: str,
 ) -> Iterator[Cluster]:
     """Start nodes, given as kind and roles by id; whatever happens, all of them are ended.
 
-    `release`: of which Kafka's time the cluster is (its metadata.version).
+    `release`: of which Kafka's time the cluster is (its metadata.version). `voters`: dynamic ones stand in the log
+    (kraft.version 1), static ones in the settings. `doors`: further listeners, whose protocols are in the settings.
     """
-    ports = free_ports(2 * len(nodes))
+    ports = iter(free_ports((2 + len(doors)) * len(nodes)))
     made = Cluster()
-    for number, (node, (kind, roles)) in enumerate(nodes.items()):
+    for node, (kind, roles) in nodes.items():
         where = folder / f"node{node}"
-        made.members[node] = Member(kind, node, roles, where, libs, ports[2 * number], ports[2 * number + 1])
+        made.members[node] = Member(kind, node, roles, where, libs, next(ports), next(ports), host)
+        made.members[node].doors = {name: next(ports) for name in doors}
     voting = [one for one in made.members.values() if "controller" in one.roles]
-    voters = ",".join(f"{one.id}@127.0.0.1:{one.controller_port}" for one in voting)
+    listed = ",".join(f"{one.id}@{host}:{one.controller_port}" for one in voting)
     brokers = sum("broker" in one.roles for one in made.members.values())
+    settings = {name.replace("_", "."): value for name, value in more.items()}
+    options = ["--release-version", release] if release else []
+    if voters == DYNAMIC:
+        initial = [f"{one.id}@127.0.0.1:{one.controller_port}:{random_id()}" for one in voting]
+        options += ["--initial-controllers", ",".join(initial)]
+        settings[SERVERS] = ",".join(f"127.0.0.1:{one.controller_port}" for one in voting)
     try:
         for one in made.members.values():
-            one.write(voters, min(3, brokers), {name.replace("_", "."): value for name, value in more.items()})
-            one.format(*(["--release-version", release] if release and "controller" in one.roles else []))
+            one.write("" if voters == DYNAMIC else listed, min(3, brokers), settings)
+            one.format(*(options if "controller" in one.roles else []))
         for one in made.members.values():
             one.start()
         for one in made.members.values():

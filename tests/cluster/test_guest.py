@@ -18,7 +18,7 @@ from moldau.settings import read_properties
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import Record, batches, build, records
-from tests.cluster.clients import PARTITIONS, admin, create, logs_of, placements, produce, read
+from tests.cluster.clients import PARTITIONS, admin, create, is_placed, logs_of, place, placements, produce, read
 from tests.cluster.mixed import KAFKA, MOLDAU, Cluster, cluster, eventually
 
 pytestmark = pytest.mark.needs("java", "kafka-jars")
@@ -82,6 +82,25 @@ def test_the_controller_knows_in_which_directory_each_replica_lies(pair: Cluster
     assert len(eventually(found)) == 2, "its replicas are spread over both"
 
 
+def test_a_damaged_replica_is_fetched_again_whoever_is_the_controller(pair: Cluster) -> None:
+    ours = next(one for one in pair.members.values() if one.kind == MOLDAU)
+    place(pair, "damaged", [ours.id, 3 - ours.id])
+    for number in range(8):  # a batch each
+        produce(pair, "damaged", [number], value=b" " + b"x" * 100)
+    eventually(lambda: is_placed(pair, "damaged", ours.id, [1, 2]))
+    ours.stop(signal.SIGKILL)
+    (path,) = ours.folder.glob(f"*/damaged-0/{0:020}.log")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    path.write_bytes(data)
+    ours.start()
+    ours.await_port()
+    eventually(lambda: "a damaged log is fetched again" in ours.log.read_text(), 90)
+    eventually(lambda: is_placed(pair, "damaged", None, [1, 2]), 90)
+    eventually(lambda: logs_of(pair, 1, "damaged") == logs_of(pair, 2, "damaged"))
+    assert read(pair, "damaged", 8, partitions=1) == list(range(8))
+
+
 def test_transactions_end_on_both_sides_whoever_coordinates_them(pair: Cluster) -> None:
     create(pair, "exact")
     expected: list[int] = []
@@ -129,10 +148,15 @@ def test_who_asks_the_wrong_broker_is_told_who_leads_as_kafka_does(pair: Cluster
     """A topic on each side alone: each broker is asked about the other's."""
     client = admin(pair, 2)
     for node in (1, 2):
-        client.create_topics([NewTopic(f"only{node}", 1, replica_assignment=[[node]])])[f"only{node}"].result(30)
+        client.create_topics([NewTopic(f"only{node}", 1, replica_assignment=[[node]])])[f"only{node}"].result(120)
     batch = build([Record(0, 0, None, b"x")])
     with Client({"bootstrap.servers": pair.bootstrap}) as asking:
-        eventually(lambda: all(f"only{node}" in client.list_topics(timeout=10).topics for node in (1, 2)))
+        everything = m.MetadataRequest([m.MetadataRequest_MetadataRequestTopic(name=f"only{node}") for node in (1, 2)])
+
+        def knows(node: int) -> bool:
+            return not any(topic.error_code for topic in asking.send(everything, node).topics)
+
+        eventually(lambda: knows(1) and knows(2))  # each by itself: one may have heard of a topic before the other
         said = {}
         for asked, topic in ((1, "only2"), (2, "only1")):
             leader, part = 3 - asked, m.FetchRequest_FetchPartition(0, partition_max_bytes=100)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 from moldau.cluster.leading import Leading
 
 LAG = 30_000.0
@@ -133,3 +137,60 @@ def test_a_reader_is_not_sent_to_a_follower_that_is_not_in_sync():
     led = leading(isr=(1, 3))
     led.fetched(2, EPOCHS[2], 8, 10, 0.0, start_offset=0)
     assert led.nearest("b", {1: "a", 2: "b", 3: "c"}, 6) is None
+
+
+def test_a_follower_that_has_left_must_show_anew_how_far_it_is():
+    """Its log may be damaged: what it had is not what it will have."""
+    led = leading()
+    fetch(led, 2, 10, 10, now=100)
+    fetch(led, 3, 10, 10, now=100)
+    led.place((1, 2, 3), (1, 2), 1, 100)
+    assert not led.propose(10, 10, LAG, EPOCHS.get, 100), "it would join with what it had before"
+    fetch(led, 3, 0, 10, now=200)
+    assert commit(led, 10, now=200) == 10, "nobody waits for it"
+    fetch(led, 3, 10, 10, now=300)
+    assert led.propose(10, 10, LAG, EPOCHS.get, 300)
+
+
+def test_a_follower_is_stuck_that_asks_for_the_same_records_again_and_again():
+    led = leading()
+    looks = []
+    for _ in range(7):
+        fetch(led, 2, 4, 10)
+        looks.append(led.followers[2].is_stuck())
+    assert looks == [False, False, True, False, False, True, False]
+    for _ in range(4):
+        fetch(led, 2, 10, 10)
+        assert not led.followers[2].is_stuck(), "it has all, and waits for more"
+
+
+def test_the_low_watermark_is_that_of_the_live_replica_that_begins_first():
+    led = leading()
+    assert led.low_watermark(7, (1, 2, 3)) == -1, "nobody has said it"
+    led.fetched(2, EPOCHS[2], 10, 10, 0.0, start_offset=5)
+    assert led.low_watermark(7, (1, 2, 3)) == -1
+    assert led.low_watermark(7, (1, 2)) == 5, "3 is fenced"
+    led.fetched(3, EPOCHS[3], 10, 10, 0.0, start_offset=9)
+    assert led.low_watermark(7, (1, 2, 3)) == 5
+    assert led.low_watermark(4, (1, 2, 3)) == 4
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_where_all_is_settled_there_is_nothing_to_decide(seed: int):
+    random = Random(seed)
+    led = leading(isr=random.choice([(1, 2, 3), (1, 2, 3), (1, 2)]))
+    for _ in range(random.randrange(6)):
+        fetch(led, random.choice((2, 3)), random.choice((9, 10, 10)), 10, now=random.choice((0, LAG, 2 * LAG)))
+    high = random.choice((9, 10, 10))
+    if led.is_settled(10, high):
+        now = random.choice((0.0, LAG, 9 * LAG))
+        assert commit(led, 10, now=now) in (None, high)
+        assert not led.propose(high, 10, LAG, EPOCHS.get, now)
+
+
+def test_a_partition_is_settled_when_all_replicas_have_all():
+    led = leading()
+    fetch(led, 2, 10, 10)
+    assert not led.is_settled(10, 10)
+    fetch(led, 3, 10, 10)
+    assert led.is_settled(10, 10) and not led.is_settled(11, 10) and not led.is_settled(10, 9)

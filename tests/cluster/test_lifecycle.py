@@ -75,3 +75,17 @@ def test_one_that_was_never_let_in_stops_at_once():
     life = newcomer()
     life.stop()
     assert life.state is State.STOPPED
+
+
+@pytest.mark.parametrize("let_in", [False, True])
+def test_an_answer_that_comes_after_the_end_changes_nothing(let_in):
+    life = newcomer()
+    ask(life, 0)
+    late = m.BrokerRegistrationResponse(broker_epoch=42)
+    if let_in:
+        life.heard(late, 1)
+        ask(life, 1)
+        late = m.BrokerHeartbeatResponse(is_fenced=False)
+    life.stop()
+    life.heard(late, 2)
+    assert life.state is State.STOPPED and ask(life, 10**9) is None

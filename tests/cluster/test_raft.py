@@ -328,6 +328,21 @@ def test_what_the_leader_does_not_have_is_dropped_but_never_what_is_committed():
         one.hear(sent, fetch_answer(3, 2, diverging_epoch=m.FetchResponse_EpochEndOffset(0, 0)))
 
 
+def test_a_full_disk_is_tried_again_and_a_log_that_has_failed_is_not():
+    one, sent = follower(filled(1, 2))
+    answer = fetch_answer(3, 2, diverging_epoch=m.FetchResponse_EpochEndOffset(1, 1))
+
+    def refuse(end_offset: int, now_ms: int) -> None:
+        raise Refused(Error.KAFKA_STORAGE_ERROR, "It cannot be truncated.")
+
+    one.log.truncate_to = refuse
+    one.hear(sent, answer)
+    (sent,) = one.tick(20.0)
+    one.log.offline = "It cannot be read."
+    with pytest.raises(Refused, match="truncated"):
+        one.hear(sent, answer, 20.0)
+
+
 def test_an_answer_to_an_earlier_fetch_changes_no_log():
     one, sent = follower(filled(1, 2))
     begin(one.raft, 3, 4)

@@ -85,7 +85,7 @@ PLANTS = {
     "an answer to an earlier fetch is taken": Plant(Lines, "end", take_any_answer, 16),
     "half of the voters is enough": Plant(Voters, "majority", property(lambda self: len(self.members) // 2 or 1), 0),
     "new voters count when they are committed": Plant(Raft, "append_controls", count_at_commit, 4),
-    "voters of records that were dropped still count": Plant(VoterHistory, "truncate", lambda self, end: None, 206),
+    "voters of records that were dropped still count": Plant(VoterHistory, "truncate", lambda self, end: None, 247),
     "an election is won by pre-votes": Plant(Raft, "_become_candidate", lambda self, *at: self._become_leader(*at), 0),
     "one vote is enough": Plant(Ballot, "is_won", property(lambda self: bool(self.granted)), 0),
 }

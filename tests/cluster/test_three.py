@@ -8,9 +8,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.admin.metadata_log import MetadataLog
 from moldau.client import Client
+from moldau.client import Node as ToNode
 from moldau.testing import Cluster, cluster, eventually
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 
 TOPIC, PARTITIONS = "three", 6
 
@@ -70,6 +73,12 @@ def read(made: Cluster, count: int) -> list[int]:
         consumer.close()
 
 
+def test_the_metadata_log_is_read_from_the_active_controller(three: Cluster) -> None:
+    with Client({"bootstrap.servers": three.bootstrap_servers}) as client:
+        kinds = [entry.record.SCHEMA.name for entry in MetadataLog(client, 10_000).read()]
+    assert kinds.count("RegisterBrokerRecord") >= 3
+
+
 def test_nothing_is_lost_or_doubled_whichever_node_is_killed(three: Cluster) -> None:
     create(three)
     total = 0
@@ -105,3 +114,45 @@ def test_a_node_that_stops_in_order_hands_over_what_it_leads(three: Cluster) -> 
     assert active_controller(three) != stopped
     three.start_again(stopped)
     eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(three).values()))
+
+
+def test_records_are_deleted_when_all_live_replicas_have_deleted_them(three: Cluster) -> None:
+    """As Kafka's: a replica that does not answer is waited for until the time is up, one that is fenced is not."""
+    topic, others = "cut", (2, 3)
+    new = NewTopic(topic, 1, replica_assignment=[[1, *others]])
+    admin = AdminClient(settings(three))
+    admin.create_topics([new])[topic].result(30)
+    producer = Producer(settings(three))
+    for number in range(10):
+        producer.produce(topic, str(number))
+    assert producer.flush(60) == 0
+
+    def cut(offset: int, timeout_ms: int) -> tuple[int, int]:
+        part = m.DeleteRecordsRequest_DeleteRecordsPartition(0, offset)
+        asked = m.DeleteRecordsRequest([m.DeleteRecordsRequest_DeleteRecordsTopic(topic, [part])], timeout_ms)
+        answer = three[1].call(asked, 2).topics[0].partitions[0]
+        return answer.error_code, answer.low_watermark
+
+    assert cut(3, 30_000) == (Error.NONE, 3)
+    assert cut(2, 30_000) == (Error.NONE, 3), "it has begun later before"
+    three.pause(3)
+    try:
+        assert cut(6, 1000) == (Error.REQUEST_TIMED_OUT, 3)
+        assert cut(6, 25_000) == (Error.NONE, 6), "it is fenced by now"
+    finally:
+        three.resume(3)
+    eventually(lambda: cut(7, 25_000) == (Error.NONE, 7))
+    eventually(lambda: starts_of(three, topic) == {1: 7, 2: 7, 3: 7})
+
+
+def starts_of(made: Cluster, topic: str) -> dict[int, int]:
+    """Return where the log of each replica begins, by what it answers to readers."""
+    found: dict[int, int] = {}
+    for node in (1, 2, 3):
+        with Client({"bootstrap.servers": made[node].bootstrap_servers}) as client:
+            topic_id = client.refresh([topic]).topics[topic].id
+            part = m.FetchRequest_FetchPartition(0, fetch_offset=10, partition_max_bytes=1)
+            rows = [m.FetchRequest_FetchTopic(topic, topic_id, [part])]
+            answer = client.send(m.FetchRequest(topics=rows, session_epoch=-1, max_wait_ms=0), ToNode(node))
+            found[node] = answer.responses[0].partitions[0].log_start_offset
+    return found

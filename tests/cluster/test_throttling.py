@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moldau.cluster.following import Fetcher, Followed, Limits
-from moldau.cluster.throttling import UNLIMITED, Throttle, is_listed
+from moldau.cluster.throttling import GRACE_MS, UNLIMITED, Throttle, is_listed
 from moldau.log.log import Log
 from moldau.wire import messages as m
 from tests.log.logs import NOW, TOPIC_ID, batch, create
@@ -29,10 +29,20 @@ def test_what_was_copied_is_paid_with_time() -> None:
     throttle = Throttle(lambda: 1000, lambda key: key[1] == 0)
     throttle.count(("t", 0), 500, 0.0)
     throttle.count(("t", 1), 10**9, 0.0)
-    assert throttle.holds(("t", 0), 0.0) and throttle.holds(("t", 0), 499.0)
+    free_ms = 500.0 - GRACE_MS
+    assert throttle.holds(("t", 0), 0.0) and throttle.holds(("t", 0), free_ms - 1)
     assert not throttle.holds(("t", 1), 0.0), "it is not one of those"
-    assert throttle.free_ms(0.0 + 499.0) == 500.0
-    assert not throttle.holds(("t", 0), 500.0)
+    assert throttle.free_ms(free_ms - 1) == free_ms
+    assert not throttle.holds(("t", 0), free_ms)
+
+
+def test_the_average_is_the_rate() -> None:
+    throttle, copied = Throttle(lambda: 1000, lambda _: True), 0
+    for now in range(100_000):
+        if not throttle.holds(("t", 0), now):
+            throttle.count(("t", 0), 700, now)
+            copied += 700
+    assert abs(copied - 100_000) <= 700 + 1000 * GRACE_MS / 1000
 
 
 def test_a_rate_may_change_and_end() -> None:
@@ -74,12 +84,38 @@ def test_a_follower_asks_for_no_more_than_its_rate(tmp_path: Path, rate: int) ->
     while one.log.end_offset < leader.end_offset and now < 60_000:
         if (request := fetcher.request(now)) is not None:
             fetcher.heard(answer(leader, request), now, NOW)
-            assert one.log.size <= rate * now / 1000 + LIMITS.partition_bytes
+            assert one.log.size <= rate * (now + GRACE_MS) / 1000 + LIMITS.partition_bytes
         else:
             assert now < fetcher.next_ms() <= now + 1000
         now += STEP_MS
     assert one.log.end_offset == leader.end_offset and one.in_sync
     assert rate == UNLIMITED or leader.size - LIMITS.partition_bytes <= rate * now / 1000 <= leader.size + rate
+
+
+def test_a_new_replica_has_its_turn_while_others_in_sync_get_records(tmp_path: Path) -> None:
+    """Each answer brings some for those, and is followed at once by the next request."""
+    one = Followed(TOPIC_ID, 0, create(tmp_path / "follower"), leader_epoch=0)
+    other = Followed(TOPIC_ID, 1, create(tmp_path / "other"), leader_epoch=0)
+    throttle = Throttle(lambda: 1_000_000, lambda _: True)
+    fetcher = Fetcher(2, lambda: 0, LIMITS, throttle)
+    leader, busy = leader_of(tmp_path, 4), create(tmp_path / "busy")
+    fetcher.add(other)
+    for step in range(20):
+        request = fetcher.request(step * STEP_MS)
+        assert request is not None
+        busy.append(batch(RECORD), 0, NOW)
+        busy.advance_high_watermark(step + 1)
+        for topic in request.topics:
+            topic.partitions = [part for part in topic.partitions if part.partition == 0]
+        span = busy.read(step, LIMITS.partition_bytes).span
+        assert span is not None
+        row = m.FetchResponse_PartitionData(1, 0, step + 1, records=span.read())
+        response = answer(leader, request)
+        response.responses[0].partitions = [*response.responses[0].partitions, row]
+        fetcher.heard(response, (step + 1) * STEP_MS, NOW)
+        if step == 0:
+            fetcher.add(one)
+    assert one.log.end_offset == leader.end_offset
 
 
 def test_a_follower_in_sync_is_not_held(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def remove(one: Controller, number: int) -> Any:
 
 def tell_versions(one: Controller, low: int = 0, high: int = 1) -> None:
     (sent,) = [sent for sent in one.tick(0.0) if sent.request.SCHEMA.name == "ApiVersionsRequest"]
+    assert sent.request.client_software_name and sent.request.client_software_version, "or it is not answered"
     features = [m.ApiVersionsResponse_SupportedFeatureKey("kraft.version", low, high)]
     one.hear(sent, m.ApiVersionsResponse(supported_features=features))
 
@@ -97,6 +98,23 @@ def test_a_leader_that_is_removed_stays_until_that_is_committed():
     assert one.raft.is_leader, "the majority is one of the other two voters and the other"
     follow(one, 3)
     assert change.outcome == (Error.NONE, None) and one.raft.role is Role.RESIGNED
+
+
+def test_who_is_removed_stands_for_election_until_that_is_committed():
+    """Of two voters the other one may lack the record: then it cannot be elected, for its log is behind."""
+    one = led(1, 2)
+    remove(one, 1)
+    assert not one.raft.is_voter and one.raft.may_stand
+    one.raft.meet(one.raft.epoch + 1, -1, None, 0.0)
+    sent = one.tick(one.raft.deadline_ms)
+    assert [(s.request.SCHEMA.name, s.request.voter_id) for s in sent if s.request.SCHEMA.name == "VoteRequest"] == [
+        ("VoteRequest", 2)
+    ]
+    one = led(1, 2)
+    remove(one, 1)
+    one.sync()
+    follow(one, 2)
+    assert one.raft.role is Role.RESIGNED and not one.raft.may_stand
 
 
 def test_fixed_voters_cannot_be_changed_before_the_upgrade():

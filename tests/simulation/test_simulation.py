@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from tests.simulation.plants import FOUND, PLANTS, SEEDS, first_seed
 from tests.simulation.run import run
 
+pytestmark = pytest.mark.usefixtures("no_logs")
 CHUNKS, WORLDS = 12, 25
 FIRST = 1_000_000
-
-
-@pytest.fixture(autouse=True)
-def no_logs() -> Iterator[None]:
-    """The faults of a world fill the logs."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

@@ -78,9 +78,12 @@ class Quorum:
 
 
 def described(client: Client, *, fenced: bool = False) -> ClusterState:
-    """Describe the cluster, with its brokers by number; `fenced` ones too, if the brokers can tell (KIP-1073)."""
+    """Describe the cluster, with its brokers by number; `fenced` ones too, if the brokers can tell (KIP-1073).
+
+    A client that asks controllers learns of controllers instead (KIP-919).
+    """
     try:
-        answer = check(client.send(m.DescribeClusterRequest(include_fenced_brokers=fenced)))
+        answer = check(client.send(m.DescribeClusterRequest(False, client.endpoint_type, fenced)))
     except ClientError as error:
         if not fenced or error.error is not Error.UNSUPPORTED_VERSION:
             raise

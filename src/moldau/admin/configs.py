@@ -117,7 +117,9 @@ def alter(client: Client, resource: Resource, changes: Iterable[Change], *, vali
         for change in changes
     ]
     one = m.IncrementalAlterConfigsRequest_AlterConfigsResource(resource.kind, resource.name, rows)
-    check(client.send(m.IncrementalAlterConfigsRequest([one], validate_only), resource.target()))
+    is_decided = client.config.asks_controllers and resource.kind is not Kind.BROKER_LOGGER  # by the active one
+    to = ANY if is_decided else resource.target()
+    check(client.send(m.IncrementalAlterConfigsRequest([one], validate_only), to))
 
 
 def changes(given: Mapping[str, str], removed: Iterable[str] = ()) -> list[Change]:

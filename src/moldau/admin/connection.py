@@ -9,7 +9,7 @@ from typing import Any
 from moldau.client import Client
 
 BOOTSTRAP, REGISTRY = "127.0.0.1:9092", "http://127.0.0.1:8081"
-REGISTRY_PREFIX = "schema.registry."
+REGISTRY_PREFIX, CONNECT_PREFIX = "schema.registry.", "connect."
 # A person waits, and knows which topics there are: mistakes are told soon.
 DEFAULTS = {
     "client.id": "moldau",
@@ -37,19 +37,24 @@ class Connection:
 
     @property
     def kafka_settings(self) -> dict[str, str]:
-        """Under librdkafka's names; nothing of the registry."""
-        own = {name: value for name, value in self.settings.items() if not name.startswith(REGISTRY_PREFIX)}
+        """Under librdkafka's names; nothing of the registry and of Connect."""
+        others = (REGISTRY_PREFIX, CONNECT_PREFIX)
+        own = {name: value for name, value in self.settings.items() if not name.startswith(others)}
         return {**own, "bootstrap.servers": self.bootstrap_servers}
 
     @property
     def registry_settings(self) -> dict[str, Any]:
         """Under the names of confluent-kafka's registry client, with `schema.registry.` in front."""
-        own = {
+        return {**self.registry_login, f"{REGISTRY_PREFIX}url": self.registry_url}
+
+    @property
+    def registry_login(self) -> dict[str, Any]:
+        """The settings of the registry's client without its address."""
+        return {
             name: int(value) if value.isdecimal() else value
             for name, value in self.settings.items()
-            if name.startswith(REGISTRY_PREFIX)
+            if name.startswith(REGISTRY_PREFIX) and name != f"{REGISTRY_PREFIX}url"
         }
-        return {**own, f"{REGISTRY_PREFIX}url": self.registry_url}
 
     def close(self) -> None:
         if self._client is not None:

@@ -106,12 +106,14 @@ class SubTopology:
     changelogs: tuple[str, ...]
 
 
-def listed(client: Client, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
-    """List all groups by name, from all brokers."""
+def listed(
+    client: Client, states: Iterable[str] = (), types: Iterable[str] = (), *, partial: bool = False
+) -> list[ListedGroup]:
+    """List all groups by name, from all brokers; with `partial`, without those of brokers that do not answer."""
     request = m.ListGroupsRequest(list(states), list(types))
     found = [
         ListedGroup(row.group_id, row.group_type, row.protocol_type, row.group_state, broker)
-        for broker, answer in client.send_to_each(request).items()
+        for broker, answer in client.send_to_each(request, partial=partial).items()
         for row in check(answer).groups
     ]
     return sorted(found, key=lambda one: one.id)
@@ -124,6 +126,15 @@ def described(client: Client, name: str, kind: str = "") -> DescribedGroup:
     if known is None:
         raise ClientError(Error.GROUP_ID_NOT_FOUND, f"There is no group {name}.", retriable=False)
     return known
+
+
+def raw_members(client: Client, name: str) -> list[tuple[bytes, bytes]]:
+    """Return metadata and assignment of the members of a classic group, of any protocol; nobody if there is none.
+
+    While a group is about to agree on a new round, the brokers tell neither.
+    """
+    row = client.send(m.DescribeGroupsRequest([name]), group(name)).groups[0]
+    return [(bytes(one.member_metadata), bytes(one.member_assignment)) for one in row.members]
 
 
 def committed(

@@ -115,9 +115,10 @@ def _of_quorum(sight: Sight) -> Iterator[Trouble]:
             continue
         behind_ms = leader.last_caught_up_ms - one.last_caught_up_ms
         if quorum.lag(one) and leader.last_caught_up_ms >= 0 and behind_ms > LAG_MS:
-            since = f"{behind_ms / 1000:.0f} s" if one.last_caught_up_ms >= 0 else "ever"
-            role = "voter" if one.is_voter else "observer"
-            yield Trouble("quorum", LAGS, f"{role} {one.id} is {quorum.lag(one)} offsets behind, for {since}")
+            name = f"{'voter' if one.is_voter else 'observer'} {one.id}"
+            behind = f"is {quorum.lag(one)} offsets behind, for {behind_ms / 1000:.0f} s"
+            never = f"has never caught up with leader {leader.id}"
+            yield Trouble("quorum", LAGS, f"{name} {behind if one.last_caught_up_ms >= 0 else never}")
 
 
 def _of_partitions(sight: Sight) -> Iterator[Trouble]:

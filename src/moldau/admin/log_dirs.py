@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from moldau.admin import TopicPartition
 from moldau.client import Client, ClientError, Error, Node, check
 from moldau.client import messages as m
+
+Sizes = Mapping[TopicPartition, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,15 @@ def answered(client: Client, brokers: Iterable[int], timeout_s: float) -> dict[i
         except ClientError as error:
             if not error.retriable:
                 raise
+    return found
+
+
+def sizes(folders: Mapping[int, list[LogDir]]) -> Sizes:
+    """Return the bytes of each replica, by partition and broker."""
+    found: dict[TopicPartition, dict[int, int]] = {}
+    for broker, of_broker in folders.items():
+        for replica in (one for folder in of_broker for one in folder.replicas if not one.future):
+            found.setdefault(replica.place, {})[broker] = max(0, replica.size)
     return found
 
 

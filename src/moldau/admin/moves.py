@@ -154,6 +154,34 @@ def move(state: State, topic: str, partitions: Iterable[int] | None, brokers: Se
     return moves
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A move that the cluster carries out, whoever began it, and about how many bytes of how many are copied."""
+
+    topic: str
+    index: int
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    copied: int
+    bytes: int
+
+    @property
+    def share(self) -> float:
+        """Return how much of it is done, from 0 to 1; a move without bytes has nothing to do."""
+        return min(1.0, self.copied / self.bytes) if self.bytes else 1.0
+
+
+def under_way(moving: Mapping[TopicPartition, Reassignment], sizes: log_dirs.Sizes) -> list[UnderWay]:
+    """Tell how far moves are, by the sizes of the replicas that they make."""
+    found = []
+    for place, move in sorted(moving.items()):
+        known = sizes.get(place, {})
+        whole = max((size for broker, size in known.items() if broker not in move.adding), default=0)
+        copied = sum(min(whole, known.get(broker, 0)) for broker in move.adding)
+        found.append(UnderWay(*place, move.adding, move.removing, copied, whole * len(move.adding)))
+    return found
+
+
 @dataclass(slots=True)
 class Progress:
     """How far moves are: which are under way, how many are done, and about how many bytes are copied."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.admin import TopicPartition
-from moldau.client import Client, ClientError, Error, Leader, Node
+from moldau.client import Client, ClientError, Error, Leader
 from moldau.client import messages as m
 from moldau.client.deadline import Deadline
 from moldau.client.errors import error_of
@@ -37,13 +37,24 @@ def at(client: Client, times: Mapping[TopicPartition, int], *, committed: bool =
     With `committed` LATEST is the last stable offset.
     """
     found: dict[TopicPartition, Offset] = {}
-    left = dict(times)
-    for _ in range(TRIES):
-        found |= _ask(client, left, committed, client.deadline())
-        left = {place: times[place] for place in left if found[place].error in PASSING}
-        if not left:
-            break
-        client.refresh({topic for topic, _ in left})
+
+    def attempt(deadline: Deadline) -> None:
+        for _ in range(TRIES):
+            left = {place: time for place, time in times.items() if place not in found or found[place].error in PASSING}
+            if not left:
+                return
+            rows, lost = _ask(client, left, committed, deadline)
+            found.update(rows)
+            if lost is not None:
+                raise lost
+            if any(row.error in PASSING for row in rows.values()):
+                client.refresh({topic for topic, _ in left}, timeout_s=deadline.left)
+
+    try:
+        client.until(client.deadline(), attempt)
+    except ClientError as error:
+        if not error.retriable or len(found) < len(times):
+            raise
     return found
 
 
@@ -74,8 +85,10 @@ def list_offsets(
 
     def attempt(deadline: Deadline) -> dict[TopicPartition, int]:
         left = {place: time for place, time in times.items() if place not in known}
-        answers = _ask(client, left, committed, deadline, retry=False)
+        answers, lost = _ask(client, left, committed, deadline)
         known.update((place, row.offset) for place, row in answers.items() if not row.error)
+        if lost is not None:
+            raise lost
         for (topic, partition), row in answers.items():
             if row.error:
                 client.forget(Leader(topic, partition))
@@ -86,14 +99,14 @@ def list_offsets(
 
 
 def _ask(
-    client: Client, times: Mapping[TopicPartition, int], committed: bool, deadline: Deadline, *, retry: bool = True
-) -> dict[TopicPartition, Offset]:
-    """Ask the leader of each partition, one request a leader. With `retry` false each request goes out once."""
+    client: Client, times: Mapping[TopicPartition, int], committed: bool, deadline: Deadline
+) -> tuple[dict[TopicPartition, Offset], ClientError | None]:
+    """Ask the leader of each partition, one request a leader and once; also return why one did not answer."""
     names = {topic for topic, _ in times}
-    cluster = client.until(deadline, lambda left: client.learn(names, left), retry)
+    cluster = client.learn(names, deadline)
     grown = {topic for topic, part in times if (known := cluster.topics.get(topic)) and part not in known.partitions}
     if grown:  # since it was last asked for
-        cluster = client.refresh(grown, timeout_s=None if retry else deadline.left)
+        cluster = client.refresh(grown, timeout_s=deadline.left)
     found: dict[TopicPartition, Offset] = {}
     plan: dict[int, dict[str, list[Any]]] = {}
     for (topic, partition), time in times.items():
@@ -101,17 +114,25 @@ def _ask(
         row = known.partitions.get(partition) if known else None
         if row is None:
             found[topic, partition] = Offset(-1, error=Error.UNKNOWN_TOPIC_OR_PARTITION)
-        elif row.leader < 0:
-            found[topic, partition] = Offset(-1, error=Error.LEADER_NOT_AVAILABLE)
-        else:
+            continue
+        found[topic, partition] = Offset(-1, error=Error.LEADER_NOT_AVAILABLE)
+        if row.leader in cluster.brokers:  # otherwise there is none, or it has gone
             asked = m.ListOffsetsRequest_ListOffsetsPartition(partition, row.leader_epoch, time)
             plan.setdefault(row.leader, {}).setdefault(topic, []).append(asked)
-    for leader, topics in plan.items():
-        rows = [m.ListOffsetsRequest_ListOffsetsTopic(name, parts) for name, parts in topics.items()]
-        request = m.ListOffsetsRequest(-1, int(committed), rows, client.config["socket.timeout.ms"])
-        timeout_s = None if retry else deadline.left
-        for topic in client.send(request, Node(leader), timeout_s=timeout_s, retry=retry).topics:
+    wait_ms = client.config["socket.timeout.ms"]
+    requests = {
+        leader: m.ListOffsetsRequest(
+            -1,
+            int(committed),
+            [m.ListOffsetsRequest_ListOffsetsTopic(name, parts) for name, parts in topics.items()],
+            wait_ms,
+        )
+        for leader, topics in plan.items()
+    }
+    answers, lost = client.ask_each(requests, deadline)
+    for answer in answers.values():
+        for topic in answer.topics:
             for row in topic.partitions:
                 error = error_of(row.error_code)
                 found[topic.name, row.partition_index] = Offset(row.offset, row.timestamp, row.leader_epoch, error)
-    return found
+    return found, lost

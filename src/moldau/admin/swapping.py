@@ -7,17 +7,18 @@ done because data would be lost or the node would not start. Each remark is a se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from moldau.admin import clusters, configs, health
 from moldau.admin.configs import Kind, Resource
 from moldau.admin.health import Sight
 from moldau.admin.topics import PartitionState
-from moldau.client import Client
+from moldau.client import Client, ClientError
 from moldau.settings import SettingError, Settings, validate_topic
 
 STATIC, DYNAMIC, DEFAULT = "STATIC_BROKER_CONFIG", "DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"
+ASKED_MS, BEHIND = 5000, 100  # when a voter counts as away, and how many offsets it may be behind
 NAMED = 5  # topics or settings that a sentence names
 METADATA = "metadata.version"
 
@@ -53,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a broker told of itself: whose it is, its newest metadata.version, and settings by where they were set."""
+    """What a node told of itself: whose it is, its newest metadata.version, and settings by where they were set."""
 
     kind: str
     newest: int
@@ -64,7 +65,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A running cluster. `topics` has the settings that topics have of their own, `least` their min.insync.replicas."""
+    """A running cluster. `topics` has the settings that topics have of their own, `least` their min.insync.replicas.
+
+    `silent` has the voters that are no brokers and did not answer, with the reason.
+    """
 
     sight: Sight
     nodes: Mapping[int, Node]
@@ -73,6 +77,7 @@ class Seen:
     topics: Mapping[str, Mapping[str, str]]
     least: Mapping[str, int]
     unclean: frozenset[str] = frozenset()
+    silent: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,10 @@ class Plan:
 
 
 def look(client: Client) -> Seen:
-    """Ask the cluster and each of its brokers."""
+    """Ask the cluster, and each of its brokers and controllers."""
     sight = health.look(client)
     nodes = {broker: _node(client, broker) for broker in sight.folders}
+    controllers, silent = _controllers(client, sight)
     names = [topic.name for topic in sight.topics]
     resources = [Resource(Kind.TOPIC, name) for name in names]
     found = configs.describe_all(client, resources) if resources else {}
@@ -99,13 +105,35 @@ def look(client: Client) -> Seen:
     levels = client.features()
     return Seen(
         sight,
-        nodes,
+        nodes | controllers,
         levels,
         _set_at(configs.described(client, Resource(Kind.BROKER, "")), DEFAULT),
         {name: {one.name: one.value or "" for one in listed if one.is_own} for name, listed in entries.items()},
         {name: int(one.get(health.MIN_INSYNC) or 1) for name, one in values.items()},
         frozenset(name for name, one in values.items() if one.get("unclean.leader.election.enable") == "true"),
+        silent,
     )
+
+
+def _controllers(client: Client, sight: Sight) -> tuple[dict[int, Node], dict[int, str]]:
+    """Ask the voters that are no brokers, at the listeners that the quorum names (KIP-919)."""
+    found: dict[int, Node] = {}
+    silent: dict[int, str] = {}
+    quorum = sight.quorum
+    brokers = {one.id for one in sight.cluster.brokers}
+    for voter in () if quorum is None else (one.id for one in quorum.replicas if one.is_voter):
+        if quorum is None or voter in brokers:
+            continue
+        addresses = [text.partition("://")[2] for text in quorum.endpoints.get(voter, ())]
+        if not addresses:
+            silent[voter] = "the cluster does not say where it listens"
+            continue
+        try:
+            with client.of_controllers(addresses) as controllers:
+                found[voter] = _node(controllers, voter)
+        except ClientError as error:
+            silent[voter] = str(error)
+    return found, silent
 
 
 def _node(client: Client, broker: int) -> Node:
@@ -129,14 +157,12 @@ def _set_at(entries: Iterable[configs.Entry], source: str) -> dict[str, str]:
     return found
 
 
-def plan(seen: Seen, supported: Mapping[str, tuple[int, int]], can_vote: bool) -> Plan:
-    """Decide in which order nodes can be swapped. `supported` are Moldau's feature levels; `can_vote` tells whether it
-    can be one of several voters.
-    """
+def plan(seen: Seen, supported: Mapping[str, tuple[int, int]]) -> Plan:
+    """Decide in which order nodes can be swapped. `supported` are Moldau's feature levels."""
     remarks = [
         *_features(seen, supported),
         *_unwell(seen.sight),
-        *_voters(seen, can_vote),
+        *_voters(seen),
         *_settings_of_nodes(seen),
         *_settings_of_topics(seen),
         *_replicas(seen),
@@ -193,22 +219,38 @@ def _unwell(sight: Sight) -> Iterator[Remark]:
         yield Remark(Verdict.REFUSED, trouble.where, sentence)
 
 
-def _voters(seen: Seen, can_vote: bool) -> Iterator[Remark]:
+def _voters(seen: Seen) -> Iterator[Remark]:
     quorum = seen.sight.quorum
     if quorum is None:
         yield Remark(
             Verdict.REFUSED, "quorum", "The cluster has no KRaft quorum: move it from ZooKeeper to KRaft first."
         )
         return
+    for node, reason in sorted(seen.silent.items()):
+        sentence = f"It votes, and whose it is was not found out: {reason}"
+        yield Remark(Verdict.REFUSED, f"node {node}", sentence, node)
+    yield from _absent(quorum)
     voters = [one.id for one in quorum.replicas if one.is_voter]
-    for node in sorted(set(voters) & seen.nodes.keys()):
-        if seen.nodes[node].kind == clusters.KAFKA and not can_vote:
-            sentence = "It votes in the quorum, and this release of Moldau cannot be one of several voters."
-            yield Remark(Verdict.REFUSED, f"node {node}", sentence, node)
-    away = [node for node in voters if node in seen.nodes]
-    if can_vote and away and len(voters) < 3:
-        sentence = f"The quorum has {len(voters)} voters: while one is away nothing can be changed or elected."
+    if len(voters) < 3 and any(seen.nodes[node].kind == clusters.KAFKA for node in voters if node in seen.nodes):
+        count = "one voter" if len(voters) == 1 else "two voters"
+        sentence = f"The quorum has {count}: while one is away nothing can be changed or elected."
         yield Remark(Verdict.STOPS, "quorum", sentence)
+
+
+def _absent(quorum: clusters.Quorum) -> Iterator[Remark]:
+    """Refuse while a voter is away or far behind: with one more away there may be no majority."""
+    now_ms = next((one.last_caught_up_ms for one in quorum.replicas if one.id == quorum.leader), -1)
+    for one in quorum.replicas:
+        if now_ms < 0 or not one.is_voter or one.id == quorum.leader:
+            continue
+        if now_ms - one.last_fetch_ms > ASKED_MS:
+            sentence = (
+                "It votes, and the leader of the quorum does not hear from it: start it before another is stopped."
+            )
+            yield Remark(Verdict.REFUSED, f"voter {one.id}", sentence)
+        elif quorum.lag(one) > BEHIND:
+            sentence = f"It votes, and is {quorum.lag(one)} offsets behind: wait until it has caught up."
+            yield Remark(Verdict.REFUSED, f"voter {one.id}", sentence)
 
 
 def _settings_of_nodes(seen: Seen) -> Iterator[Remark]:

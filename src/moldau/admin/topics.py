@@ -77,14 +77,36 @@ def listed(client: Client, *, internal: bool = True) -> list[TopicState]:
 def described(client: Client, names: Iterable[str]) -> list[TopicState]:
     """Describe topics, in the order given; ClientError for one that does not exist."""
     wanted = list(dict.fromkeys(names))
-    rows = [m.MetadataRequest_MetadataRequestTopic(name=name) for name in wanted]
-    answer = client.send(m.MetadataRequest(topics=rows, allow_auto_topic_creation=False))
+    answer = client.send(_question(wanted))
     found = {row.name: row for row in answer.topics}
+    late = [name for name in wanted if _error(found, name) is Error.UNKNOWN_TOPIC_OR_PARTITION]
+    if late and len(answer.brokers) > 1:
+        found |= _known_elsewhere(client, late, [broker.node_id for broker in answer.brokers])
     for name in wanted:
-        error = Error(found[name].error_code) if name in found else Error.UNKNOWN_TOPIC_OR_PARTITION
-        if error not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):
+        if (error := _error(found, name)) not in (Error.NONE, Error.LEADER_NOT_AVAILABLE):
             raise missing(name, error)
     return [_topic(found[name]) for name in wanted]
+
+
+def _question(names: Iterable[str]) -> Any:
+    rows = [m.MetadataRequest_MetadataRequestTopic(name=name) for name in names]
+    return m.MetadataRequest(topics=rows, allow_auto_topic_creation=False)
+
+
+def _error(found: Mapping[str, Any], name: str) -> Error:
+    return Error(found[name].error_code) if name in found else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _known_elsewhere(client: Client, names: Iterable[str], brokers: Iterable[int]) -> dict[str, Any]:
+    """Ask every broker for topics that one does not know: they hear of a new topic one after the other."""
+    found: dict[str, Any] = {}
+    for broker in brokers:
+        try:
+            answer = client.send(_question(names), broker, retry=False)
+        except ClientError:
+            continue  # of those that cannot be reached nobody expects a topic
+        found |= {row.name: row for row in answer.topics if row.error_code == Error.NONE}
+    return found
 
 
 def missing(name: str, error: Error = Error.UNKNOWN_TOPIC_OR_PARTITION) -> ClientError:

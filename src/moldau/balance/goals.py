@@ -92,9 +92,11 @@ def lacking_racks(model: Model, _: Limits) -> int:
 
 
 def overfull(model: Model, limits: Limits) -> int:
-    """Count the bytes that do not fit, with the reserve."""
+    """Count the bytes that do not fit, with the reserve. What others have written is not theirs to move, and a broker
+    with hardly any is not to blame for a full disk."""
     carried, most = loads(model), capacities(model, limits)
-    return sum(max(0, carried[id].bytes - limit) for id, limit in most.items())
+    excess = (min(carried[id].bytes, carried[id].bytes - limit) for id, limit in most.items())
+    return sum(bytes for bytes in excess if bytes > limits.grain_bytes)
 
 
 HARD = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from moldau.balance.model import Load, Model, Place, loads
@@ -68,3 +69,27 @@ class Plan:
                 busy["in", id] += move.size
                 busy["out", move.leader] += move.size
         return max(busy.values(), default=0) / throttle
+
+
+def summary(made: Plan, rate: int, size: Callable[[int], str]) -> str:
+    """Say in a sentence what a plan does; `size` writes bytes for people."""
+    if not made.moves:
+        return "The cluster is balanced: nothing to do." if not made.problems else "Nothing can be done."
+    copies = len(made.moves) - made.leaders
+    parts = [f"{_count(copies, 'partition moves', 'partitions move')} ({size(made.bytes)})"] if copies else []
+    parts += [_count(made.leaders, "partition only changes its leader", "partitions only change their leaders")] * (
+        made.leaders > 0
+    )
+    pace = f", about {_time(made.seconds(rate))} at {size(rate)}/s" if rate and made.bytes else ""
+    return f"{'; '.join(parts)}{pace}."
+
+
+def _count(number: int, single: str, several: str) -> str:
+    return f"{number} {single if number == 1 else several}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

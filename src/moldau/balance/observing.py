@@ -24,7 +24,7 @@ def observe(client: Client, measure_s: float = 0.0, sleep: Callable[[float], Non
     listed = topics.listed(client)
     moving = reassignments.known(client)
     folders = _folders(client, [one.id for one in alive])
-    sizes = _sizes(folders)
+    sizes = log_dirs.sizes(folders)
     partitions = [
         Partition(
             topic.name,
@@ -58,7 +58,7 @@ def view(client: Client) -> View:
     }
     folders = _folders(client, alive)
     rooms = {id: room for id, found in folders.items() if (room := room_of(found)) is not None}
-    copied = {(place, id): size for place, by_id in _sizes(folders).items() for id, size in by_id.items()}
+    copied = {(place, id): size for place, by_id in log_dirs.sizes(folders).items() for id, size in by_id.items()}
     return View(frozenset(alive), partitions, rooms, copied)
 
 
@@ -99,14 +99,6 @@ def _disks(folders: list[log_dirs.LogDir]) -> int:
     return len(known) - sum(
         total == before and usable - free <= SAME_DISK * total for (before, free), (total, usable) in pairwise(known)
     )
-
-
-def _sizes(folders: Mapping[int, list[log_dirs.LogDir]]) -> dict[Place, dict[int, int]]:
-    sizes: dict[Place, dict[int, int]] = {}
-    for broker, found in folders.items():
-        for replica in (one for folder in found for one in folder.replicas if not one.future):
-            sizes.setdefault(replica.place, {})[broker] = max(0, replica.size)
-    return sizes
 
 
 def _size(sizes: Mapping[int, int], leader: int) -> int:

@@ -54,6 +54,8 @@ def take_answer(raft: Raft, told: Told, now_ms: float, wall_ms: int) -> Snapshot
     try:
         whole = take_row(raft, told.row, wall_ms)
     except (Refused, WireError):  # bytes that are damaged, or a disk that is full
+        if raft.log.offline is not None:
+            raise
         raft.lines.delay(METADATA, now_ms + raft.limits.retry_backoff_ms)
         return None
     raft.deadline_ms = now_ms + raft.limits.fetch_timeout_ms

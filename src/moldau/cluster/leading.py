@@ -17,6 +17,7 @@ from math import inf
 
 UNKNOWN = -1
 ANY_EPOCH = -1
+STUCK = 3  # fetches of the same records, after which the leader looks whether they are damaged
 
 Ids = tuple[int, ...]
 EpochOf = Callable[[int], int | None]
@@ -33,6 +34,7 @@ class Follower:
     broker_epoch: int = ANY_EPOCH
     fetched_ms: float = -inf
     leader_end: int = 0  # the end of the leader's log when it last fetched
+    repeats: int = 0  # how often it has asked for records again that it was sent
 
     def fetched(self, offset: int, broker_epoch: int, leader_end: int, now_ms: float) -> None:
         """Note that it asked for records from `offset` on: it has all those before."""
@@ -40,8 +42,13 @@ class Follower:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end:  # it has what there was when it asked last
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.repeats = self.repeats + 1 if offset == self.end_offset < self.leader_end else 0
         self.end_offset, self.broker_epoch = offset, broker_epoch
         self.fetched_ms, self.leader_end = now_ms, leader_end
+
+    def is_stuck(self) -> bool:
+        """Tell, now and then, whether it may not be able to take what it is sent."""
+        return self.repeats % STUCK == STUCK - 1
 
     def is_caught_up(self, leader_end: int, now_ms: float, lag_ms: float) -> bool:
         return self.end_offset == leader_end or now_ms - self.caught_up_ms <= lag_ms
@@ -71,11 +78,18 @@ class Leading:
         self.proposal: Proposal | None = None
 
     def place(self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, now_ms: float) -> None:
-        """Take over what the controller has decided, unless that is older than what is known."""
+        """Take over what the controller has decided, unless that is older than what is known.
+
+        A follower that has left the ISR has to show anew how far it is: its log may be damaged, and begin anew.
+        """
         if partition_epoch <= self.partition_epoch:
             return
-        before = self.followers
-        self.replicas, self.isr, self.partition_epoch = tuple(replicas), tuple(isr), partition_epoch
+        isr = tuple(isr)
+        before = {
+            other: Follower(-inf, broker_epoch=known.broker_epoch) if other in self.isr and other not in isr else known
+            for other, known in self.followers.items()
+        }
+        self.replicas, self.isr, self.partition_epoch = tuple(replicas), isr, partition_epoch
         self.proposal = None
         self.followers = {
             other: before.get(other) or Follower(now_ms if other in self.isr else -inf)
@@ -127,6 +141,19 @@ class Leading:
             if other in counted or (follower.is_caught_up(leader_end, now_ms, lag_ms) and epoch_of(other) is not None):
                 end = min(end, follower.end_offset)
         return end if end >= 0 else None
+
+    def low_watermark(self, start_offset: int, live: Iterable[int]) -> int:
+        """Return where the logs of all live replicas begin, at least; -1 while one has not said it."""
+        return min([start_offset, *(self.followers[one].start_offset for one in live if one in self.followers)])
+
+    def is_settled(self, leader_end: int, high_watermark: int) -> bool:
+        """Tell whether nothing is left to decide: all replicas are in sync and have all; quick, for many are idle."""
+        if high_watermark != leader_end or self.proposal is not None or len(self.isr) != len(self.replicas):
+            return False
+        for follower in self.followers.values():  # noqa: SIM110 - a generator takes three times as long
+            if follower.end_offset != leader_end:
+                return False
+        return True
 
     def propose(self, high_watermark: int, leader_end: int, lag_ms: float, epoch_of: EpochOf, now_ms: float) -> bool:
         """Decide whether the controller is to be asked for another ISR; one question at a time."""

@@ -62,10 +62,18 @@ class Lifecycle:
     def next_ms(self) -> float:
         return inf if self.is_busy or self.state is State.STOPPED else self.ready_ms
 
-    def request(self, now_ms: float, metadata_offset: int, offline_dirs: list[bytes], *, want_fence: bool) -> Any:
+    def request(
+        self,
+        now_ms: float,
+        metadata_offset: int,
+        offline_dirs: list[bytes],
+        *,
+        want_fence: bool,
+        cordoned_dirs: list[bytes] | None = None,
+    ) -> Any:
         """Return the registration or the heartbeat that is due, or None.
 
-        `want_fence`: this broker is not ready to serve yet.
+        `want_fence`: this broker is not ready to serve yet. `cordoned_dirs`: they get no new replicas.
         """
         if now_ms < self.next_ms():
             return None
@@ -79,6 +87,7 @@ class Lifecycle:
             want_fence=want_fence,
             want_shut_down=self.state is State.STOPPING,
             offline_log_dirs=offline_dirs,
+            cordoned_log_dirs=cordoned_dirs,
         )
 
     def stop(self) -> None:
@@ -97,7 +106,12 @@ class Lifecycle:
         self._retry(now_ms, Error.NONE)
 
     def heard(self, response: Any, now_ms: float) -> None:
-        """Take over an answer; raises CannotJoin when the time to register is over."""
+        """Take over an answer; raises CannotJoin when the time to register is over.
+
+        One that comes after the end changes nothing: it is about a life that is over, and may be to a registration.
+        """
+        if self.state is State.STOPPED:
+            return
         error = Error(response.error_code)
         if error:
             self._retry(now_ms, error)

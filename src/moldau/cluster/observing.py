@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from moldau.cluster.following import fork, whole_batches
+from moldau.cluster.voters import VoterHistory
 from moldau.log.answers import Origin
 from moldau.log.log import Log
 from moldau.machines.metadata.records import TOPIC, TOPIC_ID
@@ -80,15 +81,23 @@ class Observer:
         servers: Sequence[Address],
         voters: Mapping[int, Address],
         limits: Limits,
+        history: VoterHistory,
+        newest: tuple[int, int] | None = None,
     ) -> None:
-        """`servers` are asked first, in turn; of `voters` with fixed addresses the leader is found by its id."""
+        """`servers` are asked first, in turn; of `voters` with fixed addresses the leader is found by its id.
+
+        `history` has the voters that stand in the log: whoever starts with a snapshot of it must know them. `newest`
+        are end offset and epoch of the newest snapshot on disk, for the host to keep up to date.
+        """
         self.me = me
         self.cluster_id = cluster_id
         self.directory = directory
         self.log = log
         self.servers = list(servers)
         self.limits = limits
-        self.epoch = max(0, log.leader_epochs.latest)
+        self.history = history
+        self.newest = newest
+        self.epoch = last_epoch(log, newest)
         self.leader_id = NOBODY
         self.addresses = dict(voters)
         self.snapshot: Snapshot | None = None
@@ -118,7 +127,7 @@ class Observer:
         return whom, self._fetch() if self.snapshot is None else self._fetch_snapshot(self.snapshot)
 
     def _fetch(self) -> Any:
-        epochs = self.epoch, max(0, self.log.leader_epochs.latest)
+        epochs = self.epoch, last_epoch(self.log, self.newest)
         return fetch_request(self.cluster_id, (self.me, self.directory), self.log, *epochs, self.limits)
 
     def _fetch_snapshot(self, snapshot: Snapshot) -> Any:
@@ -151,6 +160,8 @@ class Observer:
         try:
             return self._take_piece(row) if self.snapshot is not None else self._take_records(row, wall_ms)
         except Refused:  # bytes that are damaged, or a disk that is full
+            if self.log.offline is not None:
+                raise
             self._pause(now_ms)
             return None
 
@@ -168,8 +179,12 @@ class Observer:
     def _take_records(self, row: Any, wall_ms: int) -> Snapshot | None:
         if (end := fork_of(self.log, row)) is not None:
             self.log.truncate_to(end, wall_ms)
-        else:
-            self.snapshot = take_records(self.log, row, self.epoch, wall_ms)
+            self.history.truncate(self.log.end_offset)
+            return None
+        before = self.log.end_offset
+        self.snapshot = take_records(self.log, row, self.epoch, wall_ms)
+        if self.log.end_offset > before:
+            self.history.replay_all(row.records, self.log.end_offset)
         return None
 
     def _take_piece(self, row: Any) -> Snapshot | None:
@@ -180,10 +195,18 @@ class Observer:
         if not snapshot.is_complete:
             return None
         self.snapshot = None
+        self.history.begin(snapshot.data, snapshot.end_offset)
         return snapshot
 
 
 # What observers and voters have in common.
+
+
+def last_epoch(log: Log, snapshot: tuple[int, int] | None) -> int:
+    """Return the epoch of the last record, which may be in the newest snapshot alone."""
+    if snapshot is not None and log.end_offset == snapshot[0]:
+        return snapshot[1]
+    return max(0, log.leader_epochs.latest)
 
 
 def fetch_request(

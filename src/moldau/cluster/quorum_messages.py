@@ -187,3 +187,8 @@ def read_response(response: Any, request: Any) -> Told | None:
     places = {one.node_id: (one.host, one.port) for one in response.node_endpoints}
     leader_id = max(named.leader_id, NOBODY)
     return Told(Error(row.error_code), leader_id, named.leader_epoch, places.get(leader_id), row)
+
+
+def versions_request() -> Any:
+    """Return the question which versions a new voter supports; nobody answers one that does not say who asks."""
+    return m.ApiVersionsRequest("moldau", "1")

@@ -27,7 +27,7 @@ from moldau.cluster.catching_up import Diverged, take_answer, want_fetch
 from moldau.cluster.elections import NOBODY, Ballot, Election
 from moldau.cluster.leadership import Leadership
 from moldau.cluster.lines import METADATA, REPORT, Lines, Send, Want
-from moldau.cluster.observing import Limits, Snapshot
+from moldau.cluster.observing import Limits, Snapshot, last_epoch
 from moldau.cluster.quorum_messages import Told, View, read_response
 from moldau.cluster.voter_changes import Change
 from moldau.cluster.voters import (
@@ -45,7 +45,6 @@ from moldau.cluster.voters import (
 )
 from moldau.log.answers import Origin
 from moldau.log.log import Log
-from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import Record
 from moldau.wire.refusal import Refused
@@ -162,6 +161,10 @@ class Raft:
         return self.voters.has(self.mine)
 
     @property
+    def may_stand(self) -> bool:
+        return self.history.may_stand(self.mine, self.log.high_watermark)
+
+    @property
     def is_leader(self) -> bool:
         return self.role is Role.LEADER
 
@@ -195,10 +198,7 @@ class Raft:
 
     @property
     def last_epoch(self) -> int:
-        """Return the epoch of the last record, which may be in the snapshot alone."""
-        if self.snapshot is not None and self.log.end_offset == self.snapshot[0]:
-            return self.snapshot[1]
-        return max(0, self.log.leader_epochs.latest)
+        return last_epoch(self.log, self.snapshot)
 
     @property
     def is_synced(self) -> bool:
@@ -228,7 +228,7 @@ class Raft:
             self._become_resigned([], now_ms)
         elif known is not None and (address := known.address(self.listener)) is not None:
             self._follow(self.epoch, self.leader_id, address, now_ms)
-        elif self.is_voter:  # a pre-vote disturbs nobody, so there is no need to wait
+        elif self.may_stand:  # a pre-vote disturbs nobody, so there is no need to wait
             self.deadline_ms = now_ms + self.random.random() * SUSPICION_MS
         self._keep()
         if self.is_voter and len(self.voters.members) == 1:
@@ -243,7 +243,7 @@ class Raft:
             self.saved = election
 
     def _election_deadline(self, now_ms: float) -> float:
-        return now_ms + self._election_timeout() if self.is_voter else inf
+        return now_ms + self._election_timeout() if self.may_stand else inf
 
     def _election_timeout(self) -> float:
         return self.limits.election_timeout_ms * (1 + self.random.random())
@@ -319,7 +319,7 @@ class Raft:
         items = [leader_change(self.me, [one.id for one in voters.members], granting, wall_ms)]
         described = voters.get(self.me)
         is_current = self.history.offset >= 0 and described == self.self_description
-        if voters.is_dynamic and not is_current:
+        if voters.is_dynamic and self.is_voter and not is_current:
             items += voter_records(voters.add(self.self_description), wall_ms)
         try:
             self.append_controls(items, now_ms, wall_ms)
@@ -371,7 +371,7 @@ class Raft:
         """The leader, the voters or the election took too long."""
         if self.role is Role.RESIGNED:
             self._become_unattached(self.epoch + 1, NOBODY, now_ms)
-        if not self.is_voter:
+        if not self.may_stand:
             self.is_lost = True
             self.deadline_ms = now_ms + self.limits.fetch_timeout_ms if self.role is Role.FOLLOWER else inf
         elif self.role is Role.PROSPECTIVE:
@@ -398,11 +398,10 @@ class Raft:
                 yield Want(REPORT, self.leader, lambda: self.report)
             return
         if self.led is not None and (address := voter_changes.wants_versions(self, self.led)) is not None:
-            yield Want(REPORT, address, m.ApiVersionsRequest)
+            yield Want(REPORT, address, messages.versions_request)
         asked, request = self._question()
         for voter in self.voters.members:
-            address = voter.address(self.listener)
-            if voter.id in asked and address is not None:
+            if voter.id in asked and (address := voter.address(self.listener)) is not None:
                 yield Want(voter.id, address, lambda voter=voter: request(voter))
 
     def _question(self) -> tuple[set[int], Callable[[Voter], Any]]:
@@ -429,7 +428,7 @@ class Raft:
 
     def suspect(self, now_ms: float) -> None:
         """The leader's process is gone, as far as one can see: soon stand for election, or let another one."""
-        if self.is_follower and self.is_voter:
+        if self.is_follower and self.may_stand:
             self.has_fetched = False
             self.deadline_ms = min(self.deadline_ms, now_ms + self.random.random() * SUSPICION_MS)
 

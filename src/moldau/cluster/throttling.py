@@ -2,7 +2,8 @@
 
 What is copied is counted as a debt, and the debt is paid with time. While there is one, nobody more is served: so the
 average is the rate, whatever the size of a single answer. Replicas in sync are never held back, or they would leave the
-ISR.
+ISR. They are counted, too: an answer that brings a few bytes for them is followed at once by the next request, so a
+debt that is soon paid must not hold back the others, or their turn would never come while producers write.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 UNLIMITED = 2**63 - 1  # the default of the rates
+GRACE_MS = 100.0  # a debt that is paid within this time holds back nobody
 LONGEST_MS = 1000.0  # after which one looks again: the rate may be another by then
 
 Key = tuple[bytes | str, int]  # topic by its id or its name, and number
@@ -30,7 +32,7 @@ class Throttle:
 
     def holds(self, key: Key, now_ms: float) -> bool:
         """Tell whether a replica that is not in sync has to wait."""
-        return self.is_on() and self._debt(now_ms) > 0 and self.covers(key)
+        return self.is_on() and self._due(now_ms) > 0 and self.covers(key)
 
     def count(self, key: Key, size: int, now_ms: float) -> None:
         """Note what was copied of a replica, in sync or not."""
@@ -40,7 +42,11 @@ class Throttle:
     def free_ms(self, now_ms: float) -> float:
         """Return when to ask again."""
         rate = self.rate()
-        return now_ms + (min(LONGEST_MS, 1000 * self._debt(now_ms) / rate) if rate else LONGEST_MS)
+        return now_ms + (min(LONGEST_MS, 1000 * self._due(now_ms) / rate) if rate else LONGEST_MS)
+
+    def _due(self, now_ms: float) -> float:
+        """Return what has to be paid before anybody is served."""
+        return max(0.0, self._debt(now_ms) - self.rate() * GRACE_MS / 1000)
 
     def _debt(self, now_ms: float) -> float:
         self.debt = max(0.0, self.debt - self.rate() * (now_ms - self.counted_ms) / 1000)

@@ -2,7 +2,9 @@
 
 Because two sets that differ by one voter always share a majority's member, no two leaders can be elected by them. For
 the same reason a new leader first commits something of its own epoch: an earlier change that it does not know of is
-then void. A new voter must have caught up as an observer, so that it does not stop the others.
+then void. A new voter must have caught up as an observer, so that it does not stop the others. One that is removed
+stands for election until that is committed, though its own vote does not count: of two voters the one that stays may
+lack the record, and then nobody else can be elected.
 
 A follower tells the leader what it is now called (UpdateRaftVoter), and with `controller.quorum.auto.join.enable` it
 asks to become a voter.

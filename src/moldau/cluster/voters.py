@@ -187,6 +187,14 @@ class VoterHistory:
         index = bisect_left(self.changes, offset, key=place_of)
         return self.changes[index - 1][1] if index else self.initial
 
+    def may_stand(self, key: Key, committed: int) -> bool:
+        """Tell whether a controller stands for election.
+
+        One that was removed does so until that is committed, though its own vote does not count: of two voters the one
+        that stays may lack the record, and then nobody else can be elected.
+        """
+        return self.current.has(key) or (self.offset >= committed and self.at(committed).has(key))
+
     def replay(self, batch: Batch) -> None:
         """Note what a batch that was appended says of the voters."""
         if (after := replay_controls(batch, self.current)) is not None:

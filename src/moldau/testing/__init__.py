@@ -1,4 +1,6 @@
-"""Kafka in tests: a pytest plugin (`kafka`, `kafka_shared`, `kafka_cluster`) and a context manager, on the real broker.
+"""Kafka in tests: a pytest plugin and context managers, on the real broker.
+
+The fixtures are `kafka`, `kafka_shared`, `kafka_cluster`, `connect` and `ksql`.
 
 A test uses the fixture; a script writes
 
@@ -10,6 +12,7 @@ A test uses the fixture; a script writes
 """
 
 from moldau.testing.clusters import Cluster, cluster
+from moldau.testing.network import CLIENTS, Network
 from moldau.testing.process import Broker, BrokerFailed, broker, eventually
 
-__all__ = ["Broker", "BrokerFailed", "Cluster", "broker", "cluster", "eventually"]
+__all__ = ["CLIENTS", "Broker", "BrokerFailed", "Cluster", "Network", "broker", "cluster", "eventually"]

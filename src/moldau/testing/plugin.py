@@ -10,6 +10,8 @@ import pytest
 
 if TYPE_CHECKING:
     from moldau.testing import Broker, Cluster
+    from moldau.testing.connectors import Connect
+    from moldau.testing.sql import Ksql
 
 BROKERS = pytest.StashKey[list[Any]]()
 # Tests write records of any age, and a run may be long: retention must not delete them meanwhile.
@@ -43,7 +45,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
-    """Start clusters for this test alone: `kafka_cluster(3)`; `kill`, `pause` and the like are its methods."""
+    """Start clusters for this test alone: `kafka_cluster(3)`; see `moldau.testing.Cluster` for what can befall them."""
     from moldau.testing import cluster
 
     with ExitStack() as started:
@@ -61,6 +63,24 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Clus
 def kafka_shared(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """Run one broker for all tests: faster, if each test uses its own topics (`kafka_shared.create_topic()`)."""
     with _started(request.session, OF_A_RUN) as started:
+        yield started
+
+
+@pytest.fixture
+def connect(kafka_shared: Broker) -> Iterator[Connect]:
+    """Run a worker of Connect in this process: `connect.run(weather, topic="weather")` starts a connector."""
+    from moldau.testing.connectors import connect
+
+    with connect(kafka_shared.bootstrap_servers) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def ksql(kafka_shared: Broker) -> Iterator[Ksql]:
+    """Run one SQL server for all tests: `ksql.execute("CREATE STREAM ...;")`, `ksql.until("SELECT ...;", rows)`."""
+    from moldau.testing.sql import sql_server
+
+    with sql_server(kafka_shared.bootstrap_servers) as started:
         yield started
 
 

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from moldau.broker.call import call, messages
+from moldau.testing.ports import free_port
 
-START_S = 30.0
-STOP_S = 20.0
+START_S = 120.0
+STOP_S = 60.0
 
 
 class BrokerFailed(Exception):
@@ -31,16 +32,18 @@ class Broker:
 
     def __init__(self, settings: Mapping[str, str] | None = None, data_dir: str | None = None) -> None:
         self.settings = dict(settings or {})
+        self.arguments: tuple[str, ...] = ()  # further ones of `moldau broker`
         self._temporary = data_dir is None
         self.data_dir = data_dir or tempfile.mkdtemp(prefix="moldau-test-")
         self._log_path = os.path.join(tempfile.gettempdir(), f"moldau-test-{os.getpid()}-{id(self)}.log")
         self._process: subprocess.Popen[bytes] | None = None
-        self._address = "127.0.0.1:0"
+        self._address = f"127.0.0.1:{free_port()}"
 
     @property
     def bootstrap_servers(self) -> str:
-        """Return the address for a client's `bootstrap.servers`."""
-        return self._address
+        """Return the address for a client's `bootstrap.servers`: the one that clients are told."""
+        told = self.settings.get("advertised.listeners", "").partition(",")[0]
+        return told.partition("://")[2] or self._address
 
     @property
     def host(self) -> str:
@@ -67,7 +70,7 @@ class Broker:
     def start(self) -> Broker:
         """Start it and wait until it accepts connections."""
         command = [sys.executable, "-m", "moldau", "broker", "--listen", self._address, "--stop-with-stdin"]
-        command += ["--data-dir", self.data_dir]
+        command += ["--data-dir", self.data_dir, *self.arguments]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         with open(self._log_path, "ab") as errors:

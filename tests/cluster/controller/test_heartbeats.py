@@ -253,3 +253,13 @@ def test_flapping_ends_where_it_began() -> None:
     assert (part.leader, part.isr, part.eligible_leaders, part.last_known_leaders) == (1, (1,), (), ())
     assert (part.leader_epoch, part.partition_epoch) == (10, 15)
     assert world.image.topics_by_id[TOPIC_ID].partitions[0] is part
+
+
+def test_a_session_that_is_forgotten_keeps_nobody_from_registering() -> None:
+    image, sessions = image_of(), Heartbeats(9000)
+    sessions.begin(image, 0)
+    broker = next(iter(image.brokers.values()))
+    assert sessions.is_alive(broker, 100)
+    sessions.forget(broker.id)
+    sessions.forget(broker.id)
+    assert not sessions.is_alive(broker, 100) and broker.id not in sessions.stale(10_000)

@@ -107,7 +107,7 @@ class Client:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
-        self.callers = {place: Caller(world, name, place) for place in world.hosts}
+        self.callers = {place: Caller(world, name, place) for place in world.brokers}
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}  # leader and epoch
         self.topic_ids: dict[str, bytes] = {}
         self.is_asking = False
@@ -136,7 +136,9 @@ class Client:
     def learn(self, answer: Any) -> None:
         self.is_asking = False
         for topic in answer.topics:
-            self.topic_ids[topic.name] = bytes(topic.topic_id)
+            if self.topic_ids.get(topic.name) != topic.topic_id:  # another topic of that name begins with other epochs
+                self.topic_ids[topic.name] = bytes(topic.topic_id)
+                self.leaders = {key: leader for key, leader in self.leaders.items() if key[0] != topic.name}
             for part in topic.partitions:
                 key, before = (topic.name, part.partition_index), self.leaders.get((topic.name, part.partition_index))
                 if before is None or part.leader_epoch >= before[1]:

@@ -33,6 +33,7 @@ class Checker:
         self.voted: dict[int, int] = {}  # the leader of each epoch of the quorum
         self.epochs: dict[int, int] = {}  # the sum of the partition epochs that a process leads in
         self.votes: dict[int, tuple[int, int]] = {}  # epoch and vote of each voter
+        self.seen: dict[int, tuple[Any, ...]] = {}  # what was last looked at of each voter
         self.committed = 0  # of the metadata
         self.active: dict[int, int] = {}  # the active controller of each epoch
         self.leaders: dict[tuple[bytes, int, int], int] = {}
@@ -52,15 +53,23 @@ class Checker:
         controller = process.node.controller
         if controller is not None:
             self.only(self.active, controller.epoch, process.place, Property.ONE_CONTROLLER, "controls in epoch")
-        led = [partition for partition in process.node.replicas if partition.led is not None]
-        epochs = sum(partition.led.partition_epoch for partition in led)
+        epochs = 0
+        for partitions in process.node.replicas.by_id.values():
+            for partition in partitions.values():
+                if partition.led is not None:
+                    epochs += partition.led.partition_epoch
         if epochs != self.epochs.get(process.place):
             self.epochs[process.place] = epochs
-            for partition in led:
-                self.audit_members(process, partition, partition.log.high_watermark)
+            for partition in process.node.replicas:
+                if partition.led is not None:
+                    self.audit_members(process, partition, partition.log.high_watermark)
 
     def look_at_votes(self, process: Process, raft: Any) -> None:
         """A vote is on the disk before anybody hears of it, and so is what a leader calls committed."""
+        state = raft.epoch, raft.voted, raft.role, raft.log.high_watermark
+        if state == self.seen.get(process.place):
+            return
+        self.seen[process.place] = state
         if raft.is_leader:
             if raft.epoch not in self.voted and raft.epoch_start < self.committed:
                 text = f"{process} leads from {raft.epoch_start} on, and {self.committed} is committed"
@@ -73,9 +82,20 @@ class Checker:
                 raise Broken(Property.VOTE_STAYS, f"{process} has voted {vote}, and on its disk is {found}")
         if raft.is_leader and high > self.committed:
             self.committed = high
-            ends = [synced_end(host) for host in self.world.hosts.values() if host.votes]
-            if sorted(ends)[len(ends) // 2] < high:
-                raise Broken(Property.MAJORITY, f"{process} has committed {high}, and the disks have {ends}")
+            self.look_at_majority(process, raft, high)
+
+    def look_at_majority(self, process: Process, raft: Any, high: int) -> None:
+        """Look whether a majority has what is committed: of those who vote now, or before the last records.
+
+        Who has lost its disk had it if that disk did: the leader may hear so only later.
+        """
+        ends = {}
+        for voters in (raft.voters, raft.history.at(high)):
+            hosts = [(one, self.world.hosts[one.id]) for one in voters.members]
+            ends = {one.id: host.lost_ends.get(one.directory, synced_end(host)) for one, host in hosts}
+            if sum(end >= high for end in ends.values()) >= voters.majority:
+                return
+        raise Broken(Property.MAJORITY, f"{process} has committed {high}, and the disks have {ends}")
 
     def only(self, known: dict[Any, int], key: Any, value: int, which: Property, text: str) -> None:
         first = known.setdefault(key, value)
@@ -87,6 +107,7 @@ class Checker:
         self.cursors = {key: at for key, at in self.cursors.items() if key[0] != host.place}
         self.imaged.pop(host.place, None)
         self.votes.pop(host.place, None)
+        self.seen.pop(host.place, None)
         self.high = {key: at for key, at in self.high.items() if key[0] != host.place}
 
     # Now and then.
@@ -102,10 +123,28 @@ class Checker:
         self.audit_image(process)
         for partition in node.replicas:
             if partition.log.offline is not None:
+                rotten = self.ledger(partition.topic, partition.topic_id, partition.index).rotten_on
+                if rotten == process.place or (self.world.counts["damages"] and not self.world.is_over):
+                    continue
                 raise Broken(Property.GOES_ON, f"{partition} is offline on {process}: {partition.log.offline}")
             self.audit_log(process, partition)
             if partition.leads:
                 self.audit_leader(process, partition)
+
+    def tear(self, topic_id: bytes, index: int) -> None:
+        """An unclean election was made."""
+        names = {one.topic_id: one.topic for one in self.ledgers.values()}
+        for host in self.world.hosts.values():
+            topics = host.process.node.cluster.topics_by_id if host.process is not None else {}
+            names |= {topic_id: topics[topic_id].name} if topic_id in topics else {}
+        ledger = self.ledger(names.get(topic_id, "?"), topic_id, index)
+        if not ledger.is_torn:
+            self.world.note(f"{ledger} has an unclean leader")
+            self.world.counts["unclean elections"] += 1
+            ledger.tear()
+
+    def is_torn(self, topic: str) -> bool:
+        return any(ledger.is_torn for ledger in self.ledgers.values() if ledger.topic == topic)
 
     def ledger(self, topic: str, topic_id: bytes, index: int) -> Ledger:
         key = topic_id, index
@@ -147,7 +186,9 @@ class Checker:
                 continue
             replica = other.node.replicas.by_id.get(partition.topic_id, {}).get(partition.index)
             is_known = other.node.membership.lifecycle.epoch == known.epoch
-            if is_known and replica is not None and replica.log.end_offset < high:
+            if replica is None or member not in replica.placement.isr:  # the leader has not heard that it has left
+                continue
+            if is_known and replica.log.end_offset < high:
                 text = f"{partition} ends at {replica.log.end_offset} on {other}, and {high} is committed by {process}"
                 raise Broken(Property.IN_SYNC, text)
 

@@ -13,12 +13,13 @@ from tests.cluster.simulation.properties import Broken, Property
 if TYPE_CHECKING:
     from tests.cluster.simulation.world import World
 
-FETCH_VERSION, LIST_VERSION = 12, 8
+BY_NAME, BY_ID, LIST_VERSION = 12, 13, 8
 LATEST = -1
 NOT_NOW = frozenset(
     {
         Error.NOT_LEADER_OR_FOLLOWER,
         Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
         Error.FENCED_LEADER_EPOCH,
         Error.UNKNOWN_LEADER_EPOCH,
         Error.OFFSET_NOT_AVAILABLE,
@@ -55,7 +56,8 @@ class Consumer(Client):
             self.refresh()
         elif ledger not in self.asking:
             self.asking.add(ledger)
-            self.look_up(ledger, caller) if random.random() < 0.4 else self.fetch(ledger, caller)
+            looks_up = random.random() < 0.4 and ledger.topic != self.world.plan.fleeting  # which has no name alone
+            self.look_up(ledger, caller) if looks_up else self.fetch(ledger, caller)
 
     def epoch(self, ledger: Ledger) -> int:
         """Return the leader's epoch: a leader that was replaced knows no later one, and says so."""
@@ -70,7 +72,11 @@ class Consumer(Client):
         self.asking.discard(ledger)
         if error is Error.NONE:
             return False
-        if error not in NOT_NOW:
+        if ledger.is_torn and error is Error.OFFSET_OUT_OF_RANGE:
+            self.positions[ledger] = 0
+            return True
+        is_damaged = ledger.rotten_on is not None or self.world.counts["damages"] > 0
+        if error not in NOT_NOW and not (error is Error.KAFKA_STORAGE_ERROR and is_damaged):
             raise Broken(Property.READABLE, f"{self.name} {ledger}: {error.name}")
         self.world.counts[f"read: {error.name}"] += 1
         self.refresh()
@@ -90,10 +96,11 @@ class Consumer(Client):
             min_bytes=1,
             max_bytes=1 << 20,
             session_epoch=-1,
-            topics=[m.FetchRequest_FetchTopic(topic=ledger.topic, partitions=[part])],
+            topics=[m.FetchRequest_FetchTopic(ledger.topic, ledger.topic_id, [part])],
         )
         done = lambda answer: self.fetched(ledger, offset, caller, answer)  # noqa: E731
-        caller.call(request, FETCH_VERSION, done, lambda: self.lost(ledger))
+        version = BY_ID if ledger.topic == self.world.plan.fleeting else random.choice((BY_NAME, BY_ID))
+        caller.call(request, version, done, lambda: self.lost(ledger))
 
     def fetched(self, ledger: Ledger, offset: int, caller: Caller, answer: Any) -> None:
         part = answer.responses[0].partitions[0]
@@ -115,7 +122,7 @@ class Consumer(Client):
         part = answer.topics[0].partitions[0]
         if self.refused(ledger, Error(part.error_code)):
             return
-        if part.offset < high:
+        if part.offset < high and not ledger.is_torn:
             seen = f"{self.name} was told by node {caller.place} that {ledger} ends at {part.offset}, after {high}"
             raise Broken(Property.NEVER_BACK, seen)
         self.told[ledger] = max(self.told.get(ledger, 0), part.offset)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from moldau.wire.errors import WireError
 from moldau.wire.records import Batch, starts
 from tests.simulation.media import Folder, Inode
 
@@ -29,6 +32,18 @@ def synced_vote(host: Host) -> tuple[int, int]:
     return fields["leaderEpoch"], fields["votedId"]
 
 
+@lru_cache(maxsize=64)
+def whole_end(data: bytes) -> int:
+    """Return where the last batch of a file ends that is whole: a loss of power may have left part of one."""
+    end, view = 0, memoryview(data)
+    with suppress(WireError):
+        for position in starts(view):
+            batch = Batch(view, position)
+            batch.verify()
+            end = batch.next_offset
+    return end
+
+
 def synced_end(host: Host) -> int:
     """Return up to where the metadata survives: by the log, or by a snapshot."""
     ends = [0]
@@ -36,6 +51,5 @@ def synced_end(host: Host) -> int:
         if name.endswith(".checkpoint"):
             ends.append(int(name.partition("-")[0]))
         elif name.endswith(".log"):
-            view = memoryview(inode.safe)
-            ends += [Batch(view, position).next_offset for position in starts(view)][-1:]
+            ends.append(whole_end(inode.safe))
     return max(ends)

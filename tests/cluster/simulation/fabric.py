@@ -202,8 +202,8 @@ class Link:
         self.target.ready.append(self)
 
     def is_held_up(self) -> bool:
-        waits = self.connection.wait is not None or self.connection.closing is not None
-        return waits or not (self.is_controller or self.target.accepts)
+        takes = self.connection.closing is None and self.connection.takes(self.inbox[0][4:6])
+        return not takes or not (self.is_controller or self.target.accepts)
 
     def go_on(self) -> None:
         """Hand over what may be handed over, and write what is there."""
@@ -214,8 +214,8 @@ class Link:
             buffer = bytearray(self.inbox.popleft())
             self.target.node.receive(self.connection, memoryview(buffer)[4:])
             buffer[:] = bytes([GARBAGE]) * len(buffer)  # the node must not keep a view of it
-            if self.connection.wait is not None:
-                self.target.wake_by(self.connection.wait.deadline_ms)
+            if self.connection.pending:
+                self.target.wake_by(self.connection.next_deadline_ms())
             self.flush()
 
     def flush(self) -> None:
@@ -265,7 +265,9 @@ class Link:
         if loud:
             self.answers.send(self.lose)
 
-    def reset(self) -> None:
-        """Break the connection: both ends learn of it, and some of what was on its way still arrives."""
-        self.answers.send(self.lose)
-        self.requests.send(self.notice)
+    def reset(self, is_lost: bool, is_noticed: bool) -> None:
+        """Break the connection for whoever opened it, for the process, or both; what was on its way still arrives."""
+        if is_lost:
+            self.answers.send(self.lose)
+        if is_noticed:
+            self.requests.send(self.notice)

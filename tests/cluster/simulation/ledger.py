@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.wire.errors import WireError
 from moldau.wire.records import Batch, records, starts
 from tests.cluster.simulation.properties import Broken, Property
 
@@ -22,6 +24,9 @@ class Ledger:
     known: dict[int, Name] = field(default_factory=dict)  # seen below a high watermark
     places: dict[Name, int] = field(default_factory=dict)
     acked: dict[int, Name] = field(default_factory=dict)
+    taken: int = 0  # records that were acknowledged
+    rotten_on: int | None = None  # the place of the replica in which a bit has flipped
+    is_torn: bool = False  # by an unclean election: what was committed may be lost, and nothing is promised any more
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -34,7 +39,7 @@ class Ledger:
     def see(self, offset: int, name: Name, where: object) -> None:
         """A record was seen below a high watermark."""
         before = self.known.get(offset)
-        if before == name:
+        if before == name or self.is_torn:
             return
         if before is not None:
             raise Broken(Property.ONE_HISTORY, f"{self} has {name!r} at {offset} on {where}, where {before!r} was")
@@ -48,6 +53,9 @@ class Ledger:
 
     def acknowledge(self, offset: int, name: Name) -> None:
         """A producer was told where its record stands."""
+        self.taken += 1
+        if self.is_torn:
+            return
         seen = self.known.get(offset, name)
         if seen != name:
             raise Broken(Property.AS_PROMISED, f"{self} has {seen!r} at {offset}, and {name!r} was acknowledged there")
@@ -58,15 +66,24 @@ class Ledger:
     def read(self, data: Any, where: object, end: int) -> int:
         """Take over batches that were read, up to an offset; returns where the next begins."""
         after, view = -1, memoryview(bytes(data))
-        for position in starts(view):
-            batch = Batch(view, position)
-            batch.verify()
+        for batch in self.batches(view):
             if batch.next_offset > end:
                 break
             after = batch.next_offset
             for offset, name in names_of(batch):
                 self.see(offset, name, where)
         return after
+
+    def batches(self, view: memoryview) -> Iterator[Batch]:
+        """Yield the batches up to one that is damaged, which only rot can do."""
+        try:
+            for position in starts(view):
+                batch = Batch(view, position)
+                batch.verify()
+                yield batch
+        except WireError:
+            if self.rotten_on is None:
+                raise
 
     def outcome_of(self, name: Name, producer_id: int) -> bool | None:
         """Return how a record's transaction ended here, by the next marker; None if there is none yet."""
@@ -75,6 +92,12 @@ class Ledger:
             if self.known.get(offset, b"").startswith(start):
                 return b" commit@" in self.known[offset]
         return None
+
+    def tear(self) -> None:
+        self.is_torn = True
+        self.known.clear()
+        self.places.clear()
+        self.acked.clear()
 
     def check_order(self) -> None:
         """Each producer's records stand in its order."""
@@ -89,7 +112,7 @@ class Ledger:
     def check_kept(self) -> None:
         """Everything that was acknowledged is there."""
         lost = [offset for offset in self.acked if offset not in self.known]
-        if lost:
+        if lost and not self.is_torn:
             text = f"{self} lacks {len(lost)} records, the first is {self.acked[lost[0]]!r} at {lost[0]}"
             raise Broken(Property.ACKNOWLEDGED_STAYS, text)
 

@@ -32,7 +32,7 @@ class Lines:
             place,
             line.peer.port,
             lambda link: self.opened(line, serial, link),
-            lambda: self.lose(line, serial, None, "refused"),
+            lambda: self.lose(line, serial, None, "refused", is_refused=True),
         )
 
     def opened(self, line: Line, serial: int, link: Link) -> None:
@@ -69,8 +69,9 @@ class Lines:
                 raise Broken(Property.ANSWERS, f"{self.process} got nonsense of {line.peer}: {error}") from error
             self.process.heard()
 
-    def lose(self, line: Line, serial: int, link: Link | None, reason: str) -> None:
+    def lose(self, line: Line, serial: int, link: Link | None, reason: str, *, is_refused: bool = False) -> None:
+        """A connection is gone; it was refused if no process listens where it led to."""
         if self.attempts.get(line) == serial and self.links[line] is link:
             del self.links[line], self.attempts[line]
-            line.lose(reason)
+            line.lose(reason, is_refused=is_refused)
             self.process.heard()

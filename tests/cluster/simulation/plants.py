@@ -11,15 +11,27 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.metadata import Metadata
 from moldau.broker.partition import Partition
+from moldau.broker.replicas import Replicas
 from moldau.broker.replication import Replication
+from moldau.broker.share.partitions import SharePartitions
 from moldau.cluster import serving
-from moldau.cluster.controller import changes
+from moldau.cluster.controller import changes, heartbeats, isr, registration
 from moldau.cluster.leading import Leading
 from moldau.cluster.raft import Raft
+from moldau.wire.errors import Error
 from tests.cluster.simulation.run import run
-from tests.simulation.plants import Patch, planted, settled_at_append, told_at_append
+from tests.simulation.plants import (
+    Patch,
+    check_plant,
+    persisted_at_append,
+    planted,
+    released_at_append,
+    settled_at_append,
+    told_at_append,
+)
 
 SEEDS = range(1, 501)
 
@@ -69,39 +81,132 @@ def elected_from_all(rules: Any, part: Any, draft: Any, election: Any) -> tuple[
     return found, False
 
 
+def kept_plans(committed: Any) -> Any:
+    def planted(self: Any, *outcome: Any) -> None:
+        plans = self._planned
+        committed(self, *outcome)
+        self._planned = plans
+
+    return planted
+
+
+def always_clean(leave: Any) -> Any:
+    def planted(image: Any, broker_id: int, policy: Any, *, is_clean: bool) -> Any:
+        return leave(image, broker_id, policy, is_clean=True)
+
+    return planted
+
+
+def any_process(image: Any, broker_id: int, epoch: int) -> bool:
+    broker = image.brokers.get(broker_id)
+    return broker is not None and broker.is_active
+
+
+def any_registered(image: Any, broker_id: int, epoch: int) -> Error:
+    return Error.NONE if broker_id in image.brokers else Error.BROKER_ID_NOT_REGISTERED
+
+
+def any_fetch(fetched: Any) -> Any:
+    def planted(self: Any, follower: int, broker_epoch: int, *others: Any) -> bool:
+        return fetched(self, follower, -1, *others)
+
+    return planted
+
+
+def may_join_by_end(self: Any, other: int, high_watermark: int, epoch_of: Any) -> bool:
+    return self.followers[other].end_offset >= max(high_watermark, self.epoch_start) and epoch_of(other) is not None
+
+
+def below_minimum(self: Any, leader_end: int, min_insync: int, *others: Any) -> int | None:
+    return high_watermark(self, leader_end, 1, *others)
+
+
+high_watermark = Leading.high_watermark
+
+
+def trusted_folder(open_log: Any) -> Any:
+    def planted(self: Any, *asked: Any) -> Any:
+        self.node.membership, member = None, self.node.membership
+        try:
+            return open_log(self, *asked)
+        finally:
+            self.node.membership = member
+
+    return planted
+
+
+def joined_early(self: Any, other: int, high_watermark: int, epoch_of: Any) -> bool:
+    return self.followers[other].end_offset >= 0 and epoch_of(other) is not None
+
+
 PLANTS: dict[str, tuple[Patch, ...]] = {
     "a vote is given before it is saved": ((Raft, "grant", granted_unsaved),),
     "a vote is given to a log that is behind": ((serving, "may_vote", voted_for_anybody),),
     "the leader of the quorum counts itself before it has synced": ((Raft, "advance", unsynced_leader),),
     "a voter asks for more before it has synced": ((Raft, "is_synced", property(lambda self: True)),),
-    "a controller that leads again goes on with its old plans": ((Metadata, "forget_plans", lambda self: None),),
+    "a controller that leads again goes on with its old plans": (
+        (Metadata, "forget_plans", lambda self: None),
+        (Metadata, "committed", kept_plans(Metadata.committed)),
+    ),
     "a change of the metadata is answered when it is appended": ((Metadata, "write", told_at_append(Metadata.write)),),
     "the high watermark is that of the farthest follower": ((Leading, "high_watermark", farthest_follower),),
     "a follower truncates to its high watermark": ((Replication, "follow", truncating_follow(Replication.follow)),),
     "the leader lets a member go before the controller agrees": ((Leading, "counted", property(proposed_only)),),
     "a replica that is not in sync is elected": ((changes, "elect", elected_from_all),),
     "produce requests are acknowledged when they are appended": ((Partition, "is_settled", settled_at_append),),
+    "a broker that has lost records counts as one that stopped cleanly": (
+        (registration, "leave", always_clean(registration.leave)),
+    ),
+    "an earlier process of a broker is admitted to the ISR": (
+        (isr, "is_eligible", any_process),
+        (Leading, "_may_join", may_join_by_end),
+        (Leading, "fetched", any_fetch(Leading.fetched)),
+        (isr, "broker_error", any_registered),
+        (heartbeats, "broker_error", any_registered),
+    ),
+    "a follower joins the ISR before it has all that is committed": ((Leading, "_may_join", joined_early),),
+    "the high watermark moves with too few in sync": ((Leading, "high_watermark", below_minimum),),
+    "a follower fetches on before the sync that was promised": ((Replication, "sync_first", lambda *_: None),),
+    "a folder without an id is taken for any topic's of its name": (
+        (Replicas, "open_log", trusted_folder(Replicas.open_log)),
+    ),
+    "coordinators answer when their records are appended": ((Coordinators, "run", released_at_append),),
+    "share groups settle records before that is persisted": (
+        (SharePartitions, "persist", persisted_at_append(SharePartitions.persist)),
+    ),
 }
 
 
-# Those that many histories do not show: they are looked for by `python -m tests.cluster.simulation.plants` alone.
+# Those that show where certain faults come together: they are looked for with these, profiles of focus.py.
+FOCUS: dict[str, str] = {
+    "a controller that leads again goes on with its old plans": "comebacks",
+    "an earlier process of a broker is admitted to the ISR": "relapses",
+    "a folder without an id is taken for any topic's of its name": "replacements",
+}
+# Those that few histories show nevertheless: `python -m tests.cluster.simulation.plants` alone looks for them.
 RARE = (
-    "a controller that leads again goes on with its old plans",
-    "a change of the metadata is answered when it is appended",
+    "an earlier process of a broker is admitted to the ISR",
+    "a folder without an id is taken for any topic's of its name",
 )
-# Where each was found last: where tests look first.
+# Where each of the others was found last: where tests look first.
 FOUND: dict[str, int] = {
     "a vote is given before it is saved": 1,
-    "a vote is given to a log that is behind": 1,
-    "the leader of the quorum counts itself before it has synced": 2,
+    "a vote is given to a log that is behind": 20,
+    "the leader of the quorum counts itself before it has synced": 67,
     "a voter asks for more before it has synced": 1,
-    "a controller that leads again goes on with its old plans": 18,
-    "a change of the metadata is answered when it is appended": 124,
-    "the high watermark is that of the farthest follower": 1,
-    "a follower truncates to its high watermark": 12,
-    "the leader lets a member go before the controller agrees": 12,
-    "a replica that is not in sync is elected": 5,
-    "produce requests are acknowledged when they are appended": 2,
+    "a controller that leads again goes on with its old plans": 16,
+    "a change of the metadata is answered when it is appended": 6,
+    "the high watermark is that of the farthest follower": 3,
+    "a follower truncates to its high watermark": 10,
+    "the leader lets a member go before the controller agrees": 303,
+    "a replica that is not in sync is elected": 4,
+    "produce requests are acknowledged when they are appended": 8,
+    "a broker that has lost records counts as one that stopped cleanly": 28,
+    "a follower joins the ISR before it has all that is committed": 16,
+    "the high watermark moves with too few in sync": 14,
+    "a follower fetches on before the sync that was promised": 15,
+    "coordinators answer when their records are appended": 15,
+    "share groups settle records before that is persisted": 438,
 }
 
 
@@ -109,8 +214,9 @@ def first_seed(name: str, seeds: Iterable[int] = SEEDS) -> tuple[int, str] | Non
     """Return the first seed in which a planted bug is found, and how it showed."""
     with planted(PLANTS[name]):
         for seed in seeds:
-            failure = run(seed).failure
+            failure = run(seed, focus=FOCUS.get(name)).failure
             if failure is not None:
+                check_plant(failure)
                 return seed, failure.splitlines()[1]
     return None
 

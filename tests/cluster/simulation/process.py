@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.broker.node import Node
 from moldau.cluster.lifecycle import State
 from moldau.log.flush import Flush
-from moldau.machines.metadata.cluster import Endpoint
+from moldau.machines.metadata.cluster import RECOVERING, Endpoint
 from tests.cluster.simulation.fabric import CLIENT_PORT, CONTROLLER_PORT, LISTENERS, Link, host_name
 from tests.cluster.simulation.faults import tempt
 from tests.cluster.simulation.lines import Lines
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TICK_LIMIT_MS = 100.0
 HAND_OVER_MS = 3000.0
+RESIGN_MS = 1000.0
 LOOK_AGAIN_MS = 20.0
 
 Call = Callable[[], None]
@@ -80,6 +81,9 @@ class Process:
         self.lines = Lines(self)
         self.node = Node(host.settings, self.disk, host.clock, self.random, self.background, self.lines)
         self.node.on_due = lambda: self.events.after(0, self.heard)
+        self.node.on_fatal = self.fail
+        if self.plan.is_unclean:
+            self.watch_elections()
 
     def __str__(self) -> str:
         return str(self.host)
@@ -103,14 +107,39 @@ class Process:
                 self.host.crashed()
         Process.running = None
 
+    def fail(self, reason: str) -> None:
+        """The node ends its process."""
+        self.host.give_up(reason)
+        raise Crash
+
+    def watch_elections(self) -> None:
+        """Let the judge know of an unclean election before this node acts on it."""
+        node, checker = self.node, self.world.checker
+        apply, replace_image = node.apply, node.replace_image
+
+        def watched_apply(records: Any) -> None:
+            for record in records:
+                if record.SCHEMA.name == "PartitionChangeRecord" and record.leader_recovery_state == RECOVERING:
+                    checker.tear(bytes(record.topic_id), record.partition_id)
+            apply(records)
+
+        def watched_replace(image: Any) -> None:
+            for topic in image.topics.values():
+                for part in topic.partitions.values():
+                    if part.recovery_state == RECOVERING:
+                        checker.tear(topic.id, part.index)
+            replace_image(image)
+
+        node.apply, node.replace_image = watched_apply, watched_replace
+
     def start(self) -> None:
         """Start the node; raises StartError."""
         name = host_name(self.place)
         clients = Endpoint(LISTENERS[CLIENT_PORT], name, CLIENT_PORT, 0)
         controllers = Endpoint(LISTENERS[CONTROLLER_PORT], name, CONTROLLER_PORT, 0)
-        self.node.start((clients,), (controllers,) if self.host.votes else ())
-        assert self.node.membership is not None
-        self.node.membership.on_change = self.changed
+        self.node.start((clients,) * self.host.serves, (controllers,) * self.host.controls)
+        if self.node.membership is not None:
+            self.node.membership.on_change = self.changed
         self.tick_at = self.clock.now
         self.tick()
 
@@ -165,27 +194,43 @@ class Process:
     # The end.
 
     def leave(self) -> None:
-        """Stop in order: let the controllers give away what this node leads, and close everything."""
+        """Stop in order: hand over what this node leads, then the lead of the quorum, and close everything."""
         member = self.node.membership
-        assert member is not None
         self.is_stopping = True
-        member.leave()
-        self.heard()
-        self.stop_when_ready(self.clock.now + HAND_OVER_MS)
+        if member is not None:
+            member.leave()
+            self.heard()
+        self.wait_for(lambda: member is None or member.state is State.STOPPED, HAND_OVER_MS, self.resign)
 
-    def stop_when_ready(self, deadline_ms: float) -> None:
-        member = self.node.membership
-        assert member is not None
-        hands_over = member.state is not State.STOPPED and self.clock.now < deadline_ms
-        if hands_over or self.background.jobs:
-            self.events.after(LOOK_AGAIN_MS, lambda: self.stop_when_ready(deadline_ms))
-        else:
-            for link in self.links:
-                link.connection.closing = "the broker stops"
-            self.node.stop()
-            self.settle()
-            self.background.finish()
-            self.host.stopped()
+    def resign(self) -> None:
+        quorum = self.node.quorum
+        assert quorum is not None
+        if quorum.is_voter:
+            quorum.resign()
+        self.wait_for(lambda: not quorum.is_voter or quorum.has_left, RESIGN_MS, self.stop_when_idle)
+
+    def wait_for(self, condition: Callable[[], bool], limit_ms: float, then: Call) -> None:
+        """Go on when something has happened, or when it has not in time."""
+        deadline_ms = self.clock.now + limit_ms
+
+        def look() -> None:
+            if condition() or self.clock.now >= deadline_ms:
+                then()
+            else:
+                self.events.after(LOOK_AGAIN_MS, look)
+
+        look()
+
+    def stop_when_idle(self) -> None:
+        if self.background.jobs:
+            self.events.after(LOOK_AGAIN_MS, self.stop_when_idle)
+            return
+        for link in self.links:
+            link.connection.closing = "the broker stops"
+        self.node.stop()
+        self.settle()
+        self.background.finish()
+        self.host.stopped()
 
     def end(self, loud: bool) -> None:
         """Nothing of this process happens any more."""

@@ -15,7 +15,7 @@ from tests.cluster.simulation.properties import Broken, Property
 if TYPE_CHECKING:
     from tests.cluster.simulation.world import World
 
-VERSION = 12
+BY_NAME, BY_ID = 12, 13  # versions
 ALL = -1
 TIMEOUTS_MS = (400, 1500)
 # After these the batch is sent again, most of them to another leader.
@@ -74,6 +74,7 @@ class Producer(Client):
         super().__init__(world, name)
         self.in_flight = world.random.choice((1, 3, 5))
         self.pace_ms = world.plan.pace_ms
+        self.version = world.random.choice((BY_NAME, BY_ID))
         self.sessions: dict[Ledger, Session] = {}
         self.serial = 0
         self.producer_id = -1
@@ -89,14 +90,16 @@ class Producer(Client):
             return
         self.later()
         ledgers = self.world.ledgers()
+        self.sessions = {one: session for one, session in self.sessions.items() if not self.world.is_doomed(one)}
         if not self.leaders:
             self.refresh()
         elif self.producer_id < 0:
             self.initialize()
         elif ledgers:
-            waiting = [session for session in self.sessions.values() if session.again and not session.flying]
-            session = waiting[0] if waiting else self.session(self.world.random.choice(ledgers))
-            self.proceed(session)
+            # Partitions do not wait for one another: one that is damaged may have no leader any more.
+            for session in [one for one in self.sessions.values() if one.again]:
+                self.proceed(session)
+            self.proceed(self.session(self.world.random.choice(ledgers)))
 
     def session(self, ledger: Ledger) -> Session:
         if ledger not in self.sessions:
@@ -137,10 +140,11 @@ class Producer(Client):
             return
         session.flying += 1
         part = m.ProduceRequest_PartitionProduceData(ledger.index, batch.data)
-        topic = m.ProduceRequest_TopicProduceData(name=ledger.topic, partition_data=[part])
+        topic = m.ProduceRequest_TopicProduceData(ledger.topic, ledger.topic_id, [part])
+        version = BY_ID if ledger.topic == self.world.plan.fleeting else self.version
         request = m.ProduceRequest(None, ALL, self.world.random.choice(TIMEOUTS_MS), [topic])
         self.world.counts["batches sent"] += 1
-        caller.call(request, VERSION, lambda answer: self.answered(session, batch, answer), lambda: self.lost(session))
+        caller.call(request, version, lambda answer: self.answered(session, batch, answer), lambda: self.lost(session))
 
     def lost(self, session: Session) -> None:
         session.flying -= 1
@@ -178,7 +182,7 @@ class Producer(Client):
             session.again = True
         elif batch not in session.unacked:
             return
-        elif session.is_hazy:
+        elif session.is_hazy or session.ledger.is_torn:
             self.world.counts["sessions given up"] += 1
             del self.sessions[session.ledger]
             self.producer_id = -1
@@ -192,4 +196,5 @@ class Producer(Client):
 
     @property
     def is_done(self) -> bool:
-        return not any(session.unacked for session in self.sessions.values())
+        """Whether nothing waits for an answer, apart from what cannot get one where a leader is damaged."""
+        return not any(one.unacked for one in self.sessions.values() if one.ledger.rotten_on is None)

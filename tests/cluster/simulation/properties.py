@@ -28,6 +28,7 @@ class Property(Enum):
     COMES_UP = "A node always starts again."
     GOES_ON = "When all faults are over, every partition is led, in sync on all replicas and takes records."
     COMMIT_STAYS = "A group is where it was last committed to be."
+    SETTLED = "What a share group was told to have accepted is not delivered again."
     ATOMIC = "Of a transaction all is seen, or nothing."
 
 

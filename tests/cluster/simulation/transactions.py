@@ -81,7 +81,7 @@ class Transactor(Coordinated):
 
     def begin(self, coordinator: Caller) -> None:
         """Add some partitions to a transaction."""
-        random, ledgers = self.world.random, self.world.ledgers()
+        random, ledgers = self.world.random, self.world.ledgers(lasting=True)
         chosen = random.sample(ledgers, min(2, len(ledgers)))
         self.current = Transaction(len(self.all), self.producer[0])
         self.all.append(self.current)
@@ -156,18 +156,24 @@ class Transactor(Coordinated):
         self.world.counts["transactions ended"] += 1
         current.outcome, self.current = commits, None
 
+    def whole(self) -> list[Transaction]:
+        """Return the transactions to which no unclean election has happened."""
+        if self.world.checker.is_torn("__transaction_state"):
+            return []
+        return [one for one in self.all if not any(ledger.is_torn for ledger, _ in one.records)]
+
     def open_ends(self) -> list[str]:
         """Say which records wait for a marker."""
         return [
             f"{name!r} of {ledger} belongs to a transaction that has not ended"
-            for transaction in self.all
+            for transaction in self.whole()
             for ledger, name in transaction.records
             if name in ledger.places and ledger.outcome_of(name, transaction.producer_id) is None
         ]
 
     def check(self) -> None:
         """Look at the markers: all partitions of a transaction have the same one, that which was promised."""
-        for transaction in self.all:
+        for transaction in self.whole():
             ends = {ledger.outcome_of(name, transaction.producer_id) for ledger, name in transaction.records}
             ends.discard(None)  # it was never written, which is well unless it was committed
             wanted = {transaction.outcome} if transaction.outcome is not None else ends

@@ -1,12 +1,13 @@
-"""A world: three to five machines with a production node on each, a network, clients, and the faults that befall them.
+"""A world: three to seven machines with a production node on each, a network, clients, and the faults that befall them.
 
 Everything random comes from one generator and everything happens by `events`: a seed is a whole history. The code of a
 node runs in the steps of its `Process` only; clients and the network know no more of it than its frames.
 
 - host.py, process.py: a machine, and one life of the node on it. fabric.py, lines.py: the network.
-- producers.py, consumers.py, groups.py, transactions.py, admin.py: clients, which speak the protocol (callers.py).
+- producers.py, consumers.py, groups.py, shares.py, transactions.py, admin.py: clients; callers.py: their connections.
 - ledger.py, checker.py: what was seen and promised, and the judge. properties.py: what must hold.
-- plan.py, faults.py: what a seed chooses. finale.py: faults end, and all must be well again. run.py: a whole seed.
+- plan.py, faults.py: what a seed chooses; focus.py: faults that come together. run.py: a whole seed.
+- finale.py: faults end, and all must be well again.
 - plants.py: bugs that are planted, and the seeds that find them.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from moldau.settings import Settings
 from tests.cluster.simulation.admin import Admin
@@ -24,10 +26,11 @@ from tests.cluster.simulation.fabric import Fabric
 from tests.cluster.simulation.groups import Group
 from tests.cluster.simulation.host import Host
 from tests.cluster.simulation.ledger import Ledger
-from tests.cluster.simulation.plan import VOTERS, Plan, node_settings
+from tests.cluster.simulation.plan import Plan, node_settings
 from tests.cluster.simulation.process import Process
 from tests.cluster.simulation.producers import Producer
 from tests.cluster.simulation.properties import Broken, Property
+from tests.cluster.simulation.shares import Sharer
 from tests.cluster.simulation.transactions import Transactor
 from tests.simulation.events import Clock, Events
 
@@ -48,19 +51,21 @@ class World:
         self.checker = Checker(self)
         self.is_draining = self.is_over = self.is_calm = False
         self.topics: dict[str, tuple[bytes, int]] = {}  # that were acknowledged: id and partitions
+        self.doomed: dict[bytes, bool] = {}  # topics that are to be deleted, and whether that was acknowledged
         self.producer_ids: set[int] = set()
-        # Machines that have lost power, or whose process was killed, and the broker's epoch of that time.
-        self.powerless: dict[int, int] = {}
-        self.killed: dict[int, int] = {}
+        self.powerless: dict[int, int] = {}  # who has lost power, and the broker's epoch of that time
+        self.is_disk_lost = False  # by the first of them
         self.hosts = {
-            place: Host(self, place, place <= VOTERS, Settings.load(node_settings(self.plan, place)))
-            for place in range(1, VOTERS + self.plan.brokers + 1)
+            place: Host(self, place, Settings.load(node_settings(self.plan, place)))
+            for place in range(1, self.plan.shape.nodes + 1)
         }
+        self.brokers = [place for place in self.hosts if self.plan.shape.serves(place)]
         self.admin = Admin(self, "admin")
         self.producers = [Producer(self, f"p{number}") for number in range(self.plan.producers)]
         self.consumers = [Consumer(self, f"c{number}") for number in range(self.plan.consumers)]
         self.groups = [Group(self, "group")] if self.plan.has_group else []
         self.transactors = [Transactor(self, "transactor")] if self.plan.has_transactions else []
+        self.sharers = [Sharer(self, "shares")] if self.plan.has_shares else []
         for host in self.hosts.values():
             self.events.after(self.random.uniform(0, 50), host.start)
         self.events.after(AUDIT_MS, self.audit)
@@ -72,25 +77,32 @@ class World:
         self.checker.audit_all()
         self.events.after(AUDIT_MS, self.audit)
 
-    def ledgers(self) -> list[Ledger]:
-        """Return the partitions that clients use."""
+    def ledgers(self, *, lasting: bool = False) -> list[Ledger]:
+        """Return the partitions that clients use, or those that are never deleted."""
         return [
             self.checker.ledger(name, topic_id, index)
             for name, (topic_id, partitions) in self.topics.items()
             for index in range(partitions)
+            if not lasting or name != self.plan.fleeting
         ]
+
+    def is_doomed(self, ledger: Ledger) -> bool:
+        return ledger.topic_id in self.doomed
 
     def promise_topic(self, name: str, topic_id: bytes, partitions: int) -> None:
         self.topics[name] = topic_id, partitions
 
-    def find_topic(self, name: str, partitions: int) -> None:
-        """A topic is there, and nobody was told its id: whoever has it in its image knows."""
+    def find_topic(self, name: str, partitions: int) -> bool:
+        """A topic is said to be there, and its id was told to nobody: an earlier request was carried out, and its
+        answer was lost. Whoever has the topic in its image knows the id. If nobody does, a controller that has lost the
+        lead unawares has spoken of the topic that was deleted.
+        """
         for host in self.hosts.values():
             known = host.process and host.process.node.cluster.topics.get(name)
-            if known:
+            if known and known.id not in self.doomed:
                 self.promise_topic(name, known.id, partitions)
-                return
-        self.events.after(100, lambda: self.find_topic(name, partitions))
+                return True
+        return False
 
     def note_producer_id(self, producer_id: int) -> None:
         if producer_id in self.producer_ids:
@@ -102,6 +114,11 @@ class World:
 
     def run_for(self, duration_ms: float) -> None:
         self.events.run(self.clock.now + duration_ms)
+
+    def newest_quorum(self) -> Any:
+        """Return the controller that has seen most of the quorum's epochs."""
+        found = [getattr(host.process.node.quorum, "raft", None) for host in self.hosts.values() if host.process]
+        return max((raft for raft in found if raft), key=lambda raft: (raft.epoch, raft.is_leader), default=None)
 
     def newest_image(self) -> Process | None:
         """Return the process that has seen most of the metadata."""

@@ -76,6 +76,10 @@ class Heartbeats:
         session = self.sessions.get(broker.id)
         return session is not None and session.epoch == broker.epoch and not self._is_over(session, now_ms)
 
+    def forget(self, broker_id: int) -> None:
+        """End the session of a process that is gone, or was told to end: its successor need not wait (Kafka's does)."""
+        self.sessions.pop(broker_id, None)
+
     def stale(self, now_ms: float) -> list[int]:
         """Return the brokers whose session is over, and forget their sessions: the caller fences them."""
         over = [broker_id for broker_id, session in self.sessions.items() if self._is_over(session, now_ms)]
