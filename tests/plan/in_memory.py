@@ -66,26 +66,36 @@ class Conveyor:
         self.outputs: dict[str, list[Produced]] = {}
         self.first: list[Blob] = []  # what comes with the next batch besides
 
-    def batch(self, records: Iterable[Raw], unread: Iterable[tuple[str, int]] = (), now: int = 0) -> None:
+    def batch(
+        self,
+        records: Iterable[Raw],
+        unread: Iterable[tuple[str, int]] = (),
+        now: int = 0,
+        wake: Iterable[ShardId] = (),
+    ) -> None:
+        """Process records; `wake`: shards that run though nothing arrives for them."""
         schedule = self.conveyed.schedule
         waiting = [*self.packed(records, frozenset(unread)), *self.first]
         self.first.clear()
         for level in schedule.levels:
             self.shuffle(waiting)
-            rows: dict[ShardId, list[Blob]] = {}
+            rows: dict[ShardId, list[Blob]] = {shard: [] for shard in wake if shard.group in level}
             later: list[Blob] = []
             for blob in waiting:
                 mine = blob.partition != KEY_DECIDES and schedule.reader.get(blob.topic) in level
                 (rows.setdefault(schedule.shard_of(blob.topic, blob.partition), []) if mine else later).append(blob)
             for shard, arrived in rows.items():
-                pages = partial(self.kept, shard)
-                later += run(self.conveyed, shard, pages, arrived, now, self.tables.stores, self.hot, self.fallbacks)
+                later += self.run(shard, arrived, now)
             waiting = later
         for blob in sorted(waiting, key=lambda blob: blob.origin):
             self.deliver(blob)
         for error in self.fallbacks.errors:
             if not isinstance(error, InRows):
                 raise error  # record by record it went well
+
+    def run(self, shard: ShardId, arrived: list[Blob], now: int) -> list[Blob]:
+        pages = partial(self.kept, shard)
+        return run(self.conveyed, shard, pages, arrived, now, self.tables.stores, self.hot, self.fallbacks)
 
     def written(self) -> dict[tuple[ShardId, str], dict[int, bytes]]:
         """All pages."""

@@ -16,7 +16,7 @@ from moldau.plan.blobs import EMPTY
 from moldau.plan.conveyor import source as conveyor_source
 from moldau.plan.conveyor.datasource import source_of
 from moldau.plan.conveyor.rows import Places, blobs_of
-from moldau.plan.conveyor.source import PLACES, WATCH
+from moldau.plan.conveyor.source import PLACES, WATCH, PackedSource
 from moldau.spark.source.planning import MORE, Position, evenly
 from moldau.streams import StreamsBuilder, String
 from moldau.testing import Broker
@@ -32,7 +32,7 @@ def source(kafka: Broker, topic: str, **more: str) -> Any:
     schedule = Conveyor(builder.build(), {topic: 1}, TEXTS).conveyed.schedule
     places = json.dumps(Places.of(schedule, 2).to_json())
     own = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "subscribe": topic, PLACES: places}
-    return source_of({**own, "includeHeaders": "true", **more})
+    return source_of({**own, "includeHeaders": "true", **more}, PackedSource)
 
 
 def write(kafka: Broker, topic: str) -> None:

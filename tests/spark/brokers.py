@@ -1,7 +1,7 @@
 """`python -m tests.spark.brokers` (part of `make conformance`): these tests on Moldau's broker and on Apache Kafka.
 
 It writes docs/spark-conformance.md, and ends with exit code 1 if a test failed. `--on kafka` runs them on one of the
-brokers; the row of the other one stays.
+brokers; the row of the other one stays. `--standalone` runs them on a Spark master with two workers of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 import xml.etree.ElementTree as xml
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from moldau.testing import broker
 from tests import needs
 from tests.conformance.differential.brokers import apache_kafka
 from tests.spark import tables
+from tests.spark.cluster import cluster
+from tests.spark.conftest import MASTER
 
 PAGE = needs.ROOT / "docs" / "spark-conformance.md"
 TESTS = "tests/spark"
@@ -62,11 +64,11 @@ def kafka(folder: Path) -> Iterator[str]:
 BROKERS = {"moldau": ("Moldau", moldau), "kafka": ("Apache Kafka 4.3.1", kafka)}
 
 
-def tested(name: str, bootstrap: str, folder: Path, chosen: list[str]) -> Run:
+def tested(name: str, bootstrap: str, folder: Path, chosen: list[str], master: str | None = None) -> Run:
     """Run the tests, and read pytest's report."""
     report, began = folder / "junit.xml", time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-n0", f"--junitxml={report}", *(chosen or [TESTS])]
-    own = {**os.environ, "CONFORMANCE_BOOTSTRAP": bootstrap}
+    own = {**os.environ, "CONFORMANCE_BOOTSTRAP": bootstrap, **({} if master is None else {MASTER: master})}
     subprocess.run(command, cwd=needs.ROOT, env=own, check=False, timeout=RUN_S)
     run = Run(name, seconds=time.monotonic() - began)
     for case in xml.parse(report).iter("testcase"):
@@ -78,14 +80,18 @@ def tested(name: str, bootstrap: str, folder: Path, chosen: list[str]) -> Run:
     return run
 
 
-def main(on: Sequence[str], chosen: list[str]) -> int:
+def main(on: Sequence[str], chosen: list[str], standalone: bool) -> int:
     runs: list[Run] = []
     for key in on:
         name, started = BROKERS[key]
-        with tempfile.TemporaryDirectory(prefix="moldau-spark-") as folder, started(Path(folder)) as bootstrap:
-            runs.append(tested(name, bootstrap, Path(folder), chosen))
+        with (
+            tempfile.TemporaryDirectory(prefix="moldau-spark-") as folder,
+            started(Path(folder)) as bootstrap,
+            cluster(Path(folder)) if standalone else nullcontext() as master,
+        ):
+            runs.append(tested(name, bootstrap, Path(folder), chosen, master))
         print(tables.markdown(HEAD, [runs[-1].cells]), flush=True)
-        if not chosen:
+        if not chosen and not standalone:
             tables.put(PAGE, "brokers", HEAD, [runs[-1].cells])
     return int(any(run.verdicts["failed"] for run in runs))
 
@@ -102,6 +108,7 @@ def there() -> list[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="tests.spark.brokers", description=__doc__)
     parser.add_argument("--on", choices=BROKERS, action="append")
+    parser.add_argument("--standalone", action="store_true", help="on a Spark cluster; then the page stays as it is")
     parser.add_argument("tests", nargs="*", help="some of them; then the page stays as it is")
     given = parser.parse_args()
-    sys.exit(main(given.on or there(), given.tests))
+    sys.exit(main(given.on or there(), given.tests, given.standalone))

@@ -74,6 +74,11 @@ def kill(pid: int) -> None:
         return
 
 
+def end_in_order() -> None:
+    """Let SIGTERM end this program as Ctrl-C does, so that what it has started ends too."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
 class Feed:
     """Writes numbers, each to every topic, until it is told to stop; all that it has written is acknowledged then. The
     time of a record is its number, in milliseconds after FIRST_MS.
@@ -103,6 +108,12 @@ class Feed:
                     self._producer.produce(topic, key=key, value=value, timestamp=timestamp)
                 self.count += 1
             self._producer.poll(0)
+
+    def close(self) -> None:
+        """End, without waiting for what the broker has not taken: it may be gone."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.purge()
 
     def finish(self) -> int:
         self._stop.set()
@@ -168,25 +179,37 @@ class Driver:
     def tail(self) -> str:
         return self._log.read_text(errors="replace")[-6000:]
 
-    def restart(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def kill(self) -> None:
         """Kill everything of it, Java first."""
         for pid in [*children(self.process.pid), self.process.pid]:
             kill(pid)
         self.process.wait()
+
+    def restart(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.kill()
         meanwhile()
         self.start()
+
+    def close(self) -> None:
+        """End everything of it at once, if it is still there: whoever was interrupted does not wait for a batch."""
+        if self.process.poll() is None:
+            self.kill()
+            self._end_group()
+
+    def _end_group(self) -> None:
+        with suppress(ProcessLookupError):  # a Java that outlives its driver is nobody's child, but of its group
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def stop(self) -> int:
         self.process.terminate()
         try:
-            return self.process.wait(90)
+            return self.process.wait(300)
         except subprocess.TimeoutExpired:
             return -1
         finally:
             for pid in [*children(self.process.pid), self.process.pid]:
                 kill(pid)
-            with suppress(ProcessLookupError):  # a Java that outlives its driver is nobody's child, but of its group
-                os.killpg(self.process.pid, signal.SIGKILL)
+            self._end_group()
 
 
 @dataclass

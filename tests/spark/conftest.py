@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
+import moldau
 from moldau.client import CONTROLLER, Client, Fetcher, Leader, Record, build, check, group, produce, records
 from moldau.client import messages as m
 from moldau.testing import eventually
 from tests.registry.running import running
 
+ROOT = Path(__file__).resolve().parents[2]
 # Spark gives a Python process ten seconds to start: too little where tests of others take all processors.
 TOO_BUSY = "Python worker failed to connect back"
+MASTER = "SPARK_TEST_MASTER"  # names a Spark cluster on this machine, for tests that are not run on two cores of it
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,10 +33,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     folder = tmp_path_factory.mktemp("spark")
     own = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
-    started = session("tests", "local[2]", **own)
+    started = session("tests", os.environ.get(MASTER, "local[2]"), **own, **of_a_cluster())
     started.sparkContext.setLogLevel("OFF")
     yield started
     started.stop()
+
+
+def of_a_cluster() -> dict[str, str]:
+    """The settings of a session whose tasks run in other processes: they find what this one finds."""
+    if MASTER not in os.environ:
+        return {}
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(Path(moldau.__file__).parents[1]), str(ROOT)]),
+        "spark.sql.shuffle.partitions": "2",
+    }
 
 
 @pytest.fixture
@@ -123,7 +139,7 @@ class Cluster:
         """
         fetcher, offset, rows = Fetcher(self.client, isolation_level="read_committed"), 0, []
         while True:
-            found = fetcher.fetch({(topic, partition): offset})[topic, partition]
+            found = fetcher.fetch({(topic, partition): offset}, max_wait_ms=0)[topic, partition]
             rows += [(one.key, one.value, one.timestamp) for batch in found.committed() for one in records(batch)]
             offset = found.next_offset(offset)
             if offset >= found.last_stable_offset:

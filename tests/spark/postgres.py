@@ -15,7 +15,7 @@ START_S = 60
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
+def postgres(**settings: str) -> Iterator[str]:
     """The address of a server that is stopped and removed at the end. It refuses to run as root: `nobody` runs it."""
     folder = tempfile.mkdtemp(prefix="moldau-postgres-")
     who: dict[str, Any] = {}
@@ -27,6 +27,7 @@ def postgres() -> Iterator[str]:
     try:
         subprocess.run(["initdb", "--pgdata", data, "--username", "test", "--auth", "trust", "--no-sync"], **quiet)
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+        options += "".join(f" -c {name}={value}" for name, value in settings.items())
         log = str(Path(folder) / "log")
         control = ["pg_ctl", "--pgdata", data, "--log", log, "--wait", "--options", options, "start"]
         subprocess.run(control, **{**quiet, "capture_output": False, "stdout": subprocess.DEVNULL})

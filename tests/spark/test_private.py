@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import socketserver
 import threading
+import zipfile
 from pathlib import Path
 from socket import AF_UNIX
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,9 @@ from .chaos import kill
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+SAYS = re.compile(r"/streaming/runtime/(StreamExecution|ProgressContext|ProgressReporter)\.class$")
 
 
 def jar() -> Path:
@@ -191,3 +196,18 @@ def test_a_query_that_is_started_again_meets_no_daemon_that_was_killed(spark: Sp
     assert met[0] > 0
     assert met[1:] == [0]
     assert in_python(spark) == 4
+
+
+def test_a_session_here_has_no_executors_and_has_not_stopped(spark: SparkSession) -> None:
+    """Relies on `SparkContext.getExecutorMemoryStatus`, which counts the driver, and `isStopped`."""
+    assert private.executors(spark) == 0
+    assert not private.is_stopped(spark)
+
+
+def test_spark_says_that_it_is_starting_a_query() -> None:
+    """Relies on the texts of `StreamingQuery.status` before the first trigger."""
+    (sql,) = (private.spark_home() / "jars").glob("spark-sql_2*.jar")
+    with zipfile.ZipFile(sql) as made:
+        code = b"".join(made.read(name) for name in made.namelist() if SAYS.search(name))
+    for text in ("Initializing StreamExecution", "Initializing sources"):
+        assert text.encode() in code and text.startswith(private.STARTING)

@@ -107,8 +107,8 @@ class Driven:
         self.cluster, self.name = cluster, f"app-{uuid.uuid4().hex[:8]}"
         self.topic, self.now = cluster.topic(partitions=2), NOW
         self.counted: tuple[Fallback, ...] = ()
-        settings = {"bootstrap.servers": servers or cluster.servers}
-        self.reporter = Reporter(self.name, lambda: client_for(settings), lambda: self.counted, lambda: self.now)
+        self.settings = {"bootstrap.servers": servers or cluster.servers}
+        self.reporter = Reporter(self.name, lambda: client_for(self.settings), lambda: self.counted, lambda: self.now)
         self.query = Supervised(self.name, lambda session: NotImplemented, QueryStatus(self.name))
 
     def observe(self, state: State, batch: int | None = None, ends: tuple[int, int] = (0, 0)) -> None:
@@ -129,6 +129,7 @@ def test_offsets_and_report_are_committed_together_as_batches_come(cluster: Clus
     driven.reporter.begins_at({driven.topic: {"0": 3, "1": 4}})
     driven.observe(State.RUNNING)
     assert driven.seen() == ({(driven.topic, 0): 3, (driven.topic, 1): 4}, Report(State.RUNNING, NOW, NOW))
+    driven.observe(State.RUNNING, 0, (3, 4))  # idle, with the number of the batch to come
     driven.now += 50
     driven.counted = (Fallback(0, 2, "an aggregate is None"),)
     driven.observe(State.RUNNING, 0, (7, 4))
@@ -168,13 +169,18 @@ def test_one_that_never_got_anywhere_commits_nothing(cluster: Cluster) -> None:
 def test_a_cluster_that_is_away_is_logged_and_left_alone_for_a_while(
     cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driven, calls = Driven(cluster, "127.0.0.1:1"), list[object]()
+    driven, calls = Driven(cluster, "127.0.0.1:1"), list[Client]()
     send = Client.send
-    monkeypatch.setattr(Client, "send", lambda *given, **named: (calls.append(0), send(*given, **named))[1])
+
+    def counted(client: Client, *given: Any, **named: Any) -> Any:
+        calls.append(client)
+        return send(client, *given, **named)
+
+    monkeypatch.setattr(Client, "send", counted)
     driven.observe(State.RUNNING, 0, (1, 1))
     driven.now += 1000
     driven.observe(State.RUNNING, 1, (2, 2))
-    assert len(calls) == 1
+    assert calls.count(client_for(driven.settings)) == 1  # others of this process may send meanwhile
     assert caplog.text.count("cannot report what it does") == 1
 
 
@@ -218,8 +224,9 @@ def test_an_observer_sees_the_failure_that_ends_a_query() -> None:
     supervisor = supervised(query, seen)
     supervisor.step(0.0)
     query.isActive, query.error = False, ValueError("no weights")
+    supervisor.step(1.0)
     with pytest.raises(QueryFailed, match="no weights"):
-        supervisor.step(1.0)
+        supervisor.raise_failure()
     supervisor.kill()
     assert seen == [State.RUNNING, State.FAILED, State.FAILED]
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.spark.runner import Policy, QueryFailed, run
-from moldau.spark.runner.status import State
+from moldau.spark.runner import START_S, Policy, QueryFailed, Supervised, Supervisor, run
+from moldau.spark.runner.status import QueryStatus, State
+from moldau.testing.ports import free_port
 from tests.spark.conftest import Cluster
 from tests.spark.sinks import committed
 from tests.spark.test_sink import fill, once
@@ -106,9 +107,34 @@ def test_a_signal_ends_a_query_after_its_batch_and_the_page_tells_its_state(
     assert committed(cluster.client, target) == Counter(str(number) for number in range(10))
 
 
-def free_port() -> int:
-    import socket
+class Slow:
+    """A query as its supervisor sees it: a writer that is started, and then takes its time."""
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    def __init__(self) -> None:
+        self.isActive, self.lastProgress, self.status = False, None, {"message": "Initializing sources"}
+
+    def queryName(self, name: str) -> Slow:
+        return self
+
+    def start(self) -> Slow:
+        self.isActive = True
+        return self
+
+
+def test_few_queries_start_their_processes_at_a_time() -> None:
+    slow: list[Any] = [Slow() for _ in range(5)]
+    queries = [Supervised(str(n), lambda spark, one=one: one, QueryStatus(str(n))) for n, one in enumerate(slow)]
+    spark: Any = object()
+    supervisor = Supervisor(spark, queries, Policy(at_once=2))
+
+    def started_at(now: float) -> int:
+        supervisor.step(now)
+        return sum(one.isActive for one in slow)
+
+    assert [started_at(1.0), started_at(2.0)] == [2, 2]
+    slow[0].status = {"message": "Waiting for data to arrive"}
+    assert [started_at(3.0), started_at(4.0)] == [3, 3], "another one follows"
+    assert started_at(1.0 + START_S) == 4, "Spark has given up the second by now"
+    slow[2].isActive, slow[2].exception = False, lambda: RuntimeError("Python worker failed to connect back")
+    assert started_at(12.0) == 4 and queries[2].status.state is State.RESTARTING
+    assert queries[4].query is not None, "one that has failed is not waited for"

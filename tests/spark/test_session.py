@@ -44,6 +44,11 @@ def test_spark_has_the_settings(spark: SparkSession) -> None:
     assert spark.sparkContext.defaultParallelism == 2
 
 
+def test_queries_take_turns(spark: SparkSession) -> None:
+    """A fair scheduler gives free cores to the first pool by name: if queries are many, some have no turn."""
+    assert spark.sparkContext.getConf().get("spark.scheduler.mode", "FIFO") == "FIFO"
+
+
 def test_checkpoints_go_through_the_plain_file_system_where_it_was_compiled(spark: SparkSession) -> None:
     named = spark.conf.get("spark.hadoop.fs.file.impl", None)
     if named is not None:

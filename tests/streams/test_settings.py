@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moldau.operators.stores.key_value import key_value
+from moldau.operators.stores.versioned import versioned
 from moldau.operators.stores.window import window
 from moldau.plan.conveyor.start import Application
 from moldau.plan.conveyor.topics import Own, changelog_settings, check_resets, starting
@@ -99,6 +100,8 @@ def test_topics_that_are_made_are_made_as_settings_say() -> None:
         "segment.bytes": "5",
     }
     assert changelog_settings(key_value("kv"), own) == {"cleanup.policy": "compact", "segment.bytes": "1000"}
+    versions = changelog_settings(versioned("v", 10), own)  # a day more, whatever windows have
+    assert versions == {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400010", "segment.bytes": "1000"}
     assert copied({"replication.factor": "-1"}).own == Own()
     with pytest.raises(TopologyError, match=r"replication\.factor is 'many'"):
         copied({"replication.factor": "many"})
@@ -117,8 +120,7 @@ def test_clients_and_the_sink_are_told_what_is_theirs() -> None:
     }
     assert made.producer == {"compression.type": "zstd"}
     assert made.reset == "latest"
-    with pytest.raises(TopologyError, match=r"The setting ssl\.truststore\.location names a store of the type JKS"):
-        copied({"ssl.truststore.location": "x.jks"})
+    assert copied({"ssl.truststore.location": "x.jks"}).client["ssl.truststore.location"] == "x.jks"
 
 
 def test_sources_say_for_themselves_where_they_begin() -> None:

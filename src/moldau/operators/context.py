@@ -108,6 +108,20 @@ class Context:
             self._shard.source = before
 
     @property
+    def timestamp(self) -> int:
+        """The time of the record that is being processed."""
+        return self._shard.record.timestamp
+
+    @contextmanager
+    def at_time(self, timestamp: int) -> Iterator[None]:
+        """Set the time while a value of that time is looked up."""
+        before, self._shard.record = self._shard.record, Record(None, None, timestamp)
+        try:
+            yield
+        finally:
+            self._shard.record = before
+
+    @property
     def application_id(self) -> str:
         return self._shard.application_id
 

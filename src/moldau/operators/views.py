@@ -80,8 +80,10 @@ def transformed_view(above: View, make: Callable[[], Any]) -> View:
         call_if_defined(transformer, "init", context)
 
         def derive(key: Any, found: Stamped | None) -> Stamped | None:
-            value = transformer.transform(key, None if found is None else found.value)
-            return None if value is None else Stamped(value, UNKNOWN_TIME if found is None else found.timestamp)
+            timestamp = UNKNOWN_TIME if found is None else found.timestamp
+            with context.at_time(timestamp):
+                value = transformer.transform(key, None if found is None else found.value)
+            return None if value is None else Stamped(value, timestamp)
 
         return DerivedLookup(above.open(context), derive)
 

@@ -152,12 +152,14 @@ class UnlimitedWindows:
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
     """How far before and after a record of the left stream a record of the right one may be. One of both may be
-    negative, as long as there is a span: before=-5, after=10 joins with what comes five to ten later.
+    negative, as long as there is a span: before=-5, after=10 joins with what comes five to ten later. With `eager`, a
+    record without a match is forwarded at once, and again with each match that comes later (Kafka before KIP-633).
     """
 
     before_ms: int
     after_ms: int
     grace_ms: int = 0
+    eager: bool = False
 
     def __post_init__(self) -> None:
         if self.before_ms + self.after_ms < 0:

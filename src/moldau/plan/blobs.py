@@ -122,7 +122,8 @@ class Several(NamedTuple):
     batch: pa.RecordBatch
 
 
-EMPTY = packed(pa.RecordBatch.from_pylist([], schema=SCHEMA))
+# Of nulls, since Arrow would import pandas to make an array of a list, which takes a second.
+EMPTY = packed(pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in SCHEMA], schema=SCHEMA))
 
 
 def of_raw(records: Sequence[Raw]) -> Iterator[bytes]:

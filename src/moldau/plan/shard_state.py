@@ -29,6 +29,7 @@ class Book:
     held: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])  # topic, page of a blob
     stores: list[str] = field(default_factory=list[str])  # that have pages
     version: str = ""  # of the stores' pages
+    failed: int = 0  # the last attempt in which the shard has failed
 
     def to_bytes(self) -> bytes:
         return json.dumps([FORMAT, *(getattr(self, name) for name in self.__slots__)]).encode()

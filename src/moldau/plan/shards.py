@@ -8,6 +8,7 @@ for each batch, so their own fields never make a difference.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from moldau.plan.shard_state import BOOK, GOING_ON, Book, PagesOf
 from moldau.serdes.context import Serde
 
 from . import blobs
-from .blobs import Blob, Several
+from .blobs import RESTORED, Blob, Several
 from .columns import InColumns, lanes_of
 from .fallbacks import FALLBACKS, Fallbacks
 from .levels import Schedule, ShardId
@@ -35,6 +36,16 @@ from .routing import routed
 from .task import Execution, Task, World
 
 BEFORE_ALL = -1  # as sequence of a blob: before all others
+EACH = sys.maxsize  # as number of an attempt: each is a new one
+
+
+class Instantiated(NamedTuple):
+    """What is known of a plan by making its operators once: sub-topologies of the first level without state, and the
+    shortest interval of wall-clock punctuators, in milliseconds.
+    """
+
+    passed: frozenset[int]
+    tick_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +58,14 @@ class Conveyed:
     client: Mapping[str, str] = field(default_factory=dict[str, str])  # settings of clients
     logged: bool = False  # whether the state of shards is logged, so that they can be restored (`restoring.py`)
     start: str = ""  # the id of this start of the application: workers cache nothing beyond it
+    known: Instantiated | None = None  # where the process that plans the query cannot make the operators
 
     def partitions(self, topic: str) -> int:
         return self.schedule.counts.get(topic) or self.sinks.get(topic, 1)
+
+
+class HasFailed(Exception):
+    """An attempt that is over: what arrives is to be held (`holding.py`)."""
 
 
 class Worked(NamedTuple):
@@ -69,9 +85,12 @@ class ShardBatch:
         pages: PagesOf,
         shared: Mapping[str, Any] | None = None,
         hot: HotPages | None = None,
+        number: int = EACH,
     ) -> None:
         self.conveyed, self.schedule, self.id, self.pages = conveyed, conveyed.schedule, shard_id, pages
         self.book = Book.of_bytes(pages(BOOK).get(GOING_ON))
+        if self.book.failed >= number:
+            raise HasFailed
         self.hot = HotPages() if hot is None else hot
         self.version = Version(self.book.version)
         self.warm = self.hot.take(self._hot_key, self.book.version)
@@ -88,7 +107,9 @@ class ShardBatch:
 
     def work(self, arrived: Iterable[Blob], now: int = 0, in_columns: bool = False) -> Worked:
         """Process all that may be processed, without writing pages. `now` is the time of the tick."""
-        arrived = self._mirrored(sorted(arrived, key=lambda blob: blob.origin))
+        mirrors = self.schedule.mirrors
+        held = [Blob(topic, self.id.partition, 0, 0, data) for topic, data in self._held() if topic in mirrors]
+        arrived = self._mirrored([*held, *sorted(arrived, key=lambda blob: blob.origin)])
         unread = frozenset(blob.topic for blob in arrived if blob.more)
         task = self.task
         if now > task.shard.system_time:
@@ -118,7 +139,7 @@ class ShardBatch:
         self.columns = InColumns(task, lanes, self.id.partition, self.written.append)
         first = {topic: book.offsets.get(topic, 0) for topic in lanes if topic in internal}
         times = {topic: book.times.get(topic, UNKNOWN_TIME) for topic in lanes}
-        taken = self.columns.take(arrived, self._held(), first, times)
+        taken = self.columns.take(arrived, self._held_records(), first, times)
         if taken is None:
             return None
         book.offsets |= taken.next
@@ -128,13 +149,17 @@ class ShardBatch:
         return inboxes
 
     def _held(self) -> list[tuple[str, bytes]]:
-        """Return what was held back: topics and blobs."""
+        """Return what was held back, in this order: topics and blobs."""
         own, found = self.pages(BOOK), list[tuple[str, bytes]]()
         for topic, number in self.book.held:
             data = own.get(number)
             assert data is not None, f"the shard {self.id} has lost what it held back"
             found.append((topic, data))
         return found
+
+    def _held_records(self) -> list[tuple[str, bytes]]:
+        """Return what was held back of topics whose records are processed."""
+        return [one for one in self._held() if one[0] not in self.schedule.mirrors]
 
     def _mirrored(self, arrived: list[Blob]) -> list[Blob]:
         """Put changes into the stores that are mirrored here, and return the other blobs."""
@@ -152,7 +177,7 @@ class ShardBatch:
     def _inboxes(self, arrived: list[Blob]) -> dict[str, Inbox]:
         book = self.book
         inboxes = {topic: Inbox(self.task.read, book.times.get(topic, UNKNOWN_TIME)) for topic in self.task.readers}
-        for topic, data in self._held():
+        for topic, data in self._held_records():
             inboxes[topic].waiting.extend(blobs.raw_records(Blob(topic, self.id.partition, 0, 0, data)))
         for blob in arrived:
             inboxes[blob.topic].waiting.extend(self._numbered(blob))
@@ -253,17 +278,20 @@ def run(
     shared: Mapping[str, Any] | None = None,
     hot: HotPages | None = None,
     fallbacks: Fallbacks = FALLBACKS,
+    number: int = EACH,
 ) -> list[Blob]:
-    """Process a batch of a shard in columns; record by record if that fails, from the pages as they were before."""
+    """Process a batch of a shard in columns; record by record if that fails, from the pages as they were before.
+    HasFailed if the shard has failed before in the attempt of this number.
+    """
     error = None
     if not fallbacks.is_paused(conveyed.start, shard):
-        batch = ShardBatch(conveyed, shard, pages, shared, hot)
+        batch = ShardBatch(conveyed, shard, pages, shared, hot, number)
         worked = attempt(batch, arrived, now)
         if not isinstance(worked, Exception):
             fallbacks.succeeded(conveyed.start, shard)
             return batch.end(worked)
         error = worked
-    batch = ShardBatch(conveyed, shard, pages, shared, hot)
+    batch = ShardBatch(conveyed, shard, pages, shared, hot, number)
     out = batch.end(batch.work(arrived, now))
     fallbacks.fell_back(conveyed.start, shard, error)
     return out
@@ -281,6 +309,15 @@ def restored(schedule: Schedule, shard: ShardId, pages: PagesOf, found: Iterable
     """Restore the pages of a shard (`restoring.py`); return the blobs for mirrors of its stores, which come first."""
     changes = routed(schedule, shard, restore(schedule, shard, pages, found), incomplete=False)
     return [replace(blob, sequence=BEFORE_ALL) for blob in changes]
+
+
+def restored_first(
+    schedule: Schedule, shard: ShardId, pages: PagesOf, arrived: Sequence[Blob]
+) -> tuple[list[Blob], list[Blob]]:
+    """Restore a shard if changelogs are among what arrived; return the blobs for mirrors, and those to be processed."""
+    lost = [blob for blob in arrived if blob.source == RESTORED]
+    mirrored = restored(schedule, shard, pages, lost) if lost else []
+    return mirrored, [blob for blob in arrived if blob.source != RESTORED]
 
 
 def scheduled_again(punctuators: Punctuators, remembered: list[list[int]]) -> list[Cancellable]:

@@ -27,6 +27,8 @@ from moldau.plan.task import Task, World
 
 def passing_groups(conveyed: Conveyed) -> frozenset[int]:
     """Return the sub-topologies of the first level that have no state."""
+    if conveyed.known is not None:
+        return conveyed.known.passed
     schedule = conveyed.schedule
     first = schedule.levels[0] if schedule.levels else ()
     return frozenset(group for group in first if len(schedule.reads[group]) == 1 and is_stateless(conveyed, group))
@@ -41,6 +43,8 @@ def is_stateless(conveyed: Conveyed, group: int) -> bool:
 
 def wall_clock_interval(conveyed: Conveyed) -> int | None:
     """Return the shortest interval of wall-clock punctuators in milliseconds; None if there are none."""
+    if conveyed.known is not None:
+        return conveyed.known.tick_ms
     shared = GlobalTables(conveyed.schedule.plan, conveyed.execution).stores
     tasks = [task_of(conveyed, ShardId(group, 0), [], shared) for group in conveyed.schedule.groups]
     queues = [task.shard.by_wall_clock for task in tasks]

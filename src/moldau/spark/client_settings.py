@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from moldau.client.java_settings import translated
+from moldau.settings import SettingError
 from moldau.spark.options import OptionError, under
 
 PREFIX = "kafka."
@@ -45,8 +46,6 @@ REFUSED = {
     "sasl.login.callback.handler.class": "it is a class of Java",
 }
 STORES = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.certificate.location"}
-_LOGIN = re.compile(r"^[\w.$]+\.(Plain|Scram)LoginModule\s+(?:required|requisite|sufficient|optional)\s", re.I)
-_QUOTED = re.compile(r"(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +60,8 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
         if name == "sasl.jaas.config":
             settings |= credentials(text)
         elif name in STORES:
-            settings[STORES[name]] = pem_file(name, text, given)
+            is_pem = given.get(name.replace(".location", ".type"), "JKS").upper() == "PEM"
+            settings[STORES[name] if is_pem else name] = text
         elif name not in WITHOUT_EFFECT and name != GROUP:
             settings[SAME.get(name, name)] = text
     return settings
@@ -69,21 +69,7 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 def credentials(text: str) -> dict[str, str]:
     """Read user and password from a JAAS line."""
-    pairs = {name.lower(): re.sub(r"\\(.)", r"\1", value) for name, value in _QUOTED.findall(text)}
-    if not _LOGIN.match(text.strip()) or len(pairs) < 2:
-        raise OptionError(
-            f"The option {PREFIX}sasl.jaas.config is understood for PlainLoginModule and ScramLoginModule, with "
-            f"username and password in double quotes; or set {PREFIX}sasl.username and {PREFIX}sasl.password."
-        )
-    return {f"sasl.{name}": value for name, value in pairs.items()}
-
-
-def pem_file(name: str, path: str, given: Mapping[str, str]) -> str:
-    """Return the path of a certificate store if it is a PEM file; only Java reads other types."""
-    kind = given.get(name.replace(".location", ".type"), "JKS")
-    if kind.upper() != "PEM":
-        raise OptionError(
-            f"The option {PREFIX}{name} names a store of the type {kind}, which only Java reads: export it as PEM "
-            f"(with keytool or openssl) and set {PREFIX}{STORES[name]}."
-        )
-    return path
+    try:
+        return translated({"sasl.jaas.config": text})
+    except SettingError as error:
+        raise OptionError(f"The option {PREFIX}sasl.jaas.config cannot be used: {error.reason}.") from None

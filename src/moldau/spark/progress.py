@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.admin.groups import commit
 from moldau.client import Client, ClientError
-from moldau.spark.source.planning import Numbers, Position, TopicPartition
+from moldau.spark.source.planning import LANE, Numbers, Position, TopicPartition
 
 PATIENCE_S, PAUSE_S = 2.0, 30.0
 log = logging.getLogger("moldau.spark")
@@ -33,10 +33,12 @@ def lag(source: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def position(source: Mapping[str, Any], name: str) -> Position | None:
-    """Read an offset of a source out of a query's progress, where it is JSON or the text of it; None without one."""
+    """Read an offset of a source out of a query's progress, where it is JSON or the text of it; None without one, and
+    for a lane, which has many.
+    """
     value = source.get(name)
     document = json.loads(value) if isinstance(value, str) else value
-    return Position.of_json(document) if document else None
+    return Position.of_json(document) if document and LANE not in document else None
 
 
 class GroupProgress:

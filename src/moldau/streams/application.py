@@ -94,4 +94,4 @@ def run(topology: Topology, settings: Mapping[str, Any] | None = None, spark: Sp
 def session_of(made: Application, settings: Mapping[str, Any] | None, topology: Topology) -> SparkSession:
     chosen = {**topology.settings, **(settings or {})}
     own = {name: value for name, value in chosen.items() if name.startswith("spark.") and name != BATCH_RECORDS}
-    return conveyor.session_for(made, own)
+    return conveyor.session_for(made.id, own)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -22,7 +22,7 @@ from moldau.operators.stores.ordered import MemoryBytes
 from moldau.operators.stores.spec import OnChange, StoreSpec
 from moldau.plan.input_order import Inbox
 from moldau.plan.nodes import SourceNode
-from moldau.plan.task import Task, World
+from moldau.plan.task import Task, World, one_partition
 
 from .builder import StreamsBuilder
 from .driver_topics import TestInputTopic, TestOutputTopic
@@ -43,6 +43,7 @@ class TopologyTestDriver:
         topology: StreamsBuilder | Topology,
         settings: Mapping[str, Any] | None = None,
         initial_wall_clock_ms: int = 0,
+        partitions: Callable[[str], int] = one_partition,
     ) -> None:
         built = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self.settings = {**built.settings, **check(settings or {})}
@@ -57,7 +58,7 @@ class TopologyTestDriver:
         self._patterns = [node for node in self.plan.nodes if isinstance(node, SourceNode) and node.pattern]
         run = execution(self.settings)
         self.content: dict[str, MemoryBytes] = {}
-        world = World(self._bytes, self._written.append, self._log)
+        world = World(self._bytes, self._written.append, self._log, partitions)
         identity = self.plan.application_id or APPLICATION
         self.global_task = Task(self.plan, self.plan.global_nodes, self._shard(identity), world, run)
         self.task = Task(self.plan, self.plan.local_nodes, self._shard(identity), world, run, self.global_task.stores)
@@ -92,12 +93,16 @@ class TopologyTestDriver:
 
     def pipe(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Any = ()) -> None:
         """Feed one record in bytes, and process all that follows from it."""
-        raw = Raw(topic, 0, self._next_offset(topic), key, value, timestamp, tuple(headers))
-        if topic in self.global_task.readers:
-            self._feed_global(raw)
-        elif not self._enqueue(raw):
-            known = ", ".join([*self.task.readers, *self.global_task.readers])
-            raise LookupError(f"the topology does not read the topic {topic!r}: it reads {known or 'none'}")
+        self.feed([Raw(topic, 0, self._next_offset(topic), key, value, timestamp, tuple(headers))])
+
+    def feed(self, raws: Iterable[Raw]) -> None:
+        """Feed records as topics have them, and process all that follows from them."""
+        for raw in raws:
+            if raw.topic in self.global_task.readers:
+                self._feed_global(raw)
+            elif not self._enqueue(raw):
+                known = ", ".join([*self.task.readers, *self.global_task.readers])
+                raise LookupError(f"the topology does not read the topic {raw.topic!r}: it reads {known or 'none'}")
         self._work()
 
     def advance_wall_clock_time(self, by: Duration) -> None:

@@ -24,6 +24,7 @@ from .repartitioning import repartitioned
 from .serdes import SerdeLike
 from .stream_joins import Kind, StreamJoined, join_streams, joined_by, of_table
 from .table import GlobalKTable, KTable
+from .topology import SHOWN
 from .windowed_partitions import partitioner_of
 
 K = TypeVar("K")
@@ -108,6 +109,11 @@ class KStream(Generic[K, V]):
         """Do something for each record, and pass it on."""
         node = self.graph.named(name, "KSTREAM-PEEK-")
         return self._then(node, partial(stateless.Peek, functions.of_key_value(action, node)), "peek")
+
+    def show_peek(self) -> None:
+        """Use the number and the line of a peek in describe(), which is not run: ksqlDB peeks only to count."""
+        node = self.graph.generate("KSTREAM-PEEK-")
+        self.graph.processor(node, [self.name], stateless.PassThrough, kind=SHOWN)
 
     def to(
         self,

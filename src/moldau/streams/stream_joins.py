@@ -183,7 +183,7 @@ class Join:
         return window(name, size, size + self.windows.grace_ms, key, written, duplicates=True, **kept)
 
     def waiting_store(self, this_name: str, value: SerdeLike, other_value: SerdeLike) -> StoreSpec | None:
-        if self.kind == "inner":
+        if self.kind == "inner" or self.windows.eager:
             return None
         options, given = self.options, self.options.store
         base = given.name if isinstance(given, StoreSpec) else given

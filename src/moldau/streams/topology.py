@@ -22,6 +22,7 @@ from .serdes import SerdeLike, settled
 from .tuning import check
 from .windowed_partitions import ByInnerKey, WindowedSerde
 
+SHOWN = "shown"  # the kind of a node that only describe() shows: it is not run
 RESETS = ("earliest", "latest", "none")
 EXPLICIT = "ensure.explicit.internal.resource.naming"
 GENERATED = re.compile(r"(KSTREAM|KTABLE|COGROUPKSTREAM)-.*[0-9]{10}.*|.*-STATE-STORE-[0-9]{10}")
@@ -224,7 +225,8 @@ class Topology:
         plan = self.freeze()
         if str(chosen.get(EXPLICIT, False)).lower() == "true":
             check_names(plan)
-        nodes = tuple(with_serdes(node, chosen) for node in plan.nodes)
+        run = (node for node in plan.nodes if not (isinstance(node, ProcessorNode) and node.kind == SHOWN))
+        nodes = tuple(with_serdes(node, chosen) for node in run)
         stores = tuple(store_with_serdes(store, chosen) for store in plan.stores)
         return replace(
             plan, nodes=nodes, stores=stores, application_id=chosen.get("application.id", self.application_id)

@@ -132,10 +132,10 @@ def coded(value: str | None) -> bytes | None:
 
 
 @contextmanager
-def filled(given: Mapping[Place, list[Record]]) -> Iterator[Client]:
-    """A broker with the topics, and the records in them."""
+def filled(given: Mapping[Place, list[Record]], prefixes: Iterable[str] = ("",)) -> Iterator[Client]:
+    """A broker with the topics, and the records in them; `prefixes` are those of the topics of sinks."""
     with broker(**SETTINGS) as made, Client({"bootstrap.servers": made.bootstrap_servers}) as client:
-        names = sorted({topic for topic, _ in given} | set(SINKS))
+        names = sorted({topic for topic, _ in given} | {f"{prefix}{sink}" for prefix in prefixes for sink in SINKS})
         new = [m.CreateTopicsRequest_CreatableTopic(name, PARTITIONS, 1) for name in names]
         check(client.send(m.CreateTopicsRequest(new, timeout_ms=30_000), to=CONTROLLER))
         for (topic, partition), rows in given.items():
@@ -208,12 +208,12 @@ def on_spark(topology: str, client: Client, spark: SparkSession, folder: str) ->
         query.stop()
 
 
-def outputs(client: Client) -> dict[Place, list[Row]]:
+def outputs(client: Client, prefix: str = "") -> dict[Place, list[Row]]:
     """What is committed in the topics of sinks, by partition."""
     found: dict[Place, list[Row]] = {}
     fetcher = Fetcher(client, isolation_level="read_committed")
-    for place in ((topic, number) for topic in SINKS for number in range(PARTITIONS)):
-        rows, offset = found.setdefault(place, []), 0
+    for sink, number in ((topic, number) for topic in SINKS for number in range(PARTITIONS)):
+        rows, place, offset = found.setdefault((sink, number), []), (f"{prefix}{sink}", number), 0
         end = ends_of(client, place[0], [place[1]])[place]
         while offset < end:
             part = fetcher.fetch({place: offset})[place]

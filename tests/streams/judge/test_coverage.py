@@ -35,8 +35,9 @@ DSL: tuple[type[Any], ...] = (
 )  # fmt: skip
 # What makes no node that another side could make as well, or is the builder's own.
 APART = {
-    "KStream.print", "StreamsBuilder.build", "StreamsBuilder.describe", "StreamsBuilder.picture", "StreamsBuilder.run",
-    "StreamsBuilder.start", "StreamsBuilder.stores", "Topology.describe", "Topology.freeze", "Topology.picture",
+    "KStream.print", "KStream.show_peek", "StreamsBuilder.build", "StreamsBuilder.describe", "StreamsBuilder.picture",
+    "StreamsBuilder.run", "StreamsBuilder.start", "StreamsBuilder.stores",
+    "Topology.describe", "Topology.freeze", "Topology.picture",
     "Topology.plan",
 }  # fmt: skip
 # SQL in place of a function: the same operators in Python's words, which Java has not.

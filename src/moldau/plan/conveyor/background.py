@@ -47,6 +47,7 @@ class Background:
                 if self._told_to_stop.is_set():
                     self._supervisor.stop(time.monotonic())
                 self._supervisor.step(time.monotonic())
+                self._supervisor.raise_failure()
                 seen = self._tell(seen)
                 if self._told_to_stop.is_set():
                     time.sleep(POLL_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter
 from pyspark.sql.types import StructType
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FORMAT = "moldau-conveyor"
 OWN = "conveyor."
+S = TypeVar("S", bound="PackedSource")
 
 
 class ConveyorDataSource(DataSource):
@@ -26,7 +27,9 @@ class ConveyorDataSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return source_of(dict(self.options.items()))
+        from .source import PackedSource
+
+        return source_of(dict(self.options.items()), PackedSource)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from .sink import PackedSink
@@ -34,13 +37,11 @@ class ConveyorDataSource(DataSource):
         return PackedSink(self.options, schema, overwrite)
 
 
-def source_of(given: Mapping[str, str]) -> PackedSource:
-    """Make a source from the options of the data source."""
+def source_of(given: Mapping[str, str], kind: type[S]) -> S:
+    """Make a source of a kind from the options of the data source."""
     from moldau.spark.source.options import SourceOptions
     from moldau.spark.source.readers import columns_of
 
-    from .source import PackedSource
-
     options = SourceOptions.of({n: text for n, text in given.items() if not n.startswith(OWN)}, streaming=True)
     own = {name: text for name, text in given.items() if name.startswith(OWN)}
-    return PackedSource(options, columns_of(options), own)
+    return kind(options, columns_of(options), own)

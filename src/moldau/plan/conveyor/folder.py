@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 OFFSETS, COMMITS = f"{CHECKPOINT}/offsets", f"{CHECKPOINT}/commits"  # what each batch reads, and which are completed
 
+METADATA = f"{CHECKPOINT}/metadata"
+
 
 class Folder:
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -31,10 +33,29 @@ class Folder:
             status.getPath().getName().isdigit() for status in self._files.listStatus(offsets)
         )
 
+    def query_id(self) -> str | None:
+        """Return the id of the query whose checkpoint this is."""
+        found = self.read(METADATA)
+        return None if found is None else str(found["id"])
+
+    def drop_checkpoint(self) -> None:
+        self._files.delete(self._at(CHECKPOINT), True)
+
+    def remove(self, name: str) -> None:
+        self._files.delete(self._at(name), False)
+
     def last_position(self) -> dict[str, Any] | None:
         """Return where the last completed batch has ended; None if there was none."""
-        done = self._at(COMMITS)
-        names = [one.getPath().getName() for one in self._files.listStatus(done)] if self._files.exists(done) else []
+        return self._end(COMMITS)
+
+    def planned_position(self) -> dict[str, Any] | None:
+        """Return where the last batch ends that was planned; None if there was none."""
+        return self._end(OFFSETS)
+
+    def _end(self, log: str) -> dict[str, Any] | None:
+        """Return the end of the last batch of one of Spark's logs."""
+        there = self._at(log)
+        names = [one.getPath().getName() for one in self._files.listStatus(there)] if self._files.exists(there) else []
         batches = [int(name) for name in names if name.isdigit()]
         ends = parse(self._content(f"{OFFSETS}/{max(batches)}").decode()) if batches else ()
         return json.loads(ends[0]) if ends and ends[0] is not None else None

@@ -17,10 +17,9 @@ from moldau.plan.shard_state import BOOK
 from moldau.plan.stateless_pass import Passing
 from moldau.spark.session.worker import collecting_later, settle
 
-from ..blobs import RESTORED
 from ..fallbacks import FALLBACKS
 from ..levels import ShardId
-from ..shards import Conveyed, restored, run
+from ..shards import Conveyed, restored_first, run
 from .rows import ARROW, Places, blob_of, blobs_of
 from .tally import Tally
 from .views import global_stores
@@ -83,9 +82,7 @@ class Level(StatefulProcessor):
     def run(self, shard: ShardId, arrived: list[Any], now: int, views: str | None) -> list[Any]:
         shared = global_stores(self.conveyed, views)
         pages = partial(StatePages, self.state, (self.conveyed.start, shard) in HOT)
-        lost = [blob for blob in arrived if blob.source == RESTORED]
-        mirrored = restored(self.conveyed.schedule, shard, pages, lost) if lost else []
-        fed = [blob for blob in arrived if blob.source != RESTORED]
+        mirrored, fed = restored_first(self.conveyed.schedule, shard, pages, arrived)
         with collecting_later():
             out = [*mirrored, *run(self.conveyed, shard, pages, fed, now, shared, HOT)]
         count(self.conveyed, self.tally)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ..blobs import KEY_DECIDES, RESTORED, Blob
-from ..hashing import spread
+from ..hashing import SPARK_SEED, spread
 from ..levels import Schedule
 from ..restoring import log_of
 
@@ -50,14 +50,14 @@ class Places:
     sink: int  # the level after the last
 
     @classmethod
-    def of(cls, schedule: Schedule, shuffle_partitions: int) -> Places:
+    def of(cls, schedule: Schedule, shuffle_partitions: int, seed: int = SPARK_SEED) -> Places:
         level_of = {group: level for level, groups in enumerate(schedule.levels) for group in groups}
         first: dict[int, int] = {}
         for number, shard in enumerate(schedule.shards):
             first.setdefault(shard.group, number)
         topics = {topic: (level_of[group], first[group]) for topic, group in schedule.reader.items() if group in first}
         return cls(
-            keys=tuple(spread(len(schedule.shards), shuffle_partitions)),
+            keys=tuple(spread(len(schedule.shards), shuffle_partitions, seed)),
             levels=tuple(level_of[shard.group] for shard in schedule.shards),
             names=tuple(map(str, schedule.shards)),
             topics=topics,
@@ -100,9 +100,9 @@ class Places:
     def batch(self, found: Iterable[Blob], views: str | None = None) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([self.row(blob, views) for blob in found], schema=ARROW)
 
-    def ticks(self, now: int, views: str | None = None) -> pa.RecordBatch:
-        """Return a row for every shard."""
-        shards = zip(self.keys, self.levels, strict=True)
+    def ticks(self, now: int, views: str | None = None, levels: Collection[int] | None = None) -> pa.RecordBatch:
+        """Return a row for every shard, or for every one of some levels."""
+        shards = [one for one in zip(self.keys, self.levels, strict=True) if levels is None or one[1] in levels]
         rows = [{"shard": key, "level": level, "tick": now, "views": views} for key, level in shards]
         return pa.RecordBatch.from_pylist(rows, schema=ARROW)
 

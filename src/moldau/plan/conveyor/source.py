@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,7 @@ PLACES, TICK, GLOBALS, BEGIN = "conveyor.places", "conveyor.tick.ms", "conveyor.
 WATCH = "conveyor.watch.ms"  # the interval of triggers
 COMMITS = "conveyor.commits"  # false: offsets of the group are committed by the driver (`spark/runner/reporter.py`)
 MICROS = 1000
+R = TypeVar("R")
 LONGEST_WATCH_S = 0.1  # Spark can stop a query no sooner
 REST_S = 0.01  # between the end of a watch and the next trigger
 SOON_S, SELDOM_S = 0.005, 0.05  # between two checks
@@ -103,16 +104,15 @@ class PackedSource(StreamSource):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch. If there is nothing new, look again until shortly before the next trigger,
-        so that a record does not wait for it; the longer nothing came, the less often.
+        so that a record does not wait for it.
         """
-        began = time.monotonic()
-        while (end := self._end(start, limit)) is start and self._target is None:
-            now = time.monotonic()
-            pause = min(max((now - self._last_batch_at) / 20, SOON_S), SELDOM_S)
-            if now + pause > began + self._watch_s:
-                break
-            time.sleep(pause)
-        return end
+
+        def look() -> dict[str, Any] | None:
+            end = self._end(start, limit)
+            return None if end is start else end
+
+        end = awaited(look, 0 if self._target is not None else self._watch_s, self._last_batch_at)
+        return start if end is None else end
 
     def _end(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = offsets_alone(start)
@@ -201,6 +201,18 @@ class PackedSource(StreamSource):
                     number = self.places.names.index(name)
                     for part, data in enumerate(of_raw(some)):
                         yield Blob(wanted.topic, number, RESTORED, blob.sequence, data, part=part)
+
+
+def awaited(look: Callable[[], R | None], longest_s: float, last_at: float) -> R | None:
+    """Look for something again and again, at most so long; the longer nothing came, the less often."""
+    began = time.monotonic()
+    while (found := look()) is None:
+        now = time.monotonic()
+        pause = min(max((now - last_at) / 20, SOON_S), SELDOM_S)
+        if now + pause > began + longest_s:
+            return None
+        time.sleep(pause)
+    return found
 
 
 def offsets_alone(position: Mapping[str, Any]) -> dict[str, Any]:

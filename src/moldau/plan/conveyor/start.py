@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from moldau.plan.conveyor.start_checks import freeze
@@ -18,15 +18,16 @@ from moldau.spark.connections import Client, client_for
 from moldau.spark.runner.reporter import Reporter
 from moldau.spark.session import STREAMING, Setting, is_local
 from moldau.spark.session.private import log_errors_only
+from moldau.spark.session.shared import python_path
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
 from ..plan import Plan
-from ..shards import Conveyed
+from ..shards import Conveyed, Instantiated
 from ..task import Execution
 from ..unrolling import mirrored, unrolled
 from . import topics
-from .beginning import beginning, has_lost_its_checkpoint, stateful
+from .beginning import beginning, check_restorable, has_lost_its_checkpoint, is_stale, stateful
 from .datasource import FORMAT, ConveyorDataSource
 from .folder import Folder
 from .rows import COLUMNS, Places
@@ -46,6 +47,7 @@ CARRYING = (
 )
 SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "the compiler costs more than it saves")
 TRIGGERS = tuple(f"{STREAMING}.{package}ProcessingTimeExecutor" for package in ("", "runtime."))  # Spark 4.0, 4.1
+NONE: Mapping[str, str] = {}
 REGISTERING = threading.Lock()  # Spark refuses one of two threads that register a data source at once
 
 
@@ -61,8 +63,13 @@ class Application:
     interval_ms: int = 100
     batch_records: int = 500_000
     reset: str = "earliest"
+    begins: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])  # offsets where it begins
     own: topics.Own = field(default_factory=topics.Own)
     producer: Mapping[str, str] = field(default_factory=dict[str, str])  # settings of the sink, without prefix
+    begin: Mapping[str, Any] | None = None  # where it stood in the lane that it comes from
+    moves: bool = False  # whether it may have run on other machines meanwhile, and not from the checkpoint here
+    packages: str | None = None  # a folder of packages that only its Python workers have
+    known: Instantiated | None = None  # with packages: operators cannot be made without them
 
     @property
     def id(self) -> str:
@@ -88,7 +95,7 @@ class Reported:
         self.observe = self.reporter.observe
 
     def _client(self) -> Client:
-        return client_for(client_settings(prefixed(self.application)))
+        return client_for(client_settings(prefixed(self.application.client)))
 
     def __call__(self, spark: SparkSession) -> DataStreamWriter:
         self._tally = self._tally or tally_of(spark)
@@ -105,10 +112,10 @@ def run(applications: Iterable[Application], spark: SparkSession, **options: Any
     run_queries(queries, spark, observers={name: query.observe for name, query in queries.items()}, **options)
 
 
-def session_for(application: Application, settings: Mapping[str, Any]) -> SparkSession:
+def session_for(name: str, settings: Mapping[str, Any]) -> SparkSession:
     """Return a session. On a cluster the options of the driver's Java are left to its administrators."""
     rows = (*CARRYING, SIMPLY) if is_local(settings.get("spark.master", "local")) else CARRYING
-    made = session(application.id, **{**{row.name: row.value for row in rows}, **settings})
+    made = session(name, **{**{row.name: row.value for row in rows}, **settings})
     for trigger in TRIGGERS:  # a batch that takes longer than the interval of commits is none of the user's concern
         log_errors_only(made, trigger)
     return made
@@ -118,11 +125,14 @@ def definition(
     application: Application, spark: SparkSession, reporter: Reporter | None = None, tally: Tally | None = None
 ) -> DataStreamWriter:
     """Return the query, not started. With a reporter it is the reporter, not the source, that commits offsets."""
-    client = client_for(client_settings(prefixed(application)))
+    client = client_for(client_settings(prefixed(application.client)))
     there = partition_counts_of(client)
     conveyed = scheduled(application, there)
     folder = Folder(spark, application.home)
-    lost = has_lost_its_checkpoint(folder, application, conveyed, client, there)
+    arrives = application.moves and is_stale(folder, application, client)
+    if arrives:
+        check_restorable(application, conveyed, there)
+    lost = arrives or has_lost_its_checkpoint(folder, application, conveyed, client, there)
     partitions = int(spark.conf.get(SHUFFLE) or 1)
     places = Places.of(conveyed.schedule, partitions)
     if not lost and not folder.has_batches():
@@ -132,16 +142,18 @@ def definition(
     options = source_options(application, conveyed, places)
     if reporter is not None:
         options[COMMITS] = "false"
-    begin = beginning(folder, conveyed, client, lost, options)
+    begin = beginning(folder, conveyed, client, lost, options, application.begin if arrives else None)
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
     if reporter is not None:
         reporter.begins_at(folder.last_position() or begin)
     with REGISTERING:
         spark.dataSource.register(ConveyorDataSource)
     frame = spark.readStream.format(FORMAT).options(**options).load()
-    frame = laid_out(frame, conveyed, places, tally)
+    with python_path(spark, application.packages):
+        frame = laid_out(frame, conveyed, places, tally)
     writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(application.id)
-    writer = writer.options(**sink_options(application)).option("checkpointLocation", application.checkpoint)
+    sink = sink_options(application.id, application.client, application.producer, application.exactly_once)
+    writer = writer.options(**sink).option("checkpointLocation", application.checkpoint)
     return writer.trigger(processingTime=f"{application.interval_ms} milliseconds")
 
 
@@ -149,9 +161,17 @@ def scheduled(application: Application, there: Mapping[str, int]) -> Conveyed:
     """Return the plan with the topics of the cluster."""
     plan = unrolled(topics.with_matches(application.plan, there))
     schedule = Schedule(plan, partition_counts(plan, topics.outside(plan, there)), mirrored(plan))
-    settings = client_settings(prefixed(application))
+    settings = client_settings(prefixed(application.client))
     logged = application.exactly_once
-    return Conveyed(schedule, application.execution, there, settings, logged, uuid.uuid4().hex)
+    return Conveyed(schedule, application.execution, there, settings, logged, uuid.uuid4().hex, application.known)
+
+
+def instantiated(application: Application, packages: str) -> Application:
+    """Return an application whose operators need packages from a folder, with what others must know of them."""
+    client = client_for(client_settings(prefixed(application.client)))
+    conveyed = scheduled(application, partition_counts_of(client))
+    known = Instantiated(passing_groups(conveyed), wall_clock_interval(conveyed))
+    return replace(application, packages=packages, known=known)
 
 
 def make_topics(rules: topics.Own, conveyed: Conveyed, client: Client, there: Mapping[str, int]) -> None:
@@ -181,9 +201,9 @@ def source_options(application: Application, conveyed: Conveyed, places: Places)
     schedule = conveyed.schedule
     tick_ms = wall_clock_interval(conveyed)
     return {
-        **prefixed(application),
+        **prefixed(application.client),
         "subscribe": ",".join(sorted(topic for topic in schedule.reader if topic not in schedule.internal)),
-        "startingOffsets": topics.starting(schedule, application.reset),
+        "startingOffsets": topics.starting(schedule, application.reset, application.begins),
         "includeHeaders": "true",
         "maxOffsetsPerTrigger": str(application.batch_records),
         "application.id": application.id,
@@ -194,16 +214,19 @@ def source_options(application: Application, conveyed: Conveyed, places: Places)
     }
 
 
-def sink_options(application: Application) -> dict[str, str]:
-    guarantee = "exactly_once" if application.exactly_once else "at_least_once"
+def sink_options(
+    name: str, client: Mapping[str, str], producer: Mapping[str, str] = NONE, exactly_once: bool = True
+) -> dict[str, str]:
+    """Return the options of the sink whose transactions go by a name."""
     return {
-        **prefixed(application),
-        **application.producer,
-        "application.id": application.id,
-        "processing.guarantee": guarantee,
+        **prefixed(client),
+        **producer,
+        "application.id": name,
+        "processing.guarantee": "exactly_once" if exactly_once else "at_least_once",
         "max.request.size": str(topics.MOST_BYTES),  # what a topic takes is what counts
     }
 
 
-def prefixed(application: Application) -> dict[str, str]:
-    return {f"{PREFIX}{name}": text for name, text in application.client.items()}
+def prefixed(client: Mapping[str, str]) -> dict[str, str]:
+    """Return settings of a client as options of a source or a sink."""
+    return {f"{PREFIX}{name}": text for name, text in client.items()}

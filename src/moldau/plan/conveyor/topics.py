@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from moldau.operators.context import TopologyError
@@ -108,9 +108,13 @@ def repartitions(schedule: Schedule, own: Own) -> dict[str, tuple[int, dict[str,
 
 
 def changelog_settings(spec: StoreSpec, own: Own) -> dict[str, str]:
-    """Return the settings of Kafka Streams: windows expire after their retention, and a day for clocks that differ."""
+    """Return the settings of Kafka Streams: windows expire after their retention, and a day for clocks that differ;
+    versions are kept for so long before the topic is compacted.
+    """
     made = {"cleanup.policy": COMPACT}
-    if spec.retention_ms is not None and not spec.versioned:
+    if spec.retention_ms is not None and spec.versioned:
+        made["min.compaction.lag.ms"] = str(spec.retention_ms + DAY_MS)
+    elif spec.retention_ms is not None:
         made = {"cleanup.policy": COMPACT_DELETE, "retention.ms": str(spec.retention_ms + own.more_retention_ms)}
     return {**made, **own.settings, **dict(spec.changelog_settings)}
 
@@ -125,21 +129,33 @@ def check_counts(wanted: Mapping[str, tuple[int, Mapping[str, str]]], there: Map
             )
 
 
-def starting(schedule: Schedule, reset: str) -> str:
+def starting(schedule: Schedule, reset: str, begins: Mapping[str, Sequence[int]] | None = None) -> str:
     """Return where an application begins that has never run: one word, or JSON with a number for each partition if a
-    source has its own `reset=`.
+    source has its own `reset=`, or `begins` has the offsets of its topic.
     """
-    chosen = resets(schedule.plan)
-    if not chosen:
+    chosen, given = resets(schedule.plan), begins or {}
+    if not chosen and not given:
         return reset
     words = {"earliest": EARLIEST, "latest": LATEST, "none": EARLIEST}
     read = [topic for topic in sorted(schedule.reader) if topic not in schedule.internal]
     return json.dumps(
         {
-            topic: {str(number): words[chosen.get(topic, reset)] for number in range(schedule.counts[topic])}
+            topic: {
+                str(number): offset
+                for number, offset in enumerate(
+                    first_offsets(given[topic], schedule.counts[topic])
+                    if topic in given
+                    else [words[chosen.get(topic, reset)]] * schedule.counts[topic]
+                )
+            }
             for topic in read
         }
     )
+
+
+def first_offsets(given: Sequence[int], count: int) -> list[int]:
+    """Return the offsets of all partitions; those that were added since are read from their start."""
+    return [*given, *[EARLIEST] * (count - len(given))]
 
 
 def resets(plan: Plan) -> dict[str, str]:

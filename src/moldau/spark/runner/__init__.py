@@ -2,7 +2,8 @@
 
 A query is a name and a function that takes the session and returns a DataStreamWriter that is not started. All run in
 one session. One that fails for a reason that may pass (`failures.py`) is made and started anew after a growing pause;
-any other failure stops all queries, and `run` raises QueryFailed with the reason.
+after any other failure it has failed for good. `run` then stops all queries and raises QueryFailed with the reason; a
+worker of flows (`moldau.flows.worker`), which has a `Supervisor` too, goes on with the others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from moldau.spark.runner.failures import kind_of, sentence_of, text_of
 from moldau.spark.runner.status import ENDED, QueryStatus, State, line
 from moldau.spark.runner.status_page import StatusPage
 from moldau.spark.session import session
-from moldau.spark.session.private import activate, forget_lost_daemons
+from moldau.spark.session.private import activate, forget_lost_daemons, is_starting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ Definition = Callable[["SparkSession"], "DataStreamWriter"]
 Observer = Callable[["Supervised"], None]
 POLL_S = 0.1
 LINE_S = 0.5
+START_S = 10.0  # that Spark gives the process that plans a query
 log = logging.getLogger("moldau.spark")
 
 
@@ -52,6 +54,7 @@ class Policy:
     most_pause_s: float = 60.0
     restarts: int = 10  # in a row, without a batch between them
     stop_s: float = 60.0
+    at_once: int = 2  # queries whose processes are being started: Spark gives each ten seconds for that
 
     def pause_s(self, failures: int) -> float:
         """Return the pause before the next try, after so many failures in a row."""
@@ -68,10 +71,12 @@ class Supervised:
     query: StreamingQuery | None = None
     failures: int = 0  # in a row
     start_at: float = 0.0
+    started_by: float = 0.0  # when Spark has started its processes or given up; 0 if that is over
     stop_by: float = 0.0
     last_batch: int | None = None  # that was complete when the query was told to stop
     progress: Mapping[str, Any] | None = None  # the last one, as Spark's JSON has it
     observe: Observer = lambda query: None  # called after each step
+    failure: QueryFailed | None = None  # why it has ended for good
 
 
 @dataclass(slots=True)
@@ -87,6 +92,12 @@ class Supervisor:
     def ended(self) -> bool:
         return all(one.status.state in ENDED for one in self.queries)
 
+    def raise_failure(self) -> None:
+        """Raise why a query has failed for good, if one has."""
+        for one in self.queries:
+            if one.failure is not None:
+                raise one.failure
+
     def step(self, now: float) -> None:
         for one in self.queries:
             try:
@@ -96,7 +107,7 @@ class Supervisor:
 
     def _step(self, one: Supervised, now: float) -> None:
         match one.status.state:
-            case State.STARTING | State.RESTARTING if now >= one.start_at:
+            case State.STARTING | State.RESTARTING if now >= one.start_at and self._may_start(now):
                 self._start(one, now)
             case State.RUNNING:
                 self._look(one, now)
@@ -106,20 +117,31 @@ class Supervisor:
     def stop(self, now: float) -> None:
         """Let each query end after its current batch."""
         for one in self.queries:
-            if one.status.state is State.RUNNING:
-                one.status.state, one.stop_by = State.STOPPING, now + self.policy.stop_s
-                one.last_batch = one.status.batch
-            elif one.status.state not in ENDED | {State.STOPPING}:
-                one.status.state = State.STOPPED
+            self.stop_one(one, now)
+
+    def stop_one(self, one: Supervised, now: float) -> None:
+        if one.status.state is State.RUNNING:
+            one.status.state, one.stop_by = State.STOPPING, now + self.policy.stop_s
+            one.last_batch = one.status.batch
+        elif one.status.state not in ENDED | {State.STOPPING}:
+            one.status.state = State.STOPPED
 
     def kill(self) -> None:
         """End all queries at once, even in the middle of a batch."""
         for one in self.queries:
-            if one.query is not None and one.query.isActive:
-                one.query.stop()
-            if one.status.state not in ENDED:
-                one.status.state = State.STOPPED
-            one.observe(one)
+            self.kill_one(one)
+
+    def kill_one(self, one: Supervised) -> None:
+        if one.query is not None and one.query.isActive:
+            one.query.stop()
+        if one.status.state not in ENDED:
+            one.status.state = State.STOPPED
+        one.observe(one)
+
+    def _may_start(self, now: float) -> bool:
+        """Whether another query may start its processes: many at once take longer than Spark waits for any of them."""
+        busy = [one for one in self.queries if one.status.state is State.RUNNING and now < one.started_by]
+        return len(busy) < self.policy.at_once
 
     def _start(self, one: Supervised, now: float) -> None:
         try:
@@ -132,13 +154,15 @@ class Supervisor:
             one.query = writer.start()
         except Exception as error:  # Spark's, of many kinds
             return self._handle_failure(one, text_of(error), now)
-        one.status.state = State.RUNNING
+        one.status.state, one.started_by = State.RUNNING, now + START_S
         return None
 
     def _look(self, one: Supervised, now: float) -> None:
         query = one.query
         assert query is not None
         active = query.isActive
+        if one.started_by and not is_starting(query):
+            one.started_by = 0.0
         if take_progress(one, query):
             one.failures = 0
         if active:
@@ -156,7 +180,8 @@ class Supervisor:
         if not kind.retriable or one.failures > self.policy.restarts:
             one.status.state = State.FAILED
             log.error("Query %s failed (%s): %s", one.name, kind.name, details)
-            raise QueryFailed(one.name, sentence, details)
+            one.failure = QueryFailed(one.name, sentence, details)
+            return
         pause = self.policy.pause_s(one.failures)
         log.warning("Query %s (%s) starts again in %.0f s: %s", one.name, kind.name, pause, sentence)
         one.status.state, one.start_at = State.RESTARTING, now + pause
@@ -224,6 +249,7 @@ def _watch(supervisor: Supervisor, signals: list[int], progress: bool) -> None:
         if signals:
             supervisor.stop(now)
         supervisor.step(now)
+        supervisor.raise_failure()
         if progress and now - shown >= LINE_S:
             shown = now
             _show(line((one.status for one in supervisor.queries), _width()))

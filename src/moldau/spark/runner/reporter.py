@@ -40,6 +40,7 @@ class Reporter:
     ) -> None:
         self._application, self._client, self._fallbacks, self._clock = application, client, fallbacks, clock
         self._offsets: Numbers = {}
+        self._progress: Mapping[str, Any] | None = None
         self._state: State | None = None
         self._batch: int | None = None
         self._batch_at_ms: int | None = None
@@ -57,9 +58,11 @@ class Reporter:
         status.fallbacks = sum(one.batches for one in fallbacks)
         if status.state is not self._state:
             self._state, self._since_ms, self._due_ms = status.state, now, now
-        if status.batch != self._batch:
+        before = self._offsets
+        if query.progress is not self._progress:
+            self._progress, self._offsets = query.progress, ends_of(query.progress) or before
+        if status.batch != self._batch or self._offsets != before:  # Spark gives an idle moment the next batch's number
             self._batch, self._batch_at_ms, self._due_ms = status.batch, now, now
-            self._offsets = ends_of(query.progress) or self._offsets
         if now >= max(self._due_ms, self._not_before_ms):
             self._write(Report(status.state, self._since_ms, now, self._batch_at_ms, status.error, fallbacks))
 

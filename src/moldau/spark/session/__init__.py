@@ -49,7 +49,6 @@ EVERYWHERE = (
     ),
     Setting("spark.python.unix.domain.socket.enabled", "true", "halves the latency of a small batch against TCP"),
     Setting("spark.python.authenticate.socketTimeout", "120s", "many queries that start at once fail with the 15 s"),
-    Setting("spark.scheduler.mode", "FAIR", "a large batch of one query does not hold up the others"),
     Setting("spark.ui.enabled", "false", "it listens on all addresses; set it to true to have it"),
     Setting("spark.ui.showConsoleProgress", "false", "bars of stages write over what a program prints"),
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = "org.apache.spark.SparkEnv"
+STARTING = "Initializing "  # how Spark says so
 FACTORY = "org.apache.spark.api.python.PythonWorkerFactory"
 
 
@@ -92,6 +93,21 @@ def file_system(spark: Any, path: str) -> tuple[Any, Callable[[str], Any]]:
     context = spark.sparkContext
     paths = context._jvm.org.apache.hadoop.fs.Path
     return paths(path).getFileSystem(context._jsc.hadoopConfiguration()), paths
+
+
+def executors(spark: Any) -> int:
+    """Return how many executors a cluster has given this session by now; none where the driver runs all tasks."""
+    return spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver is one of them
+
+
+def is_stopped(spark: Any) -> bool:
+    """Tell whether Spark has stopped by itself, as it does when a cluster ends the application."""
+    return spark.sparkContext._jsc.sc().isStopped()
+
+
+def is_starting(query: Any) -> bool:
+    """Tell whether the process that plans a query is still being started, by what Spark says of it."""
+    return query.isActive and query.status["message"].startswith(STARTING)
 
 
 def forget_lost_daemons(spark: Any) -> int:

@@ -1,10 +1,11 @@
-"""Checks before a query starts that every node reaches the path of checkpoints and state."""
+"""Paths that every node must reach: of checkpoints and state, and of packages for the Python workers of one query."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -13,10 +14,29 @@ from moldau.spark.options import OptionError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PATH = "PYTHONPATH"
 TASKS_A_CORE = 4  # more than one, so that every node gets a task
 
 
-def check_shared(spark: SparkSession, location: str) -> None:
+@contextmanager
+def python_path(spark: SparkSession, folder: str | None) -> Iterator[None]:
+    """Let functions that are given to Spark meanwhile run in Python workers of their own, which find modules in a
+    folder: Spark shares workers among functions with the same environment.
+    """
+    if folder is None:
+        yield
+        return
+    check_shared(spark, folder, "packages need")
+    environment, before = spark.sparkContext.environment, spark.sparkContext.environment.get(PATH)
+    environment[PATH] = folder if before is None else f"{folder}{os.pathsep}{before}"
+    try:
+        yield
+    finally:
+        environment.pop(PATH)
+        environment |= {} if before is None else {PATH: before}
+
+
+def check_shared(spark: SparkSession, location: str, need: str = "checkpoints need") -> None:
     """Raise OptionError if workers of a cluster do not see what the driver writes at `location`.
 
     A path with a scheme of its own (hdfs, s3a) is the same for all; a path of files must be mounted on every node.
@@ -39,6 +59,6 @@ def check_shared(spark: SparkSession, location: str) -> None:
     blind = sorted({host for host, sees in sights if not sees})
     if blind:
         raise OptionError(
-            f"{location} is not reached by {', '.join(blind)}: checkpoints need a path that every node of the cluster "
+            f"{location} is not reached by {', '.join(blind)}: {need} a path that every node of the cluster "
             "reaches, such as a mounted folder or hdfs://..."
         )

@@ -21,6 +21,7 @@ IDS, CUT = "@ids", "@cut"
 # which changelogs are read first.
 MORE, NOW, VIEWS, RESTORE = "@more", "@now", "@views", "@restore"
 OF_CONVEYORS = frozenset({MORE, NOW, VIEWS, RESTORE})
+LANE = "@lane"  # in the position of a lane, which has those of many flows (`moldau.plan.lane`)
 FEW = 200  # records that are read faster than a task starts
 OF_ANOTHER = "is not an offset that is known here: give the query a checkpointLocation of its own."
 
@@ -209,13 +210,24 @@ def tasks(whole: Sequence[Range], cut: Cut) -> list[tuple[Range, ...]]:
     parts = split(whole, cut)
     if cut.max_partitions is None or len(parts) <= cut.max_partitions:
         return [(part,) for part in parts]
-    loads: list[list[Range]] = [[] for _ in range(cut.max_partitions)]
-    sizes = [0] * cut.max_partitions
-    for part in sorted(parts, key=lambda one: -one.size):  # the largest first, each to the task with the least
-        least = sizes.index(min(sizes))
-        loads[least].append(part)
-        sizes[least] += part.size
-    return [tuple(sorted(load, key=lambda one: (one.topic, one.partition, one.start))) for load in loads]
+    loads = dealt([part.size for part in parts], cut.max_partitions)
+    return [
+        tuple(sorted((parts[number] for number in load), key=lambda one: (one.topic, one.partition, one.start)))
+        for load in loads
+    ]
+
+
+def dealt(sizes: Sequence[int], tasks: int) -> list[list[int]]:
+    """Deal parts of these sizes out to tasks: the largest first, each to the task with the least. Returns the numbers
+    of the parts of each task.
+    """
+    loads: list[list[int]] = [[] for _ in range(tasks)]
+    totals = [0] * tasks
+    for number in sorted(range(len(sizes)), key=lambda number: -sizes[number]):
+        least = totals.index(min(totals))
+        loads[least].append(number)
+        totals[least] += sizes[number]
+    return [sorted(load) for load in loads]
 
 
 def split(whole: Sequence[Range], cut: Cut) -> list[Range]:

@@ -88,6 +88,15 @@ class Reading:
         yield from Filling(self.columns, self.client).batches(chunks)
 
 
+def end_without_a_word() -> None:
+    """End the process that plans a query when Java has closed its connection.
+
+    PySpark takes that for an error, tries to report it to Java, and prints both failures.
+    """
+    if isinstance(sys.exception(), EOFError):
+        os._exit(0)
+
+
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches. The methods are Spark's, in the order in which it calls them."""
 
@@ -164,12 +173,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._commit(Position.of_json(end))
 
     def stop(self) -> None:
-        """End the process that plans a query without a word when Java closes its connection.
-
-        PySpark takes that for an error, tries to report it to Java, and prints both failures.
-        """
-        if isinstance(sys.exception(), EOFError):
-            os._exit(0)
+        end_without_a_word()
 
     def _commit(self, position: Position) -> None:
         if self._group is not None:

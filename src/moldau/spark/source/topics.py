@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from moldau.admin.offsets import list_offsets
-from moldau.client import Client, Cluster, Error
+from moldau.client import Client, ClientError, Cluster, Error
 from moldau.spark.options import OptionError
 from moldau.spark.source.options import EARLIEST, LATEST, Bound, Subscription
 from moldau.spark.source.planning import TopicPartition
 
 FRESH_S = 1.0  # how long cached topic metadata is trusted
+PAUSE_S = 0.05  # between two looks for the end of transactions
 NO_ID = bytes(16)
 
 
@@ -124,3 +125,15 @@ def times_of(bound: Bound, partitions: Collection[TopicPartition]) -> dict[Topic
         topic, number = foreign[0]
         raise OptionError(f"An offset or time is given for {topic}-{number}, which is not among what is read.")
     return {one: bound.numbers[one] for one in partitions}
+
+
+def settled_ends(client: Client, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the ends of partitions to which nobody writes, when no transaction is open in them any more: a transaction
+    is over before all its partitions have their markers.
+    """
+    wanted, deadline = dict.fromkeys(places, LATEST), client.deadline()
+    while (found := list_offsets(client, wanted, committed=True)) != list_offsets(client, wanted, committed=False):
+        if deadline.passed:
+            raise ClientError(Error.CONCURRENT_TRANSACTIONS, f"A transaction in {sorted(places)[0][0]} does not end.")
+        time.sleep(PAUSE_S)
+    return found
