@@ -1,0 +1,38 @@
+"""Settings of the Kafka clients of a worker, from those of Java's clients in worker.properties and connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moldau.client.java_settings import translated
+
+PRODUCER, CONSUMER, ADMIN = "producer.", "consumer.", "admin."
+OVERRIDE = "override."
+# Not for a client: settings of a worker under names that clients have too.
+OF_WORKER = {"group.id", "session.timeout.ms", "heartbeat.interval.ms", "client.dns.lookup"}
+
+
+def basic(worker: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that all clients of a worker share: brokers and security."""
+    return translated({name: text for name, text in worker.items() if name not in OF_WORKER})
+
+
+def producer(worker: Mapping[str, str], connector: Mapping[str, str], client_id: str) -> dict[str, str]:
+    own = {"acks": "all", "enable.idempotence": "true", "partitioner": "murmur2_random", "client.id": client_id}
+    return {**basic(worker), **own, "linger.ms": "5", **_given(PRODUCER, worker, connector)}
+
+
+def consumer(worker: Mapping[str, str], connector: Mapping[str, str], client_id: str, group: str) -> dict[str, str]:
+    own = {"group.id": group, "client.id": client_id, "auto.offset.reset": "earliest"}
+    more = {"enable.auto.commit": "false", "isolation.level": "read_uncommitted"}  # as Java's consumer
+    return {**basic(worker), **own, **more, **_given(CONSUMER, worker, connector)}
+
+
+def _given(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Return what worker and connector say of one kind of client; the connector wins."""
+    return translated(under(kind, worker) | under(kind + OVERRIDE, connector))
+
+
+def under(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return what stands under a prefix, without it."""
+    return {name.removeprefix(prefix): text for name, text in given.items() if name.startswith(prefix)}

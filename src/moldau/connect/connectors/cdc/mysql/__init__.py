@@ -1,0 +1,1 @@
+"""MariaDB and MySQL: a snapshot without a lock where the server can, then the binlog."""

@@ -1,0 +1,1 @@
+"""Change data capture from PostgreSQL: its types, its replication protocol, its snapshots."""

@@ -1,0 +1,146 @@
+"""What stands between a connector and a topic: converters, transforms and predicates, as a connector's settings say.
+
+Each step of a record that fails goes to the task's handler, which tries it again, leaves the record out (`Tolerated`)
+or fails the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
+
+from moldau.connect.chain import aliases, make_chain, transform_class
+from moldau.connect.converters import converter_class, make_converter, settings_of
+from moldau.connect.converters.kinds import Converter
+from moldau.connect.data import Header, Record, TimestampType
+from moldau.connect.errors import ConfigError
+from moldau.connect.handling import HEADER, KEY, TRANSFORM, VALUE, Handler
+
+T = TypeVar("T")
+TIMES = {
+    TIMESTAMP_CREATE_TIME: TimestampType.CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME: TimestampType.LOG_APPEND_TIME,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record as it is produced."""
+
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    timestamp: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A converter or transform, and the class that errors name."""
+
+    class_name: str
+    run: Any
+
+
+class Pipeline:
+    """The converters and transforms of one task."""
+
+    def __init__(self, key: Step, value: Step, header: Step, chain: Sequence[Step], handler: Handler) -> None:
+        self._key, self._value, self._header, self._chain, self._handler = key, value, header, chain, handler
+
+    @staticmethod
+    def of(worker: Mapping[str, str], config: Mapping[str, str], handler: Handler) -> Pipeline:
+        key, value, header = (_converter(worker, config, role) for role in ("key", "value", "header"))
+        return Pipeline(key, value, header, _chain(config), handler)
+
+    def outgoing(self, record: Record) -> list[Outgoing]:
+        """Transform and convert a record of a source."""
+        return [self._produced(one) for one in self._transformed(record, None)]
+
+    def _produced(self, record: Record) -> Outgoing:
+        topic, run = record.topic, self._run
+        headers = [
+            (one.name, run(HEADER, self._header, _write, topic, one.schema, one.value)) for one in record.headers
+        ]
+        key = run(KEY, self._key, _write, topic, record.key_schema, record.key)
+        value = run(VALUE, self._value, _write, topic, record.value_schema, record.value)
+        return Outgoing(topic, record.partition, key, value, headers, record.timestamp)
+
+    def incoming(self, message: Message) -> list[Record]:
+        """Convert and transform a record of a topic."""
+        topic, partition, offset = message.topic() or "", message.partition(), message.offset()
+        raw_key: Any = message.key()
+        raw_value: Any = message.value()
+        key = self._run(KEY, self._key, _read, topic, raw_key, raw=message)
+        value = self._run(VALUE, self._value, _read, topic, raw_value, raw=message)
+        headers: list[Header] = []
+        for name, data in message.headers() or ():  # type: ignore[misc]
+            found = self._run(HEADER, self._header, _read, topic, data, raw=message)
+            headers.append(Header(name, found.schema, found.value))
+        kind, timestamp = message.timestamp()
+        record = Record(
+            topic,
+            partition,
+            key.schema,
+            key.value,
+            value.schema,
+            value.value,
+            timestamp if kind in TIMES else None,
+            tuple(headers),
+            offset=offset,
+            timestamp_type=TIMES.get(kind, TimestampType.NO_TIMESTAMP_TYPE),
+            original_topic=topic,
+            original_partition=partition,
+            original_offset=offset,
+        )
+        return self._transformed(record, message)
+
+    def _transformed(self, record: Record, raw: Any) -> list[Record]:
+        records = [record]
+        for step in self._chain:
+            records = [made for one in records for made in self._run(TRANSFORM, step, _apply, one, raw=raw)]
+        return records
+
+    def _run(self, stage: str, step: Step, function: Callable[..., T], *given: Any, raw: Any = None) -> T:
+        """Run a step; one that fails is run again by the handler, which decides what becomes of it."""
+        try:
+            return function(step.run, *given)
+        except Exception:
+            return self._handler.run(stage, step.class_name, lambda: function(step.run, *given), raw)
+
+
+def _write(converter: Converter, *given: Any) -> bytes | None:
+    return converter.write(*given)
+
+
+def _read(converter: Converter, *given: Any) -> Any:
+    return converter.read(*given)
+
+
+def _apply(transform: Callable[[Record], list[Record]], record: Record) -> list[Record]:
+    return transform(record)
+
+
+def _converter(worker: Mapping[str, str], config: Mapping[str, str], role: str) -> Step:
+    """Make the converter of a connector, or that of its worker with the worker's settings."""
+    name = f"{role}.converter"
+    given = config if config.get(name) else worker
+    text = given.get(name, "")
+    row = converter_class(text)
+    if row is None:
+        raise ConfigError(f"Invalid value {text} for configuration {name}: Class {text} could not be found.")
+    return Step(row.class_name, make_converter(text, role, settings_of(given, f"{name}.")))
+
+
+def _chain(config: Mapping[str, str]) -> list[Step]:
+    """Make the transforms one by one, so that an error names the one that failed."""
+    steps = []
+    for alias in aliases(config, "transforms"):
+        text = config.get(f"transforms.{alias}.type", "").strip()
+        found = transform_class(text)
+        steps.append(Step(found[0] if found else text, make_chain({**config, "transforms": alias})))
+    return steps

@@ -1,0 +1,134 @@
+"""Transforms of headers: DropHeaders, HeaderFrom and InsertHeader."""
+
+from __future__ import annotations
+
+from moldau.connect import data
+from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, non_empty_list, non_null, one_of
+from moldau.connect.data import Header, Record, Schema, Struct
+from moldau.connect.errors import ConfigError, DataError
+from moldau.connect.transforms.kinds import (
+    NULLS,
+    Settings,
+    Side,
+    Transform,
+    TransformClass,
+    basics,
+    carried,
+    per_schema,
+    require_map,
+    require_struct,
+)
+from moldau.connect.values import parse
+
+
+def make_drop(settings: Settings, _side: Side) -> Transform:
+    dropped = set(settings["headers"])
+    return lambda record: record.but(headers=tuple(each for each in record.headers if each.name not in dropped))
+
+
+def make_insert(settings: Settings, _side: Side) -> Transform:
+    literal = parse(settings["value.literal"])
+    header = Header(settings["header"], literal.schema, literal.value)
+    return lambda record: record.but(headers=(*record.headers, header))
+
+
+def make_header_from(settings: Settings, side: Side) -> Transform:
+    fields, headers = settings["fields"], settings["headers"]
+    move, with_default = settings["operation"] == "move", settings["replace.null.with.default"]
+    if len(fields) != len(headers):
+        raise ConfigError("'fields' config must have the same number of elements as 'headers' config.")
+
+    @per_schema
+    def without_moved(schema: Schema) -> Schema:
+        kept = [(each.name, each.schema) for each in data.fields_of(schema) if each.name not in fields]
+        return data.struct(kept, **basics(schema))
+
+    def header(value: Struct, field: str, name: str) -> Header:
+        place = value.schema.field(field)
+        if place is None:
+            raise DataError(f"Unknown field: {field}")
+        read = value.get if with_default else value.get_without_default
+        return Header(name, place.schema, read(field))
+
+    def apply(record: Record) -> Record:
+        schema, value = side.schema(record), side.value(record)
+        if schema is None:
+            known = require_map(value, f"header {settings['operation']}")
+            new = (Header(name, None, known.get(field)) for field, name in zip(fields, headers, strict=True))
+            kept = {key: each for key, each in known.items() if not move or key not in fields}
+            return side.put(record, None, kept, (*record.headers, *new))
+        old = require_struct(value, f"header {settings['operation']}")
+        new = tuple(header(old, field, name) for field, name in zip(fields, headers, strict=True))
+        if not move:
+            return record.but(headers=(*record.headers, *new))
+        made = without_moved(schema)
+        values = (carried(place, each, with_default) for place, each in old if place.name not in fields)
+        return side.put(record, made, Struct(made, tuple(values)), (*record.headers, *new))
+
+    return apply
+
+
+DROP_HEADERS = TransformClass(
+    "DropHeaders",
+    "Removes headers.",
+    ConfigDef(
+        [
+            Key(
+                "headers",
+                Kind.LIST,
+                importance=Importance.HIGH,
+                validator=non_empty_list,
+                doc="The names of the headers to remove.",
+            )
+        ]
+    ),
+    make_drop,
+    sides=False,
+)
+INSERT_HEADER = TransformClass(
+    "InsertHeader",
+    "Adds a header to each record.",
+    ConfigDef(
+        [
+            Key("header", importance=Importance.HIGH, validator=non_null, doc="The name of the header."),
+            Key(
+                "value.literal",
+                importance=Importance.HIGH,
+                validator=non_null,
+                doc="The value of the header. Its type is guessed as SimpleHeaderConverter does.",
+            ),
+        ]
+    ),
+    make_insert,
+    sides=False,
+)
+HEADER_FROM = TransformClass(
+    "HeaderFrom",
+    "Copies or moves fields to headers.",
+    ConfigDef(
+        [
+            Key(
+                "fields",
+                Kind.LIST,
+                importance=Importance.HIGH,
+                validator=non_empty_list,
+                doc="The names of the fields.",
+            ),
+            Key(
+                "headers",
+                Kind.LIST,
+                importance=Importance.HIGH,
+                validator=non_empty_list,
+                doc="The names of the headers, one for each field.",
+            ),
+            Key(
+                "operation",
+                importance=Importance.HIGH,
+                validator=one_of("move", "copy"),
+                doc="Whether to copy or to move the fields.",
+            ),
+            NULLS,
+        ]
+    ),
+    make_header_from,
+)

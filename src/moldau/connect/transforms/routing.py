@@ -1,0 +1,91 @@
+"""Transforms that decide where a record goes: RegexRouter, TimestampRouter and Filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.connect.config_def import ConfigDef, Importance, Key
+from moldau.connect.data import Record
+from moldau.connect.errors import ArgumentError, ConfigError, DataError, invalid
+from moldau.connect.java.dates import PatternError, SimpleDateFormat
+from moldau.connect.transforms.kinds import Settings, Side, Transform, TransformClass
+from moldau.java.regex import RegexError, compile_regex, replace_first
+
+
+def check_regex(name: str, value: Any) -> None:
+    if value is None:
+        raise invalid(name, "null", "Invalid regex: null")
+    try:
+        compile_regex(value)
+    except RegexError as error:
+        raise invalid(name, value, f"Invalid regex: {error}") from None
+
+
+def make_regex_router(settings: Settings, _side: Side) -> Transform:
+    regex, replacement = compile_regex(settings["regex"]), settings["replacement"]
+
+    def apply(record: Record) -> Record:
+        if not regex.fullmatch(record.topic):
+            return record
+        try:
+            return record.but(topic=replace_first(regex, record.topic, replacement))
+        except RegexError as error:
+            raise ArgumentError(str(error)) from None
+
+    return apply
+
+
+def make_timestamp_router(settings: Settings, _side: Side) -> Transform:
+    try:
+        moments = SimpleDateFormat(settings["timestamp.format"])
+    except PatternError as error:
+        raise ConfigError(f"timestamp.format is not a pattern of SimpleDateFormat: {error}") from None
+
+    def apply(record: Record) -> Record:
+        if record.timestamp is None:
+            raise DataError(f"Timestamp missing on record: {record}")
+        named = settings["topic.format"].replace("${topic}", record.topic)
+        return record.but(topic=named.replace("${timestamp}", moments.format(record.timestamp)))
+
+    return apply
+
+
+def make_filter(_settings: Settings, _side: Side) -> Transform:
+    return lambda _record: None
+
+
+REGEX_ROUTER = TransformClass(
+    "RegexRouter",
+    "Renames the topic by a regular expression of Java, if it matches the whole name.",
+    ConfigDef(
+        [
+            Key("regex", importance=Importance.HIGH, validator=check_regex, doc="The regular expression."),
+            Key("replacement", importance=Importance.HIGH, doc="The new name, with $1 for the first group, and so on."),
+        ]
+    ),
+    make_regex_router,
+    sides=False,
+)
+TIMESTAMP_ROUTER = TransformClass(
+    "TimestampRouter",
+    "Makes the topic from the original topic and the record's timestamp.",
+    ConfigDef(
+        [
+            Key(
+                "topic.format",
+                default="${topic}-${timestamp}",
+                importance=Importance.HIGH,
+                doc="The new name, with ${topic} and ${timestamp} for those of the record.",
+            ),
+            Key(
+                "timestamp.format",
+                default="yyyyMMdd",
+                importance=Importance.HIGH,
+                doc="A pattern of Java's SimpleDateFormat, in UTC.",
+            ),
+        ]
+    ),
+    make_timestamp_router,
+    sides=False,
+)
+FILTER = TransformClass("Filter", "Drops every record; use it with a predicate.", ConfigDef(), make_filter, sides=False)
