@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.testing import Broker, broker
+from moldau.testing import Broker, broker, eventually
 from tests.registry.running import BROKER, Running, running, unique
 
 
@@ -19,6 +19,7 @@ def registry_broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def registry(registry_broker: Broker) -> Iterator[Running]:
     with running(registry_broker.bootstrap_servers) as started:
+        eventually(lambda: started.get("/master_available") == {"master_available": True})  # it leads
         yield started
 
 

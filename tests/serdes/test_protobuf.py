@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import Any
 
 import pytest
@@ -86,7 +87,16 @@ def test_a_message_index_that_leads_nowhere_is_refused(registry: Registry, path:
         Protobuf.of(registry).from_bytes(b"\0\0\0\0\x02" + path, HERE)
 
 
+@cache
+def framed() -> tuple[Protobuf, bytes]:
+    serde = Protobuf.of(Registry.connect({"schema.registry.url": "mock://damaged"}), Person)
+    written = serde.to_bytes(JAN, HERE)
+    assert written is not None
+    return serde, written[:6]
+
+
 @given(st.binary(max_size=60))
 def test_damaged_bytes_give_a_message_or_one_kind_of_error(payload: bytes) -> None:
+    serde, frame = framed()
     with contextlib.suppress(SerdeError):
-        Protobuf.of(None, Person).from_bytes(b"\0\0\0\0\x01\0" + payload, HERE)  # type: ignore[arg-type]
+        serde.from_bytes(frame + payload, HERE)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau import http
-from moldau.http import HttpError
+from moldau.http import HttpError, audit
 from moldau.registry import names
 from moldau.registry.commands import Candidate, Registry
 from moldau.registry.errors import refuse, unprocessable
 from moldau.registry.metadata import checked_metadata, checked_rules
 from moldau.registry.records import AVRO, Json
 from moldau.registry.store import LATEST
+from moldau.registry.subject_rules import READ, SubjectRules
 from moldau.serdes.schemas import Reference
 from moldau.settings import ServiceSettings
 
@@ -25,8 +26,18 @@ class Call(http.Call):
 
     registry: Registry
     settings: ServiceSettings
+    rules: SubjectRules
     cluster_id: str = ""
     is_led: bool = True
+
+    def may_read(self, subject: str) -> bool:
+        return self.rules.allow(self.caller, READ, subject)
+
+    def check(self, operation: str, subject: str) -> None:
+        """Refuse what the caller may not do with a subject."""
+        if not self.rules.allow(self.caller, operation, subject):
+            audit.refused(self.request, self.caller, f"{operation} on subject {subject}")
+            raise refuse(40301, operation, f"Subject: {subject}")
 
     @property
     def subject(self) -> str:
@@ -88,18 +99,22 @@ class Call(http.Call):
     def candidate(self) -> Candidate:
         """Return the schema in the body."""
         body = self.object()
+        references = tuple(map(_reference, field_of(body, "references", list) or ()))
+        for reference in references:
+            self.check(READ, names.within(self.subject, reference.subject))
         return Candidate(
-            schema=_field(body, "schema", str),
-            type=_field(body, "schemaType", str) or AVRO,
-            references=tuple(map(_reference, _field(body, "references", list) or ())),
+            schema=field_of(body, "schema", str),
+            type=field_of(body, "schemaType", str) or AVRO,
+            references=references,
             metadata=checked_metadata(body.get("metadata")),
             rules=checked_rules(body.get("ruleSet")),
-            version=_field(body, "version", int) or 0,
-            id=LATEST if _field(body, "id", int) is None else body["id"],
+            version=field_of(body, "version", int) or 0,
+            id=LATEST if field_of(body, "id", int) is None else body["id"],
         )
 
 
-def _field(body: Json, name: str, kind: type) -> Any:
+def field_of(body: Json, name: str, kind: type) -> Any:
+    """Return a field of a body, or None without it; refuse one that is of another kind."""
     value = body.get(name)
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
         raise unprocessable(f"{name} cannot be {value!r}.")
@@ -111,7 +126,7 @@ def _field(body: Json, name: str, kind: type) -> Any:
 def _reference(row: Any) -> Reference:
     if not isinstance(row, dict):
         raise unprocessable("A reference has a name, a subject and a version.")
-    name, subject, version = _field(row, "name", str), _field(row, "subject", str), _field(row, "version", int)
+    name, subject, version = field_of(row, "name", str), field_of(row, "subject", str), field_of(row, "version", int)
     if name is None or subject is None or version is None:
         raise unprocessable("A reference has a name, a subject and a version.")
     return Reference(name, subject, version)

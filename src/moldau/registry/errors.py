@@ -6,6 +6,7 @@ from moldau.http import HttpError
 
 # The sentences that clients and scripts look for are those of Confluent's registry, word for word.
 MESSAGES = {
+    40301: "User is denied operation {} on {}.",
     40401: "Subject '{}' not found.",
     40402: "Version {} not found.",
     40403: "Schema {} not found",

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.types import ASGIApp
 
@@ -16,15 +16,22 @@ from moldau.client import Client, ClientError
 from moldau.http import Listen, ServeError, parse_listen, run
 from moldau.registry.app import THREADS, Parts, application
 from moldau.registry.commands import Registry
+from moldau.registry.keys import records as key_records
+from moldau.registry.keys.commands import Keys
+from moldau.registry.keys.store import KeyStore
+from moldau.registry.keys.topic import KeyTopic
 from moldau.registry.parsing import Schemas
 from moldau.registry.records import CODEC, NOOP_RECORD, Record
 from moldau.registry.store import Store
+from moldau.registry.subject_rules import SETTING, SubjectRules
 from moldau.settings import CLIENT, HTTP, REGISTRY, ServiceSettings, SettingError, client_inert_names, rows
-from moldau.topicstore import Election, Identity, State, StoreError, prepare
+from moldau.topicstore import Codec, Election, Identity, State, StoreError, prepare
 from moldau.topicstore import Store as TopicStore
 
 log = logging.getLogger(__name__)
+R = TypeVar("R")
 PREFIX = "kafkastore."
+KMS_PREFIX = "kms."  # settings of the key management services of shared keys
 GROUP_TYPE = "sr"  # as Confluent's
 OWN = {"allow.auto.create.topics": "false"}
 ADVICE = ", or start with kafkastore.topic.skip.validation=true"
@@ -35,13 +42,20 @@ def serve(
     *,
     bootstrap_servers: str | None = None,
     listen: str | None = None,
+    start_with_stdin: bool = False,
     stop_with_stdin: bool = False,
 ) -> None:
     """Run a registry until it is told to stop. SettingError or ServeError where it cannot be."""
-    settings = ServiceSettings([HTTP, REGISTRY], overrides, prefixes=(PREFIX,))
+    settings = ServiceSettings([HTTP, REGISTRY], overrides, prefixes=(PREFIX, KMS_PREFIX))
     client = client_settings(settings, bootstrap_servers)
     place = parse_listen(listen or settings["listeners"], settings)
-    run(place, settings, lambda bound: registry(settings, client, bound), stop_with_stdin=stop_with_stdin)
+    run(
+        place,
+        settings,
+        lambda bound: registry(settings, client, bound),
+        start_with_stdin=start_with_stdin,
+        stop_with_stdin=stop_with_stdin,
+    )
 
 
 def client_settings(settings: ServiceSettings, bootstrap_servers: str | None) -> dict[str, str]:
@@ -59,8 +73,9 @@ def client_settings(settings: ServiceSettings, bootstrap_servers: str | None) ->
 @contextlib.contextmanager
 def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) -> Iterator[ASGIApp]:
     """Open a registry that has read its topic, for the length of a `with`."""
-    store = Store()
-    topic = _topic(settings, client, store)
+    store, key_store, rules = Store(), KeyStore(), SubjectRules(settings[SETTING])
+    state = State[Record](lambda record: store.replay(*record), store.reset)
+    topic = _topic(settings, client, "kafkastore.topic", CODEC, state, NOOP_RECORD)
     quick = {
         "session.timeout.ms": settings["kafkagroup.session.timeout.ms"],
         "heartbeat.interval.ms": settings["kafkagroup.heartbeat.interval.ms"],
@@ -75,11 +90,21 @@ def registry(settings: ServiceSettings, client: dict[str, str], listen: Listen) 
             GROUP_TYPE,
             identity(settings, listen),
             sticky=settings["leader.election.sticky"],
-            before_leading=lambda: _take_over(topic),
+            before_leading=lambda: _take_over(topic, key_topic),
         )
         open_parts.callback(election.close)
+        key_state = State[key_records.Record](key_store.replay, key_store.reset)
+        key_topic = KeyTopic(
+            lambda: _topic(
+                settings, client, "dek.registry.topic", key_records.CODEC, key_state, key_records.NOOP_RECORD
+            ),
+            lambda: election.leads,
+        )
+        open_parts.callback(key_topic.close)
         threads = open_parts.enter_context(ThreadPoolExecutor(THREADS, "registry"))
-        parts = Parts(_registry(settings, store), topic, election, settings, threads, kafka.refresh().id or "")
+        keys = Keys(key_store, settings["dek.registry.max.keys"], settings.under(KMS_PREFIX))
+        whole = _registry(settings, store)
+        parts = Parts(whole, topic, election, settings, threads, rules, keys, key_topic, kafka.refresh().id or "")
         election.start()
         yield application(parts)
 
@@ -95,17 +120,19 @@ def _registry(settings: ServiceSettings, store: Store) -> Registry:
     )
 
 
-def _topic(settings: ServiceSettings, client: dict[str, Any], store: Store) -> TopicStore[Record]:
-    """Open the topic and read it to its end; ServeError if that cannot be done."""
+def _topic(
+    settings: ServiceSettings, client: dict[str, Any], setting: str, codec: Codec[R], state: State[R], noop: R
+) -> TopicStore[R]:
+    """Open the topic that a setting names and read it to its end; ServeError if that cannot be done."""
     until = time.monotonic() + settings.seconds("kafkastore.init.timeout.ms")
-    name = settings["kafkastore.topic"]
+    name = settings[setting]
     kafka = Client({**client, **OWN, "default.api.timeout.ms": settings["kafkastore.init.timeout.ms"]})
     topic = TopicStore(
         kafka,
         name,
-        CODEC,
-        State(lambda record: store.replay(*record), store.reset),
-        noop=NOOP_RECORD,
+        codec,
+        state,
+        noop=noop,
         transactional_id=f"schema-registry-{name}",
         timeout_s=settings.seconds("kafkastore.timeout.ms"),
     )
@@ -120,9 +147,10 @@ def _topic(settings: ServiceSettings, client: dict[str, Any], store: Store) -> T
     return topic
 
 
-def _take_over(topic: TopicStore[Record]) -> bool:
+def _take_over(*topics: TopicStore[Record] | KeyTopic) -> bool:
     try:
-        topic.take_over()
+        for topic in topics:
+            topic.take_over()
     except ClientError as error:
         log.warning("cannot lead: %s", error)
         return False

@@ -16,6 +16,7 @@ from moldau.registry.errors import refuse, unknown_schema
 from moldau.registry.policies import own_config
 from moldau.registry.records import Json, Version, reference_json
 from moldau.registry.store import LATEST
+from moldau.registry.subject_rules import READ
 from moldau.serdes.schemas import TYPES
 
 
@@ -57,7 +58,7 @@ def list_subjects(call: Call) -> list[str]:
 
 
 def _by_prefix(call: Call, prefix: str, *, deleted: bool) -> list[str]:
-    every = call.registry.store.subjects(deleted=deleted)
+    every = [name for name in call.registry.store.subjects(deleted=deleted) if call.may_read(name)]
     if prefix.startswith(names.WILDCARD):
         rest = prefix.removeprefix(names.WILDCARD)
         return [name for name in every if names.parse(name).subject.startswith(rest)]
@@ -84,18 +85,19 @@ def list_versions(call: Call) -> list[int]:
     return call.page(numbers, "subject.version")
 
 
-def _candidates(registry: Registry, subject: str) -> list[str]:
-    """Return the subject itself, and if it names no context that subject in every other one."""
+def _candidates(call: Call, subject: str) -> list[str]:
+    """Return the subject itself, and if it names no context that subject in every other one, if it may be read."""
     name = names.parse(subject)
     if name.context != names.DEFAULT:
         return [subject]
-    return [subject, *(str(names.Name(context, name.subject)) for context in registry.store.contexts()[1:])]
+    others = (str(names.Name(context, name.subject)) for context in call.registry.store.contexts()[1:])
+    return [subject, *filter(call.may_read, others)]
 
 
 def find_version(call: Call, *, deleted: bool) -> Version:
     """Return the version that the path names; 40401 or 40402."""
     store, number = call.registry.store, call.version
-    for subject in _candidates(call.registry, call.subject):
+    for subject in _candidates(call, call.subject):
         if version := store.version(subject, number, deleted=deleted):
             return version
     raise refuse(40402, number) if store.versions(call.subject, deleted=deleted) else refuse(40401, call.subject)
@@ -145,7 +147,7 @@ def look_up(call: Call) -> Json:
     """Find the version of a subject that has a schema."""
     registry, given = call.registry, call.candidate()
     normalized = registry.normalizes(call.subject, call.flag("normalize"))
-    for subject in _candidates(registry, call.subject) if (given.schema or "").strip() else ():
+    for subject in _candidates(call, call.subject) if (given.schema or "").strip() else ():
         try:
             wanted = registry.canonical(given.under(subject), normalized=normalized)
         except HttpError:
@@ -187,7 +189,7 @@ def list_schemas(call: Call) -> list[Json]:
     aliases = _aliases(call.registry) if call.flag("aliases") else {}
     prefix = call.text("subjectPrefix")
     found: list[Json] = []
-    for subject in sorted({*_by_prefix(call, prefix, deleted=True), *_aliased(aliases, prefix)}):
+    for subject in sorted({*_by_prefix(call, prefix, deleted=True), *filter(call.may_read, _aliased(aliases, prefix))}):
         versions = call.registry.store.versions(subject, deleted=call.flag("deleted"))
         for version in versions[-1:] if call.flag("latestOnly") else versions:
             if _has_rule(version, call.text("ruleType")):
@@ -216,14 +218,22 @@ def _has_rule(version: Version, kind: str) -> bool:
 def _with_id(call: Call) -> list[Version]:
     """Return the versions of an id: in the context of `subject`, or that subject's own if it has the id; 40403."""
     registry, asked = call.registry, call.text("subject")
-    for subject in _candidates(registry, names.normal(asked)) if asked else [""]:
-        found = registry.store.with_id(names.context_of(subject), call.id)
+    for subject in _candidates(call, names.normal(asked)) if asked else [""]:
+        found = _readable(call, registry.store.with_id(names.context_of(subject), call.id))
         own = [version for version in found if version.subject == subject]
         if found and (own or names.is_context(subject)):
             return own + [version for version in found if version.subject != subject]
-    if found := registry.store.with_id(names.context_of(asked), call.id):
+    if found := _readable(call, registry.store.with_id(names.context_of(asked), call.id)):
         return found
     raise refuse(40403, call.id)
+
+
+def _readable(call: Call, versions: list[Version]) -> list[Version]:
+    """Return those of an id that the caller may read; 40301 if there are others alone."""
+    found = [version for version in versions if call.may_read(version.subject)]
+    if versions and not found:
+        call.check(READ, versions[0].subject)
+    return found
 
 
 def show_schema(call: Call) -> Json:
@@ -267,7 +277,8 @@ def _with_guid(call: Call) -> dict[str, Version]:
     except ValueError:
         raise refuse(40403, call.path["guid"]) from None
     store = call.registry.store
-    return {context: found for context in store.contexts() if (found := store.with_md5(context, md5))}
+    found = {context: one for context in store.contexts() if (one := store.with_md5(context, md5))}
+    return {context: one for context, one in found.items() if call.may_read(one.subject)}
 
 
 def show_guid(call: Call) -> Json:

@@ -17,7 +17,7 @@ from moldau.rest.schemas import DOCUMENTS
 
 if TYPE_CHECKING:
     from moldau.rest.kafka import Kafka
-    from moldau.rest.proxy import Proxy
+    from moldau.rest.proxy import Proxies, Proxy
 
 NUMBERS = ("broker_id", "partition_id")  # names in paths that stand for numbers
 
@@ -68,18 +68,18 @@ def quoted(value: Any) -> str:
     return quote(str(value), safe="-._~:*")
 
 
-def host(proxy: Proxy) -> Host:
+def host(proxies: Proxies) -> Host:
     """Return what the proxy brings to its endpoints."""
 
     async def open_call(endpoint: Endpoint, request: Request, media_type: str, accepted: str) -> Call:
-        call = Call(request, media_type, accepted, proxy=proxy)
+        call = Call(request, media_type, accepted, proxy=await proxies.of(request.state.caller))
         if endpoint.takes and not endpoint.unbounded:
             call.body = await _body(endpoint, request)
         if "{cluster_id}" in endpoint.path:
             await _check_cluster(call)
         return call
 
-    return Host(open_call, proxy.kafka.run)
+    return Host(open_call, proxies.own.kafka.run)
 
 
 async def _check_cluster(call: Call) -> None:

@@ -262,15 +262,17 @@ class Instances:
             await asyncio.wait([work])
             raise
 
+    @property
+    def look_every_s(self) -> float:
+        return min(EXPIRY_SECONDS, self._lifetime_s / 4)
+
     async def expire(self) -> None:
-        """Close, for ever, instances that were not used for long enough."""
-        while True:
-            await asyncio.sleep(min(EXPIRY_SECONDS, self._lifetime_s / 4))
-            now = time.monotonic()
-            for key, instance in list(self._rows.items()):
-                if instance.expires < now and not instance.lock.locked():
-                    del self._rows[key]
-                    await self._close(instance)
+        """Close instances that were not used for long enough."""
+        now = time.monotonic()
+        for key, instance in list(self._rows.items()):
+            if instance.expires < now and not instance.lock.locked():
+                del self._rows[key]
+                await self._close(instance)
 
     def close(self) -> None:
         """Leave all groups at the end of the process."""

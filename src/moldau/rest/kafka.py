@@ -26,6 +26,7 @@ def librdkafka(settings: ServiceSettings, *prefixes: str) -> dict[str, Any]:
     # Without `log.connection.close` each idle connection that a broker closes is a line of log.
     quiet = {"log.connection.close": "false", "logger": logging.getLogger("moldau.rest.librdkafka")}
     own = {"client.id": "moldau-rest", "socket.nagle.disable": "true", **quiet}
+    given.pop("sasl.scram.tokenauth", None)  # librdkafka cannot say it: `moldau.delegation.token.implicit`
     return {**own, **given, "bootstrap.servers": settings["bootstrap.servers"]}
 
 

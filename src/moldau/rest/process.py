@@ -14,6 +14,7 @@ def serve(
     bootstrap_servers: str | None = None,
     listen: str | None = None,
     schema_registry_url: str | None = None,
+    start_with_stdin: bool = False,
     stop_with_stdin: bool = False,
 ) -> None:
     """Run a proxy until it is told to stop. SettingError or ServeError where it cannot be."""
@@ -23,4 +24,10 @@ def serve(
     if not settings["bootstrap.servers"]:
         raise SettingError("bootstrap.servers", None, "name a broker with --bootstrap-servers HOST:PORT")
     place = parse_listen(settings["listeners"], settings)
-    run(place, settings, lambda _: application(settings), stop_with_stdin=stop_with_stdin)
+    run(
+        place,
+        settings,
+        lambda _: application(settings),
+        start_with_stdin=start_with_stdin,
+        stop_with_stdin=stop_with_stdin,
+    )

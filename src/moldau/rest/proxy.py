@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
-from moldau.http import HttpError
+from moldau.admin.acting import Acting
+from moldau.http import Caller, HttpError
 from moldau.rest.errors import KEY_SCHEMA_MISSING, VALUE_SCHEMA_MISSING, refusal
 from moldau.rest.formats import PLAIN, Decoder, Encoded, plain_decoder
 from moldau.rest.instances import Instances
@@ -20,21 +22,24 @@ MISSING = {"key": KEY_SCHEMA_MISSING, "value": VALUE_SCHEMA_MISSING}
 
 
 class Proxy:
-    """What endpoints work with."""
+    """What endpoints work with, in the name of the proxy itself or of a caller."""
 
-    def __init__(self, settings: ServiceSettings) -> None:
+    def __init__(self, settings: ServiceSettings, schemas: Schemas | None = None) -> None:
         self.settings = settings
         self.kafka = Kafka(settings)
-        self.producing = Producing(self.kafka, settings)
         self.instances = Instances(settings)
-        self.schemas = Schemas(settings)
+        self.schemas = schemas or Schemas(settings)
         self.cluster_id = ""
         self.streams = 0
 
+    @cached_property
+    def producing(self) -> Producing:
+        return Producing(self.kafka, self.settings)
+
     def close(self) -> None:
         self.instances.close()
-        self.producing.close()
-        self.schemas.close()
+        if "producing" in vars(self):
+            self.producing.close()
         self.kafka.close()
 
     async def encode(self, topic: str, field: str, spec: dict[str, Any]) -> Encoded:
@@ -71,6 +76,44 @@ class Proxy:
     def decoder(self, format: str) -> Decoder:
         """Return what decodes the keys and values that a consumer instance reads."""
         return plain_decoder(PLAIN[format]) if format in PLAIN else partial(self.schemas.decode, format)
+
+
+class Proxies:
+    """The proxy itself, and with `moldau.act.as.caller` one for each caller."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.own = Proxy(settings)
+        self._acting: Acting[Proxy] | None = None
+        if settings["moldau.act.as.caller"]:
+            self._acting = Acting(
+                self.own.kafka.client,
+                settings["moldau.act.as.caller.mechanism"],
+                partial(_for_caller, settings, self.own.schemas),
+                Proxy.close,
+                settings["moldau.act.as.caller.max"],
+            )
+
+    async def of(self, caller: Caller) -> Proxy:
+        if self._acting is None:
+            return self.own
+        return self._acting.find(caller.name) or await self.own.kafka.run(self._acting.of, caller.name)
+
+    async def expire(self) -> None:
+        """Close, for ever, instances that were not used for long enough."""
+        while True:
+            await asyncio.sleep(self.own.instances.look_every_s)
+            for proxy in (self.own, *(self._acting.all() if self._acting else ())):
+                await proxy.instances.expire()
+
+    def close(self) -> None:
+        if self._acting is not None:
+            self._acting.close()
+        self.own.close()
+        self.own.schemas.close()
+
+
+def _for_caller(settings: ServiceSettings, schemas: Schemas, login: Mapping[str, str]) -> Proxy:
+    return Proxy(settings.with_given({f"client.{name}": text for name, text in login.items()}), schemas)
 
 
 def _check_type(name: str | None, parts: dict[str, Any]) -> None:

@@ -1,24 +1,21 @@
 """Formats with a schema: which schema of the registry is meant, and JSON to bytes and back by it.
 
-What a schema is found to be is kept: for good where it cannot change, for a minute where the latest version is meant.
+The code of a format, and that of the registry's client, is loaded with the first record that needs it. What a schema
+is found to be is kept: for good where it cannot change, for a minute where the latest version is meant.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
-from google.protobuf import json_format
-from google.protobuf.message_factory import GetMessageClass
 
 from moldau.http import HttpError
-from moldau.rest import avro_json
 from moldau.rest.errors import CANNOT_DESERIALIZE, CANNOT_SERIALIZE, WRONG_SCHEMA, refusal
 from moldau.rest.formats import Encoded
-from moldau.serdes import json_schema, protobuf
-from moldau.serdes.avro import codec
 from moldau.serdes.context import Context, Headers, SerdeError
 from moldau.serdes.framing import SchemaRef, frame, unframe
 from moldau.serdes.options import by_record, by_topic, by_topic_and_record
@@ -66,18 +63,63 @@ class Typed(NamedTuple):
     read: Callable[[Schema, SchemaRef, bytes], Any]
 
 
+def _avro_name(schema: Schema) -> str | None:
+    from moldau.serdes.avro import codec
+
+    return codec(schema).name
+
+
+def _write_avro(schema: Schema, data: Any) -> tuple[bytes, None]:
+    from moldau.rest import avro_json
+
+    return avro_json.to_bytes(schema, data), None
+
+
+def _read_avro(schema: Schema, _: SchemaRef, payload: bytes) -> Any:
+    from moldau.rest import avro_json
+
+    return avro_json.to_json(schema, payload)
+
+
+def _json_title(schema: Schema) -> str | None:
+    from moldau.serdes import json_schema
+
+    return json_schema.title(schema)
+
+
 def _write_json(schema: Schema, data: Any) -> tuple[bytes, None]:
+    from moldau.serdes import json_schema
+
     json_schema.check(schema, data)
     return JSON.to_bytes(data, Context("")) or b"", None
 
 
+def _read_json(_: Schema, __: SchemaRef, payload: bytes) -> Any:
+    return JSON.from_bytes(payload, Context(""))
+
+
+def _protobuf_name(schema: Schema) -> str | None:
+    from moldau.serdes import protobuf
+
+    return protobuf.named(protobuf.file_of(schema), None).full_name
+
+
 def _write_protobuf(schema: Schema, data: Any) -> tuple[bytes, tuple[int, ...]]:
+    from google.protobuf.message_factory import GetMessageClass
+
+    from moldau.serdes import protobuf
+
     descriptor = protobuf.named(protobuf.file_of(schema), None)
     message = protobuf.of_dict(data, GetMessageClass(descriptor))
     return message.SerializeToString(), protobuf.path_to(descriptor)
 
 
 def _read_protobuf(schema: Schema, ref: SchemaRef, payload: bytes) -> Any:
+    from google.protobuf import json_format
+    from google.protobuf.message_factory import GetMessageClass
+
+    from moldau.serdes import protobuf
+
     descriptor = protobuf.message_at(protobuf.file_of(schema), ref.indexes or (0,))
     message = protobuf.of_bytes(payload, GetMessageClass(descriptor))
     return json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
@@ -86,27 +128,9 @@ def _read_protobuf(schema: Schema, ref: SchemaRef, payload: bytes) -> Any:
 TYPED = {
     row.name: row
     for row in (
-        Typed(
-            "AVRO",
-            "AVRO",
-            lambda schema: codec(schema).name,
-            lambda schema, data: (avro_json.to_bytes(schema, data), None),
-            lambda schema, ref, payload: avro_json.to_json(schema, payload),
-        ),
-        Typed(
-            "JSONSCHEMA",
-            "JSON",
-            json_schema.title,
-            _write_json,
-            lambda schema, ref, payload: JSON.from_bytes(payload, Context("")),
-        ),
-        Typed(
-            "PROTOBUF",
-            "PROTOBUF",
-            lambda schema: protobuf.named(protobuf.file_of(schema), None).full_name,
-            _write_protobuf,
-            _read_protobuf,
-        ),
+        Typed("AVRO", "AVRO", _avro_name, _write_avro, _read_avro),
+        Typed("JSONSCHEMA", "JSON", _json_title, _write_json, _read_json),
+        Typed("PROTOBUF", "PROTOBUF", _protobuf_name, _write_protobuf, _read_protobuf),
     )
 }
 BY_KIND = {row.kind: row for row in TYPED.values()}
@@ -116,9 +140,12 @@ class Schemas:
     """The registry's schemas, as requests name them. `find` blocks; `known` does not."""
 
     def __init__(self, settings: ServiceSettings) -> None:
-        url = settings["schema.registry.url"]
-        given = {**settings.under("schema.registry."), "url": url}
-        self._registry = Registry.connect(given) if url else None
+        url, more = settings["schema.registry.url"], settings.under("schema.registry.")
+        self._settings = {**more, "url": url} if url else None
+        self._registry: Registry | None = None
+        self._connecting = threading.Lock()
+        if self._settings and more:
+            _ = self.registry  # a wrong setting is refused at the start
         self._known: dict[Wish, tuple[float, Chosen]] = {}
 
     def close(self) -> None:
@@ -127,11 +154,14 @@ class Schemas:
 
     @property
     def registry(self) -> Registry:
-        if self._registry is None:
+        if self._settings is None:
             raise refusal(
                 WRONG_SCHEMA, "this format needs a Schema Registry; start the proxy with --schema-registry-url."
             )
-        return self._registry
+        with self._connecting:
+            if self._registry is None:
+                self._registry = Registry.connect(self._settings)
+            return self._registry
 
     def known(self, wish: Wish) -> Chosen | None:
         until, found = self._known.get(wish, (0.0, None))

@@ -7,7 +7,7 @@ import json
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import fastavro
@@ -23,6 +23,7 @@ from .schemas import formatted, parse
 from .schemas.avro import Array, Named, Primitive, children
 from .schemas.avro import Schema as Node
 from .typed import Subjects
+from .walking import walk_avro
 
 MAX_DEPTH = 200
 WRONG_VALUE = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
@@ -119,16 +120,23 @@ class Avro:
         if value is None:
             return None
         written = self.subjects.to_write(context)
-        payload = encode(codec(written.schema), value)
+        known = codec(written.schema)
+        value = self.subjects.before_writing(written.schema, context, value, partial(walk_avro, known.node))
+        payload = self.subjects.payload_to_write(written.schema, context, encode(known, value))
         return frame(written.ref, payload, context, in_header=self.subjects.options.in_header)
 
     def from_bytes(self, data: bytes | None, context: Context) -> Any:
         if data is None:
             return None
         ref, payload = unframe(data, context)
-        writer = codec(self.subjects.writer(ref, context))
+        schema = self.subjects.writer(ref, context)
+        writer = codec(schema)
+        payload = self.subjects.payload_to_read(schema, context, writer.name, payload)
         reader = self.subjects.reader(context, writer.name)
-        return decode(payload, writer, codec(reader) if reader else None)
+        known = codec(reader) if reader else None
+        value = decode(payload, writer, known)
+        walk = partial(walk_avro, (known or writer).node)
+        return self.subjects.after_reading(schema, context, writer.name, value, walk)
 
 
 def encode(to: Codec, value: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .context import Context, SerdeError
@@ -41,6 +41,7 @@ NAMES = {  # setting -> field of Options, what it must be
     "schema.id.in": ("in_header", str),
     "validate": ("validate", bool),
 }
+RULE_PARAM = "rule.executors._default_.param."  # before the settings of a key management service
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,19 @@ class Options:
     subject_of: SubjectOf = by_topic
     in_header: bool = False  # the GUID in a header of the record instead of the id before the payload
     validate: bool = True  # JSON Schema: values are checked
+    rule_params: Mapping[str, str] = field(default_factory=dict, repr=False)  # there may be secrets among them
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Read settings. `auto.register.schemas` is on unless a choice of the schema is made that excludes it."""
-        fields = dict(field_of(name, value) for name, value in given.items())
+        params = {name.removeprefix(RULE_PARAM): str(given[name]) for name in given if name.startswith(RULE_PARAM)}
+        fields = dict(field_of(name, value) for name, value in given.items() if not name.startswith(RULE_PARAM))
         chosen = [name for name in ("use_latest", "metadata", "schema_id") if fields.get(name)]
         if chosen and given.get("auto.register.schemas"):
             raise ValueError(
                 "auto.register.schemas excludes use.latest.version, use.latest.with.metadata and use.schema.id"
             )
-        return cls(**{"auto_register": not chosen, **fields})
+        return cls(**{"auto_register": not chosen, **fields}, rule_params=params)
 
     @property
     def takes_from_registry(self) -> bool:

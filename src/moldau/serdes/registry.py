@@ -14,6 +14,7 @@ from uuid import UUID
 
 from .context import SerdeError
 from .framing import SchemaRef
+from .rules import NO_RULES, Rules, rules_of
 from .schemas import Reference
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Schema:
     text: str
     references: tuple[Reference, ...] = ()
     resolved: tuple[tuple[str, str], ...] = ()  # reference name, text
+    rules: Rules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ class Registry:
         resolved: dict[str, str] = {}
         self.follow(schema, format, resolved, set())
         references = tuple(Reference(r.name, r.subject, r.version) for r in schema.references or ())
-        return Schema(schema.schema_type or "AVRO", schema.schema_str, references, tuple(resolved.items()))
+        kind, rules = schema.schema_type or "AVRO", rules_of(schema)
+        return Schema(kind, schema.schema_str, references, tuple(resolved.items()), rules)
 
     def follow(self, schema: Any, format: str | None, resolved: dict[str, str], seen: set[str]) -> None:
         for reference in schema.references or ():

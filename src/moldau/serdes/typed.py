@@ -16,6 +16,7 @@ from .context import Context, SerdeError
 from .framing import SchemaRef
 from .options import Options, by_topic
 from .registry import Registered, Registry, Schema
+from .rules import READ, WRITE, Executor, Visit, run_on_fields, run_on_payload
 
 LATEST_SECONDS = 60  # how long "the latest version" is believed
 
@@ -33,6 +34,7 @@ class Subjects:
     known: dict[str, SchemaRef] = field(default_factory=dict)
     latest: dict[str, tuple[float, Registered]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    encryption: Executor | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out lock and cache, which belong to this process."""
@@ -45,6 +47,49 @@ class Subjects:
         if self.own is None:
             raise SerdeError("there is no schema to write with: give one, or set use.latest.version or use.schema.id")
         return Registered(self.known.get(subject) or self.settle(subject, self.own), self.own)
+
+    def executor(self) -> Executor:
+        """Return what runs rules; its module is imported only where a schema has some."""
+        if self.encryption is None:
+            from .encryption.fields import encryption
+
+            self.encryption = encryption(self.registry, self.options.rule_params)
+        return self.encryption
+
+    def before_writing(self, schema: Schema, context: Context, value: Any, walk: Callable[[Any, Visit], Any]) -> Any:
+        """Return a value as it is written: after the rules of its schema."""
+        return self._ruled(WRITE, schema, context, self.name, value, walk)
+
+    def after_reading(
+        self, writer: Schema, context: Context, name: str | None, value: Any, walk: Callable[[Any, Visit], Any]
+    ) -> Any:
+        """Return a value as its reader wants it: after the rules of the latest schema, or of the writer's."""
+        latest = self.options.use_latest or self.options.metadata is not None
+        schema = self.reader(context, name) if latest else writer
+        return self._ruled(READ, schema or writer, context, name, value, walk)
+
+    def _ruled(
+        self,
+        mode: str,
+        schema: Schema,
+        context: Context,
+        name: str | None,
+        value: Any,
+        walk: Callable[[Any, Visit], Any],
+    ) -> Any:
+        if not schema.rules.domain:
+            return value
+        return run_on_fields(schema.rules, mode, self.options.subject_of(context, name), self.executor, value, walk)
+
+    def payload_to_write(self, schema: Schema, context: Context, payload: bytes) -> bytes:
+        if not schema.rules.encoding:
+            return payload
+        return run_on_payload(schema.rules, WRITE, self.options.subject_of(context, self.name), self.executor, payload)
+
+    def payload_to_read(self, writer: Schema, context: Context, name: str | None, payload: bytes) -> bytes:
+        if not writer.rules.encoding:
+            return payload
+        return run_on_payload(writer.rules, READ, self.options.subject_of(context, name), self.executor, payload)
 
     def settle(self, subject: str, schema: Schema) -> SchemaRef:
         with self.lock:

@@ -8,10 +8,11 @@ level follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from moldau.serdes.schemas import Parsed
 
-from . import avro_check, json_check, protobuf_check
+from . import avro_check, protobuf_check
 from .differences import TooLarge
 from .reserved import check_reserved
 
@@ -29,11 +30,18 @@ LEVELS = {
 }
 LONGEST_SHOWN = 10 * 1024  # characters of an older schema in a message
 
+
+def check_json(*given: Any) -> list[str]:
+    from . import json_check  # loads jsonschema
+
+    return json_check.messages(*given)
+
+
 # (reader, writer, lenient, what the reader is called, what the writer is called) -> messages
 Check = Callable[[Parsed, Parsed, bool, str, str], list[str]]
 CHECKS: dict[str, Check] = {
     "AVRO": avro_check.messages,
-    "JSON": json_check.messages,
+    "JSON": check_json,
     "PROTOBUF": protobuf_check.messages,
 }
 

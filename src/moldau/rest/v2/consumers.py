@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, TopicPartition
 from starlette.responses import Response
 
-from moldau.http import Endpoint, HttpError, json_response
+from moldau.http import VIEWER, Endpoint, HttpError, json_response
 from moldau.rest import media
 from moldau.rest.endpoints import Call, quoted
 from moldau.rest.errors import CONSUMER_CONSTRAINT, FORMAT_MISMATCH, PARTITION_NOT_FOUND, WRONG_CONSUMER, refusal
@@ -178,7 +178,8 @@ async def assignments(call: Call) -> dict[str, Any]:
 def _row(
     method: str, path: str, run: Any, doc: str, gives: str | None, takes: str | None = None, **more: Any
 ) -> Endpoint:
-    types: dict[str, Any] = {"accepts": media.V2_BODY, "produces": media.V2, **more}
+    # Whatever a consumer does is reading; its group's ACLs decide about commits.
+    types: dict[str, Any] = {"accepts": media.V2_BODY, "produces": media.V2, "role": VIEWER, **more}
     return Endpoint(method, f"/consumers/{{group}}{path}", run, doc, gives, takes, 200 if gives else 204, **types)
 
 

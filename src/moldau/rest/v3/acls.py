@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from moldau.admin import acls
 from moldau.admin.acls import Acl, Filter
-from moldau.http import Answer, Endpoint, HttpError
+from moldau.http import ADMIN, Answer, Endpoint, HttpError
 from moldau.rest.endpoints import Call
 from moldau.rest.schemas import ACL_WORDS
 
@@ -69,7 +69,7 @@ def delete(call: Call) -> dict[str, Any]:
 ALL = "/v3/clusters/{cluster_id}/acls"
 ACLS = (
     Endpoint("GET", ALL, search, "ACLs that fit a filter.", "AclList", query=FIELDS),
-    Endpoint("POST", ALL, create, "Add one.", takes="NewAcl", status=201),
-    Endpoint("DELETE", ALL, delete, "Remove those that fit a filter.", "Deleted", query=FIELDS),
-    Endpoint("POST", f"{ALL}:batch", create_many, "Add some.", takes="NewAcls", status=201),
+    Endpoint("POST", ALL, create, "Add one.", takes="NewAcl", status=201, role=ADMIN),
+    Endpoint("DELETE", ALL, delete, "Remove those that fit a filter.", "Deleted", query=FIELDS, role=ADMIN),
+    Endpoint("POST", f"{ALL}:batch", create_many, "Add some.", takes="NewAcls", status=201, role=ADMIN),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from moldau.admin import configs
 from moldau.admin.configs import Change, Entry, Kind, Operation, Resource
-from moldau.http import Endpoint, HttpError
+from moldau.http import ADMIN, EDITOR, Endpoint, HttpError
 from moldau.rest.endpoints import Call
 from moldau.rest.errors import not_found
 
@@ -109,12 +109,13 @@ def endpoints(scope: Scope) -> tuple[Endpoint, ...]:
     row, rows, whose = f"{scope.name}Config", f"{scope.name}ConfigList", scope.whose
     path = CLUSTER + scope.path.format(f"{{{scope.param}}}")
     each = f"{path}/{{name}}"
+    done: dict[str, Any] = {"status": 204, "role": EDITOR if scope is TOPIC else ADMIN}
     return (
         Endpoint("GET", path, lambda call: listing(call, scope, [scope.resource(call)]), f"Settings of {whose}.", rows),
-        Endpoint("POST", f"{path}:alter", alter_many, f"Set some of {whose}.", takes="ConfigChanges", status=204),
+        Endpoint("POST", f"{path}:alter", alter_many, f"Set some of {whose}.", takes="ConfigChanges", **done),
         Endpoint("GET", each, lambda call: one(call, scope), f"One setting of {whose}.", row),
-        Endpoint("PUT", each, put, f"Set one of {whose}.", takes="ConfigValue", status=204),
-        Endpoint("DELETE", each, reset, f"Put one of {whose} back to its default.", status=204),
+        Endpoint("PUT", each, put, f"Set one of {whose}.", takes="ConfigValue", **done),
+        Endpoint("DELETE", each, reset, f"Put one of {whose} back to its default.", **done),
     )
 
 

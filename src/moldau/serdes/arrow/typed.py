@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..context import Context
 from ..framing import SchemaRef, frame
 from ..registry import Schema
+from ..rules import READ, WRITE
 from ..typed import Subjects
 from .batch import Converted, Slices
 from .groups import Group, convert
@@ -48,7 +49,9 @@ class TypedColumns:
         reader = self.reader(context)
 
         def one(group: Group) -> Converted:
-            return self.read(group.payloads, self.subjects.writer(group.ref, context), reader, group.ref)
+            writer = self.subjects.writer(group.ref, context)
+            writer.rules.refuse_columns(READ)
+            return self.read(group.payloads, writer, reader, group.ref)
 
         return convert(values, headers, self.type_of(reader), one, self.indexes)
 
@@ -59,6 +62,7 @@ class TypedColumns:
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         written = self.subjects.to_write(context)
+        written.schema.rules.refuse_columns(WRITE)
 
         def head(indexes: tuple[int, ...] | None) -> bytes:
             ref = SchemaRef(written.ref.id, written.ref.guid, indexes)

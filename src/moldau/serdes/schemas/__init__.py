@@ -1,7 +1,8 @@
 """Schemas of the three types that a registry keeps: Avro, JSON Schema and Protobuf.
 
 `parse` understands a text and gives it its canonical form; `normalize` makes texts equal that mean the same;
-`formatted` is another way to write one. All of it is pure and bounded by `Limits`; SchemaError says what is wrong.
+`formatted` is another way to write one. All of it is pure and bounded by `Limits`; SchemaError says what is wrong. What
+loads jsonschema or protobuf is imported by the first schema that needs it.
 """
 
 from __future__ import annotations
@@ -9,20 +10,19 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-from . import avro_text, json_schema, json_text, proto_text
+from . import avro_text, json_text, proto_text
 from .avro import Named, parse_avro
 from .parsed import DEFAULT_LIMITS, NOTHING, UNLIMITED, Entity, Limits, Parsed, Reference, SchemaError, check_size
 from .proto import File
-from .proto_decode import decode, from_base64
-from .proto_descriptor import descriptors, reader
 from .proto_normal import normal_file
 from .proto_parser import parse_proto
 from .proto_scope import imported, scope_of
 from .tags import Tags, entities_of, tags_of, write_tags
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 __all__ = [
     "TYPES",
@@ -74,6 +74,8 @@ def read_avro(text: str, resolved: dict[str, str], limits: Limits, new: bool) ->
 
 
 def read_json(text: str, resolved: dict[str, str], limits: Limits, new: bool) -> Read:
+    from . import json_schema
+
     document = json_schema.read(text, limits)
     if new:
         json_schema.check(document, resolved, limits)
@@ -85,6 +87,8 @@ def read_json(text: str, resolved: dict[str, str], limits: Limits, new: bool) ->
 def read_protobuf(text: str, resolved: dict[str, str], limits: Limits, new: bool) -> Read:
     file = read_proto(text, limits)
     if new:
+        from .proto_descriptor import descriptors
+
         imports = imported(file, resolved, limits, strict=True)
         descriptors(file, imports)
         normal_file(file, scope_of(file, imports))
@@ -96,6 +100,9 @@ def read_proto(text: str, limits: Limits) -> File:
     try:
         return parse_proto(text, limits)
     except SchemaError:
+        from .proto_decode import decode, from_base64
+        from .proto_descriptor import reader
+
         descriptor = from_base64(text)
         if descriptor is None:
             raise
@@ -132,6 +139,8 @@ def imports_of(parsed: Parsed) -> dict[str, File]:
 
 def file_descriptors(parsed: Parsed, name: str = "default") -> list[FileDescriptorProto]:
     """Return the descriptor of a Protobuf schema last, under that name, and before it all that it imports."""
+    from .proto_descriptor import descriptors
+
     return descriptors(parsed.raw, imports_of(parsed), name)
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-
-from google.protobuf import descriptor_pool
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from typing import TYPE_CHECKING
 
 from .parsed import DEFAULT_LIMITS
 from .proto import File
-from .proto_decode import decode
 from .proto_parser import parse_proto
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 PROTOBUF = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers"
 TYPES = (
@@ -57,6 +57,8 @@ def known_file(path: str) -> File | None:
     if path in CONFLUENT:
         return parse_proto(CONFLUENT[path], DEFAULT_LIMITS)
     descriptor = known_descriptor(path)
+    from .proto_decode import decode  # loads protobuf, as the descriptor does
+
     return decode(descriptor) if descriptor else None
 
 
@@ -65,6 +67,9 @@ def known_descriptor(path: str) -> FileDescriptorProto | None:
     """Return the descriptor of one of Google's files, from the module that was made of it."""
     if path not in GOOGLE:
         return None
+    from google.protobuf import descriptor_pool
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
     import_module(path.removesuffix(".proto").replace("/", ".") + "_pb2")
     found = FileDescriptorProto()
     descriptor_pool.Default().FindFileByName(path).CopyToProto(found)  # pyright: ignore[reportAttributeAccessIssue]
