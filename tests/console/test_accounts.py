@@ -26,7 +26,7 @@ def test_a_user_that_was_added_is_known_by_the_password_alone(tmp_path: Path) ->
     ("text", "sentence"),
     [
         ("ada: plain", "no hashed password"),
-        (f"ada: {accounts.hash_password('x')},admin", "read-only or nothing"),
+        (f"ada: {accounts.hash_password('x')},boss", "viewer, editor, admin or read-only"),
         ("ada: scrypt$3$8$1$AAAA$AAAA", "no hashed password"),
         ("ada: scrypt$16384$100000$1$AAAA$AAAA", "no hashed password"),
         ("ada: scrypt$16384$8$1$!!!!$AAAA", "no hashed password"),

@@ -16,7 +16,7 @@ from moldau.serdes.registry import RegistryError
 
 ADA, BOB = (
     Account("ada", hash_password("correct horse")),
-    Account("bob", hash_password("battery staple"), read_only=True),
+    Account("bob", hash_password("battery staple"), role="viewer"),
 )
 
 

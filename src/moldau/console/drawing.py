@@ -14,8 +14,20 @@ from moldau.console.model.lineage import Graph, Kind, Node, place_nodes
 from moldau.console.page_context import Desk
 
 COLUMN_PX, ROW_PX, HEAD_PX = 210, 60, 80
-COLOURS = {Kind.TOPIC: "#1f8fb3", Kind.APPLICATION: "#b5651d", Kind.GROUP: "#2f855a", Kind.PART: "#8e5bb5"}
-SHAPES = {Kind.TOPIC: "roundRect", Kind.APPLICATION: "diamond", Kind.GROUP: "circle", Kind.PART: "diamond"}
+COLOURS = {
+    Kind.TOPIC: "#1f8fb3",
+    Kind.APPLICATION: "#b5651d",
+    Kind.GROUP: "#2f855a",
+    Kind.PART: "#8e5bb5",
+    Kind.STEP: "#8e5bb5",
+}
+SHAPES = {
+    Kind.TOPIC: "roundRect",
+    Kind.APPLICATION: "diamond",
+    Kind.GROUP: "circle",
+    Kind.PART: "diamond",
+    Kind.STEP: "circle",
+}
 PATHS = {Kind.TOPIC: paths.topic, Kind.GROUP: paths.group, Kind.APPLICATION: paths.application}
 GREY = "#8795a1"
 LETTER_PX, SIDE_PX = 7.5, 30  # of a name; and beside it

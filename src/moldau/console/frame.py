@@ -29,6 +29,7 @@ COLOURS |= {"negative": "#c53030", "warning": "#b7791f", "info": "#2b6cb0", "dar
 NARROW = 1024  # pixels; below, the navigation hides behind a button
 SUGGESTIONS = 8
 SEEN_S, LOOK_EVERY_S = 10.0, 0.1  # how long, and how often, a change is looked for
+SHARE = 4  # what takes a second to load is loaded again after four
 WIDE = "max-sm:hidden"
 CSS = (Path(__file__).parent / "frame.css").read_text()
 
@@ -225,9 +226,15 @@ def search_table(*columns: str, paged: bool = True, **options: Any) -> ui.table:
     made = table(*columns, **options).props("wrap-cells")
     made.bind_filter_from(box, "value", lambda text: text or "")
     if paged:
-        made.props(remove="hide-pagination").props(':rows-per-page-options="[50, 200]" rows-per-page-label="Rows"')
-        made.pagination = {"rowsPerPage": 50}
+        paged_by(made, 50)
     return made
+
+
+def paged_by(of: ui.table, rows: int) -> None:
+    """Show a table in pages."""
+    of.props(remove="hide-pagination")
+    of.props(f':rows-per-page-options="[{rows}, {4 * rows}]" rows-per-page-label="Rows"')
+    of.pagination = {"rowsPerPage": rows}
 
 
 def link_cell(of: ui.table, column: str, to: str = "link") -> None:
@@ -236,6 +243,24 @@ def link_cell(of: ui.table, column: str, to: str = "link") -> None:
         f"body-cell-{column}",
         f'<q-td :props="props"><a v-if="props.row.{to}" class="link" :href="props.row.{to}">{{{{ props.value }}}}</a>'
         "<span v-else>{{ props.value }}</span></q-td>",
+    )
+
+
+def badge_cell(of: ui.table, column: str) -> None:
+    """Show the cells of a column as badges, in the colour that the field `<column>_colour` of a row has."""
+    of.add_slot(
+        f"body-cell-{column}",
+        f'<q-td :props="props"><q-badge :color="props.row.{column}_colour">{{{{ props.value }}}}</q-badge></q-td>',
+    )
+
+
+def progress_cell(of: ui.table, column: str) -> None:
+    """Show the cells of a column as bars; the field `share` of a row is from 0 to 1, the cell says it in words."""
+    of.add_slot(
+        f"body-cell-{column}",
+        '<q-td :props="props"><div class="row items-center no-wrap" style="gap: 10px; min-width: 150px">'
+        '<q-linear-progress :value="props.row.share" size="8px" rounded style="flex: 1 1 60px" />'
+        '<span style="white-space: nowrap">{{ props.value }}</span></div></q-td>',
     )
 
 
@@ -292,23 +317,58 @@ class Section(Generic[T]):
     """A part of a page that is loaded by itself: `load` runs in a thread, `show` displays its result.
 
     A failure is shown in its place, with a button to try again; other parts are not affected. `reload` loads it again.
-    The first load begins while the page is still on its way to the browser.
+    The first load begins while the page is still on its way to the browser. With `every_s` it is loaded again and
+    again, more rarely if that takes long; and shown again, if it is to be `still`, only when something has changed: a
+    button that is replaced while it is pressed does nothing, and a trace is read and copied at leisure. While a dialog
+    in it is open, what is shown stays.
     """
 
-    def __init__(self, desk: Desk, load: Callable[[], T], show: Callable[[T], None]) -> None:
-        self._desk, self._load, self._show = desk, load, show
+    def __init__(
+        self,
+        desk: Desk,
+        load: Callable[[], T],
+        show: Callable[[T], None],
+        every_s: float | None = None,
+        *,
+        still: bool = False,
+    ) -> None:
+        self._desk, self._load, self._show, self._still = desk, load, show, still
+        self._shown: T | None = None
         self.place = ui.column().classes("w-full gap-2")
         with self.place:
             loading()
         first = asyncio.ensure_future(desk.ask(load))
         first.add_done_callback(_ignore_error)
         ui.timer(0, lambda: self._fill(first), once=True)
+        if every_s is not None:
+            self._timer, self._every_s = ui.timer(every_s, self._again, immediate=False), every_s
 
     async def reload(self) -> None:
         await self._fill(self._desk.ask(self._load))
 
+    async def _again(self) -> None:
+        began = time.monotonic()
+        answer = asyncio.ensure_future(self._desk.ask(self._load))
+        answer.add_done_callback(_ignore_error)
+        await asyncio.wait([answer])
+        if not (self._is_shown(answer) or self._has_open_dialog()):
+            await self._fill(answer)
+        self._timer.interval = max(self._every_s, SHARE * (time.monotonic() - began))
+
+    def _is_shown(self, answer: asyncio.Future[T]) -> bool:
+        known = self._still and self._shown is not None and not answer.cancelled() and answer.exception() is None
+        return known and answer.result() == self._shown
+
+    def _has_open_dialog(self) -> bool:
+        return any(isinstance(one, ui.dialog) and one.value for one in self.place.descendants())
+
     async def _fill(self, answer: Awaitable[T]) -> None:
-        if not await fill(self.place, self._desk, answer, self._show):
+        def show(found: T) -> None:
+            self._shown = found
+            self._show(found)
+
+        self._shown = None
+        if not await fill(self.place, self._desk, answer, show):
             with self.place:
                 ui.button("Try again", icon="refresh", on_click=self.reload).props("flat")
 
@@ -365,22 +425,28 @@ def buttons(of: ui.dialog, cancel: str = "Cancel") -> ui.row:
 
 
 def delete_button(
-    desk: Desk, name: str, warning: str, back: str, *change: Any, seen: Callable[[], bool] | None = None
+    desk: Desk,
+    name: str,
+    warning: str,
+    back: str,
+    *change: Any,
+    seen: Callable[[], bool] | None = None,
+    title: str = "Delete",
 ) -> None:
     """Add a button that deletes something by `change`, once its name was typed, and then goes `back`."""
 
     async def go() -> None:
         if box.value == name:
             made.close()
-            if await attempt(desk, f"Deleted {name}.", *change, seen=seen):
+            if await attempt(desk, f"{title.removesuffix('e')}ed {name}.", *change, seen=seen):
                 ui.navigate.to(back)
 
-    with dialog(f"Delete {name}?") as made:
+    with dialog(f"{title} {name}?") as made:
         ui.label(warning).classes("wrap")
         ui.label(f"Type {name} to confirm:").classes("wrap")
         box = ui.input().props('autofocus aria-label="Type the name"').classes("w-full")
         box.on("keydown.enter", go)
         with buttons(made):
-            sure = ui.button("Delete", color="negative", on_click=go)
+            sure = ui.button(title, color="negative", on_click=go)
             sure.bind_enabled_from(box, "value", lambda text: text == name)
-    ui.button("Delete", icon="delete", on_click=made.open).props("outline color=negative")
+    ui.button(title, icon="delete", on_click=made.open).props("outline color=negative")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import html
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from string import Template
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.datastructures import Headers
@@ -20,7 +21,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moldau.console.accounts import SESSION_S, Sessions
+from moldau.client import ClientError
+from moldau.console.accounts import SESSION_S, Account, Sessions
+from moldau.http import audit
 
 COOKIE = "moldau_console"
 ACCOUNT, TOKEN = "moldau.account", "moldau.token"  # in the scope, for the pages
@@ -60,10 +63,19 @@ def is_same_origin(headers: Headers) -> bool:
 
 
 class Guard:
-    """An application for users who have logged in. Without `sessions` it is open to everybody."""
+    """An application for users who have logged in. Without `sessions` it is open to everybody.
 
-    def __init__(self, app: ASGIApp, sessions: Sessions | None, hosts: Collection[str] | None) -> None:
-        self.app, self._sessions, self._hosts = app, sessions, hosts
+    `prepare` is called at a login, with the user; ClientError keeps the user out.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sessions: Sessions | None,
+        hosts: Collection[str] | None,
+        prepare: Callable[[Account | None], Any] = lambda _: None,
+    ) -> None:
+        self.app, self._sessions, self._hosts, self._prepare = app, sessions, hosts, prepare
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -130,7 +142,13 @@ class Guard:
             return HTMLResponse(form(onward, name, "Too many wrong passwords. Wait five minutes."), 429)
         token = await asyncio.to_thread(sessions.enter, name, fields.get("password", ""))
         if token is None:
+            audit.refused(request, None, f"a wrong password for {name!r}")
             return HTMLResponse(form(onward, name, "Name or password is wrong."), 401)
+        try:
+            await asyncio.to_thread(self._prepare, sessions.find(token))
+        except ClientError as error:
+            sessions.leave(token)
+            return HTMLResponse(form(onward, name, f"Kafka does not let you in: {error}"), 503)
         answer = RedirectResponse(local(onward), 303)
         secure = request.url.scheme == "https"
         answer.set_cookie(COOKIE, token, max_age=int(SESSION_S), httponly=True, samesite="lax", secure=secure)

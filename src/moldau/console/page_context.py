@@ -11,15 +11,21 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
+from moldau.admin import connectors
+from moldau.admin.acting import Acting
 from moldau.admin.connection import Connection
 from moldau.client import Client
 from moldau.console.accounts import Account, Sessions
+from moldau.console.balancing import Balancing
 from moldau.console.model.problems import Problem, Refused, problem
 from moldau.console.sampler import Sampler
+from moldau.console.timeline import Timeline
 from moldau.records.formats import connect_registry
 from moldau.serdes.registry import Registry
+from moldau.sql.shell.remote import DEFAULT_URL
 
 T = TypeVar("T")
 THREADS = 16
@@ -30,11 +36,34 @@ LOGGED_OUT = "Your session has ended. Load the page again and log in."
 class Console:
     """What all pages share, for as long as the console runs."""
 
-    def __init__(self, connection: Connection, *, read_only: bool = False, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        read_only: bool = False,
+        sessions: Sessions | None = None,
+        connect_url: str = connectors.URL,
+        connect_login: connectors.Login = connectors.NOBODY,
+        act_as_user: tuple[str, int] | None = None,
+        sql_url: str = DEFAULT_URL,
+        secured: Path | None = None,
+    ) -> None:
         self.connection, self.read_only, self.sessions = connection, read_only, sessions
+        self.secured = secured
+        self.connect_url, self.connect_login, self.sql_url = connect_url, connect_login, sql_url
         self.client = connection.client
         self.sampler = Sampler(self.client)
+        self.timeline = Timeline(self.client)
+        self.balancing = Balancing(connection)
         self.threads = ThreadPoolExecutor(THREADS, "console")
+        self.acting: Acting[Client] | None = None
+        if act_as_user is not None:
+            mechanism, most = act_as_user
+            self.acting = Acting(self.client, mechanism, lambda login: self.client.sibling(**login), Client.close, most)
+
+    def client_of(self, account: Account | None) -> Client:
+        """Return the client that acts as a user, who has one since the login; ClientError if it cannot be made."""
+        return self.client if self.acting is None or account is None else self.acting.of(account.name)
 
     @cached_property
     def registry(self) -> Registry:
@@ -42,7 +71,10 @@ class Console:
         return connect_registry(self.connection)
 
     def close(self) -> None:
+        if self.acting is not None:
+            self.acting.close()
         self.sampler.close()
+        self.balancing.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
         self.connection.close()
 
@@ -60,7 +92,7 @@ class Desk:
 
     @property
     def client(self) -> Client:
-        return self.console.client
+        return self.console.client_of(self.account)
 
     @property
     def may_act(self) -> bool:

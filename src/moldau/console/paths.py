@@ -12,7 +12,10 @@ def _named(folder: str, name: str) -> str:
 
 group = partial(_named, "/groups/")
 subject = partial(_named, "/schemas/")
+connector = partial(_named, "/connectors/")
+new_connector = partial(_named, "/new-connector?plugin=")
 application = partial(_named, "/applications/")
+sql_query = partial(_named, "/sql/queries/")
 lineage = partial(_named, "/lineage?of=")
 
 

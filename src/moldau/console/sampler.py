@@ -19,6 +19,8 @@ WATCHED_S, UNWATCHED_S = 2.0, 15.0
 WATCHING_S = 30.0  # after a page was last updated
 SHARE = 10  # a round of one second is followed by ten seconds of rest
 GROUPS = 200  # whose lag is sampled; a round asks each of them
+# A broker that hangs must not hold up a round for a minute, or the pages would show what was before it.
+PATIENCE = {"socket.timeout.ms": 3_000, "default.api.timeout.ms": 9_000}
 
 
 class Sampler:
@@ -27,7 +29,7 @@ class Sampler:
     def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
         self.history = History()
         self.error: ClientError | None = None
-        self._client, self._clock = client, clock
+        self._client, self._clock = client.sibling(**PATIENCE), clock
         self._woken, self._ended = threading.Event(), threading.Event()
         self._watched_until = 0.0
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -38,6 +40,7 @@ class Sampler:
     def close(self) -> None:
         self._ended.set()
         self._woken.set()
+        self._client.close()
 
     def watch(self) -> None:
         """Sample often for a while, because somebody watches."""
@@ -48,13 +51,13 @@ class Sampler:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            began = time.monotonic()
+            began, rest_s = time.monotonic(), 0.0
             try:
                 self.history.add(sample(self._client, self._clock))
-                self.error = None
-            except ClientError as error:
+                self.error, rest_s = None, (time.monotonic() - began) * SHARE
+            except ClientError as error:  # it may have waited for a broker that has gone; the next round knows
                 self.error = error
-            self._rest((time.monotonic() - began) * SHARE)
+            self._rest(rest_s)
 
     def _rest(self, least_s: float) -> None:
         self._woken.clear()
@@ -66,10 +69,10 @@ class Sampler:
 
 def sample(client: Client, clock: Callable[[], float]) -> Sample:
     """Return the state of the cluster now."""
-    cluster, listed = clusters.described(client), topics.listed(client)
+    cluster, listed = clusters.described(client, fenced=True), topics.listed(client)
     places = [(topic.name, part.index) for topic in listed for part in topic.partitions if part.leader >= 0]
     known = ends(client, places)
-    read = reads(groups.commits(client, groups.listed(client), GROUPS), known)
+    read = reads(groups.commits(client, groups.listed(client, partial=True), GROUPS), known)
     by_topic, lags = Counter[str](), Counter[str]()
     for (topic, _), end in known.items():
         by_topic[topic] += end

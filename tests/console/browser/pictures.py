@@ -1,6 +1,7 @@
 """`python -m tests.console.browser.pictures` (`make pictures`): pictures of the console in docs/pictures, made anew.
 
-They are taken of `moldau demo`, in Chromium, when both of its applications have written for a while.
+They are taken of `moldau demo`, in Chromium, when both of its applications have written for a while; those of a cluster
+of three brokers, one of which has died. `--cluster` takes only these.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from moldau.admin import offsets, topics
 from moldau.client import Client, ClientError
 from moldau.demo.topics import CLICKS_PER_PAGE, ORDERS, ORDERS_ENRICHED
 from tests import needs
+from tests.console.browser.test_cluster import opened
 
 OFFSET = 21_000  # added to the usual ports
 SERVERS, CONSOLE = f"127.0.0.1:{9092 + OFFSET}", f"http://127.0.0.1:{9021 + OFFSET}"
@@ -79,6 +81,23 @@ SHOWN = (
 )
 
 
+def brokers(page: Page) -> None:
+    page.get_by_label("Replicas of each broker").wait_for()
+
+
+def planned(page: Page) -> None:
+    page.get_by_text("partitions move").wait_for()
+
+
+def unwell(page: Page) -> None:
+    page.locator("tbody tr").filter(has_text="ISR shrinks").first.wait_for()
+    page.get_by_text("wrong with").wait_for()
+
+
+WELL = (Picture("console-brokers", "/brokers", brokers), Picture("console-balance", "/balance", planned, dark=True))
+UNWELL = (Picture("console-health", "/health", unwell),)
+
+
 @contextmanager
 def demo() -> Iterator[None]:
     """`moldau demo`, from the moment at which its applications write."""
@@ -104,11 +123,11 @@ def written(client: Client, topic: str) -> bool:
         return False
 
 
-def take(browser: Browser, picture: Picture) -> None:
+def take(browser: Browser, picture: Picture, console: str = CONSOLE) -> None:
     size = TELEPHONE if picture.narrow else WIDE
     page = browser.new_page(viewport=size, color_scheme="dark" if picture.dark else "light")  # type: ignore[arg-type]
     page.set_default_timeout(PATIENCE_MS)
-    page.goto(CONSOLE + picture.path)
+    page.goto(console + picture.path)
     picture.act(page)
     page.wait_for_timeout(1000)  # what fades in has done so
     data = page.screenshot(path=PICTURES / f"{picture.name}.png")
@@ -122,14 +141,30 @@ def main() -> None:
     path = needs.find("chromium").path
     if path is None:
         raise SystemExit("Pictures are taken in Chromium, which is not here: apt install chromium.")
-    with demo(), sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(path), args=["--no-sandbox"])
+        of_a_cluster(browser)
+        if "--cluster" not in sys.argv:
+            of_the_demo(browser)
+        browser.close()
+
+
+def of_a_cluster(browser: Browser) -> None:
+    with opened() as three:
+        for picture in WELL:
+            take(browser, picture, three.console.url)
+        three.brokers.kill(3)
+        for picture in UNWELL:
+            take(browser, picture, three.console.url)
+
+
+def of_the_demo(browser: Browser) -> None:
+    with demo():
         watching = browser.new_page()
         watching.goto(CONSOLE)  # while somebody looks, charts get a point every two seconds
         watching.wait_for_timeout(FLOW_S * 1000)
         for picture in SHOWN:
             take(browser, picture)
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -71,6 +71,15 @@ def test_a_schema_is_checked_compared_and_saved(shop: Shop, page: Page) -> None:
     expect(page.get_by_role("link", name="orders", exact=True)).to_have_attribute("href", "/topics/orders")
 
 
+def test_one_broker_is_well_and_has_nothing_to_balance(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/health")
+    expect(page.get_by_text(re.compile(r"All is well with 1 broker and \d+ partitions"))).to_be_visible()
+    expect(page.get_by_text("Nothing has happened lately.")).to_be_visible()
+    expect(page.get_by_text("Moves")).not_to_be_visible()
+    page.goto(f"{shop.console.url}/balance")
+    expect(page.get_by_text("With one broker there is nothing to balance.")).to_be_visible()
+
+
 def test_a_setting_of_a_broker_is_found_and_set(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.console.url}/brokers")
     page.get_by_role("link", name="1", exact=True).click()
@@ -96,6 +105,12 @@ def test_rules_and_limits_come_and_go(shop: Shop, page: Page) -> None:
     page.get_by_label("Value").fill("1000000")
     page.get_by_role("button", name="Set", exact=True).click()
     row(page, "user ada", "producer_byte_rate", "1e+06")
+
+
+def test_open_doors_are_listed_with_what_closes_them(shop: Shop, page: Page) -> None:
+    page.goto(f"{shop.console.url}/access")
+    row(page, "PLAINTEXT", "nobody authenticates", "use SASL_SSL", "broker 1")
+    expect(page.get_by_text("Brokers do not show certificates")).to_be_visible()
 
 
 def test_an_application_is_found_with_what_it_reads_and_writes(shop: Shop, page: Page) -> None:
@@ -160,9 +175,10 @@ def test_stores_are_asked_by_key_by_range_and_by_sql(shop: Shop, page: Page) -> 
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
 
 
-@pytest.mark.parametrize("place", ["groups/biller", "schemas/orders-value", "brokers/1", "access"])
+@pytest.mark.parametrize("place", ["groups/biller", "schemas/orders-value", "brokers/1", "access", "new-connector"])
 def test_who_may_only_look_is_offered_nothing_that_changes(shop: Shop, page: Page, place: str) -> None:
     page.goto(f"{shop.visitors.url}/{place}")
     expect(page.get_by_label("Loading")).to_have_count(0)
-    for name in ("Reset offsets", "Delete", "New rule", "New limit", "Save", "log.cleaner.threads"):
+    expect(page.get_by_role("heading", name="Security check")).to_have_count(0)
+    for name in ("Reset offsets", "Delete", "Create", "New rule", "New limit", "Save", "log.cleaner.threads"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)

@@ -17,7 +17,8 @@ STEPS = 60  # of the Tab key
 MANY = 60  # topics: more than a page of the list has
 PATHS = (
     "/groups", "/groups/biller", "/schemas", "/schemas/orders-value", "/schemas/orders-value?tab=Compare",
-    "/applications", "/applications/biller", "/applications/counter", "/lineage", "/brokers", "/brokers/1", "/access",
+    "/applications", "/applications/biller", "/applications/counter", "/lineage", "/brokers", "/brokers/1", "/health",
+    "/balance", "/access",
     "/topics/orders?tab=Settings", "/topics/orders?tab=Consumers", "/topics/orders?tab=Schema", "/nowhere",
 )  # fmt: skip
 

@@ -94,3 +94,20 @@ def test_a_limit_is_found_in_whatever_order_brokers_name_its_owner() -> None:
     assert access.limit_of(found, whose, "producer_byte_rate") == 5.0
     assert access.limit_of(found, whose, "request_percentage") is None
     assert access.limit_of(found, access.entity("bob", ""), "producer_byte_rate") is None
+
+
+def test_a_finding_of_brokers_and_files_is_one_row() -> None:
+    door, rights, key = ("PLAINTEXT", "open", "close it"), ("authorizer", "none", "set it"), ("rest", "key", "chmod")
+    rows = access.finding_rows({door: [1, 2], rights: [2]}, [door, key])
+    assert [(row["where"], row["seen at"]) for row in rows] == [
+        ("PLAINTEXT", "brokers 1, 2"),
+        ("authorizer", "broker 2"),
+        ("rest", "files"),
+    ]
+    assert rows[0] == {
+        "id": "0",
+        "where": "PLAINTEXT",
+        "problem": "open",
+        "to do": "close it",
+        "seen at": "brokers 1, 2",
+    }

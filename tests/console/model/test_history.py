@@ -47,7 +47,7 @@ def test_health_says_what_is_wrong() -> None:
     parts = (PartitionState(0, -1, 0, (1, 2), (1,)), PartitionState(1, 1, 0, (1,), (1,)))
     topic = TopicState("t", bytes(16), False, parts)
     state = health(Sample(0, CLUSTER, (topic,), {}, {}))
-    assert not state.is_well and state.sentence == "1 partitions have no leader; 1 partitions lack replicas."
+    assert not state.is_well and state.sentence == "1 partition has no leader; 1 partition lacks replicas."
     assert health(sample(0, {})).sentence == "All is well."
 
 

@@ -1,11 +1,12 @@
-"""Rules and limits in forms."""
+"""Rules and limits in forms, and findings of the security check."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.admin.acls import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, Acl, Filter
 from moldau.admin.quotas import Entity
+from moldau.admin.weaknesses import Finding
 from moldau.console.model.problems import Refused
 
 LONGEST = 1000  # characters of a field
@@ -53,3 +54,13 @@ def limit_of(found: Mapping[Entity, Mapping[str, float]], whose: Entity, key: st
 def words(of: Entity) -> str:
     """Format an entity for people."""
     return ", ".join(f"{kind} {name or DEFAULT}" for kind, name in of)
+
+
+def finding_rows(live: Mapping[Finding, Sequence[int]], in_files: Iterable[Finding]) -> list[dict[str, str]]:
+    """Return the findings with where they were seen; what brokers and files both show is one row."""
+    seen = {one: f"broker{'s' * (len(brokers) > 1)} {', '.join(map(str, brokers))}" for one, brokers in live.items()}
+    seen |= {one: "files" for one in in_files if one not in seen}
+    return [
+        {"id": str(number), "where": where, "problem": what, "to do": remedy, "seen at": place}
+        for number, ((where, what, remedy), place) in enumerate(seen.items())
+    ]

@@ -86,12 +86,12 @@ class Health:
 
     @property
     def sentence(self) -> str:
-        counts = {
-            "partitions have no leader": self.leaderless,
-            "partitions lack replicas": self.under_replicated,
-            "brokers are fenced": self.fenced,
-        }
-        wrong = [f"{number} {words}" for words, number in counts.items() if number]
+        counts = (
+            (self.leaderless, "partition has no leader", "partitions have no leader"),
+            (self.under_replicated, "partition lacks replicas", "partitions lack replicas"),
+            (self.fenced, "broker is fenced", "brokers are fenced"),
+        )
+        wrong = [f"{number} {one if number == 1 else many}" for number, one, many in counts if number]
         return "; ".join(wrong) + "." if wrong else "All is well."
 
 

@@ -37,6 +37,7 @@ class Kind(StrEnum):
     GROUP = "group"
     APPLICATION = "application"
     PART = "sub-topology"
+    STEP = "step"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -181,13 +182,13 @@ def lag_of(whole: Graph, reader: Node) -> int | None:
 
 
 def labels(of: Graph, flow: Flow, application: str = "") -> dict[tuple[Node, Node], str]:
-    """Return the labels of edges: records per second, and the lag if there is one. Sub-topologies read as the group of
-    their `application`.
+    """Return the labels of edges: records per second, and the lag if there is one. Sub-topologies and steps read as the
+    group of their `application`.
     """
     found: dict[tuple[Node, Node], str] = {}
     for (source, target), lag in of.edges.items():
         if source.kind is Kind.TOPIC:
-            place = (application if target.kind is Kind.PART else target.name, source.name)
+            place = (application if target.kind in (Kind.PART, Kind.STEP) else target.name, source.name)
             rate, behind = flow.read.get(place), flow.lag.get(place, lag)
         else:
             rate, behind = flow.written.get(target.name), None

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from moldau.admin.mistakes import Mistake
 from moldau.admin.resets import ResetError
 from moldau.client import ClientError, Error
+from moldau.flows.definition import FlowError
 from moldau.serdes.context import SerdeError
 from moldau.serdes.registry import RegistryError
+from moldau.sql.shell.remote import RemoteError
 
 AWAY = {Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT, Error.BROKER_NOT_AVAILABLE}
 DENIED = {
@@ -23,7 +25,7 @@ class Refused(Exception):
     """A refusal by the console itself: a sentence that says why."""
 
 
-EXPECTED = (ClientError, SerdeError, Refused, Mistake, ResetError)
+EXPECTED = (ClientError, SerdeError, Refused, Mistake, ResetError, FlowError, RemoteError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +51,8 @@ def problem(error: Exception, bootstrap_servers: str, registry_url: str) -> Prob
             return Problem(str(error), "The console's user needs an ACL for that: `moldau acl add` adds one.")
         case ClientError() if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
             return Problem(str(error), "The page Topics lists those that exist.")
+        case RemoteError() if not error.code:
+            remedy = "The rest of the console still works. `moldau up` starts a SQL server, and --sql names another."
+            return Problem(str(error), remedy)
         case _:
             return Problem(str(error))

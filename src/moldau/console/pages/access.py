@@ -1,13 +1,14 @@
-"""The page Access: ACLs, quotas, and users with SCRAM credentials."""
+"""The page Access: ACLs, quotas, users with SCRAM credentials, and what `moldau secure check` finds."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from nicegui import ui
 
-from moldau.admin import acls, quotas, users
+from moldau.admin import acls, quotas, users, weaknesses
 from moldau.client import ClientError, Error
 from moldau.console import frame, paths
 from moldau.console.model import access
@@ -31,6 +32,9 @@ def show(desk: Desk) -> None:
         _quotas(desk)
     with frame.panel("Users"):
         frame.Section(desk, lambda: users.described(desk.client), _users)
+    if desk.may_act:  # open doors are nobody else's business
+        with frame.panel("Security check"):
+            frame.Section(desk, lambda: findings(desk), partial(_findings, desk))
 
 
 def _delete_buttons(
@@ -183,3 +187,23 @@ def _users(found: list[users.Credentials]) -> None:
         {"user": one.user, "credentials": ", ".join(f"{c.mechanism} ({c.iterations:,})" for c in one.credentials)}
         for one in found
     ]
+
+
+def findings(desk: Desk) -> list[dict[str, str]]:
+    """Return what is weak in the settings of the brokers, and in the folder of a secured platform.
+
+    The brokers are asked as the user: who may not see their settings does not see the folder either.
+    """
+    live = weaknesses.find_in_brokers(desk.client)
+    return access.finding_rows(live, weaknesses.find_in(desk.console.secured) if desk.console.secured else ())
+
+
+def _findings(desk: Desk, found: list[dict[str, str]]) -> None:
+    if found:
+        table = frame.table("where", "problem", "to do", "seen at", key="id", if_wide=("seen at",)).props("wrap-cells")
+        table.rows = found
+    else:
+        frame.empty("Nothing is open that could be closed.", icon="verified_user")
+    if desk.console.secured is None:
+        note = "Brokers do not show certificates, passwords and super users: run `moldau secure check` where they run."
+        frame.prose(note, "quiet text-sm")

@@ -11,10 +11,16 @@ from nicegui import ui
 from moldau.admin import groups
 from moldau.client import Client
 from moldau.console import drawing, flows, frame, paths
+from moldau.console.model import deployed as model
 from moldau.console.model import figures, lineage
 from moldau.console.model.lineage import Graph, Kind, Node
 from moldau.console.page_context import Desk
+from moldau.console.pages import deployed
 from moldau.console.store_box import store_box
+from moldau.flows import catalog
+from moldau.flows.overview import Overview, overviews
+
+EVERY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,42 +29,35 @@ class Found:
 
     graph: Graph
     topology: list[groups.SubTopology] = field(default_factory=list)
+    deployed: list[Overview] = field(default_factory=list)
 
 
 def load(client: Client, name: str | None = None) -> Found:
     """Load all applications, and the topology of the one that is named."""
     streams = name and any(one.id == name and one.type.lower() == lineage.STREAMS for one in groups.listed(client))
-    return Found(flows.load_graph(client), groups.topology(client, name) if name and streams else [])
+    topology = groups.topology(client, name) if name and streams else []
+    return Found(flows.load_graph(client), topology, overviews(catalog.read(client), client, with_queries=True))
 
 
 def show(desk: Desk) -> None:
     """Show the list."""
     frame.heading("Applications")
     with frame.panel():
-        frame.Section(desk, lambda: load(desk.client), _show_list)
+        frame.Section(desk, lambda: load(desk.client), _show_list, EVERY_S)
+    deployed.workers_panel(desk)
 
 
 def _show_list(found: Found) -> None:
-    mine = lineage.applications(found.graph, now_ms())
-    if not mine:
-        remedy = "`moldau streams run FILE` starts one, `moldau demo` two; applications of Kafka Streams are shown too."
+    rows = model.rows(lineage.applications(found.graph, now_ms()), found.deployed)
+    if not rows:
+        remedy = "`moldau streams deploy FILE` deploys one; applications of Kafka Streams are shown too."
         frame.empty("No streams application has run here.", remedy, "bolt")
         return
-    columns = ("application", "state", "since", "reads", "writes", "lag")
-    table = frame.table(*columns, numbers=("lag",), if_wide=("since",)).props("wrap-cells")
+    columns = ("application", "state", "since", "reads", "writes", "lag", "rate", "worker")
+    narrow = ("since", "rate", "worker")
+    table = frame.table(*columns, numbers=("lag", "rate"), if_wide=narrow).props("wrap-cells")
     frame.link_cell(table, "application")
-    table.rows = [
-        {
-            "application": one.name,
-            "link": paths.application(one.name),
-            "state": f"{one.state}: {one.detail}" if one.detail else one.state,
-            "since": since(one),
-            "reads": ", ".join(one.reads) or "–",
-            "writes": ", ".join(one.writes) or "–",
-            "lag": figures.count(one.lag),
-        }
-        for one in mine
-    ]
+    table.rows = rows
 
 
 def show_one(desk: Desk) -> None:
@@ -67,6 +66,7 @@ def show_one(desk: Desk) -> None:
     with frame.heading(name):
         frame.link_button("Group", "groups", paths.group(name))
         frame.lineage_button(name)
+    deployed.Deployed(desk, name)
     with frame.panel():
         node = Node(Kind.APPLICATION, name)
         frame.Section(desk, lambda: load(desk.client, name), lambda found: _show_application(desk, found, node))
@@ -74,6 +74,9 @@ def show_one(desk: Desk) -> None:
 
 def _show_application(desk: Desk, found: Found, node: Node) -> None:
     whole = found.graph
+    if node not in whole.nodes and any(one.name == node.name for one in found.deployed):
+        frame.empty("It has not read or written anything yet.", icon="hourglass_empty")
+        return
     if node not in whole.nodes:
         frame.empty(
             f"There is no application {node.name}.", "It may have been reset. Its group may still exist.", "bolt"
@@ -87,7 +90,7 @@ def _show_application(desk: Desk, found: Found, node: Node) -> None:
         {edge: lag for edge, lag in whole.edges.items() if near.issuperset(edge) and node in edge},
     )
     one = lineage.application(whole, node, now_ms())
-    frame.facts({"state": one.state, "since": since(one), "lag": figures.count(one.lag)})
+    frame.facts({"state": one.state, "since": model.moment(one.since_ms), "lag": figures.count(one.lag)})
     for sentence in filter(None, (one.detail, *map(lineage.fallback_line, one.fallbacks))):
         ui.label(sentence).classes("wrap")
     drawing.draw(part, lambda: lineage.labels(part, drawing.flow(desk)))
@@ -97,10 +100,6 @@ def _show_application(desk: Desk, found: Found, node: Node) -> None:
         _topology(desk, node.name, found.topology)
     if stores := [name for topic in own if (name := lineage.store_of(topic.name, node.name))]:
         store_box(desk, node.name, stores)
-
-
-def since(one: lineage.Application) -> str:
-    return "–" if one.since_ms is None else figures.moment(one.since_ms)[:-4]
 
 
 def now_ms() -> int:

@@ -1,4 +1,4 @@
-"""The page Brokers: the brokers, the quorum that keeps the metadata, and features."""
+"""The page Brokers: the brokers and what they carry, the quorum that keeps the metadata, and features."""
 
 from __future__ import annotations
 
@@ -7,35 +7,58 @@ from typing import Any
 
 from nicegui import ui
 
-from moldau.admin import clusters
-from moldau.console import frame, paths
-from moldau.console.model import figures
+from moldau.admin import brokers, clusters
+from moldau.console import charts, frame, paths
+from moldau.console.model.cluster import broker_rows, quorum_rows
 from moldau.console.page_context import Desk
+
+EVERY_S = 5.0
+MB = 1e6
+NUMBERS = ("leads", "replicas", "not in sync", "behind", "size", "free")
+ON_SCREENS = ("address", "rack", "kind", "replicas", "behind", "free")
 
 
 def show(desk: Desk) -> None:
     """Show the page."""
     frame.heading("Brokers")
-    with frame.panel():
-        frame.Section(desk, lambda: clusters.described(desk.client), _brokers)
+    frame.Section(desk, lambda: brokers.look(desk.client), _brokers, EVERY_S)
     with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
         with frame.panel("Quorum"):
-            frame.Section(desk, lambda: clusters.quorum(desk.client), _quorum)
+            frame.Section(desk, lambda: clusters.quorum(desk.client), _quorum, EVERY_S)
         with frame.panel("Features"):
             frame.Section(desk, lambda: features(desk), _features)
 
 
 def features(desk: Desk) -> list[clusters.FeatureState]:
     """Return the features that the first broker reports."""
-    brokers = clusters.described(desk.client).brokers
-    return clusters.features(desk.client, brokers[0].id)[0] if brokers else []
+    known = clusters.described(desk.client).brokers
+    return clusters.features(desk.client, known[0].id)[0] if known else []
 
 
-def _brokers(state: clusters.ClusterState) -> None:
-    ui.label(f"Cluster {state.id}").classes("quiet wrap")
-    table = frame.table("broker", "address", "rack", "state")
-    frame.link_cell(table, "broker")
-    table.rows = [broker_cells(one) for one in state.brokers]
+def _brokers(sight: brokers.Sight) -> None:
+    found = brokers.rows(sight)
+    with ui.column().classes("w-full gap-4"):
+        with frame.panel():
+            ui.label(f"Cluster {sight.cluster.id}").classes("quiet wrap")
+            columns = ("broker", "address", "rack", "kind", "state", *NUMBERS)
+            table = frame.table(*columns, numbers=NUMBERS, if_wide=ON_SCREENS)
+            frame.link_cell(table, "broker")
+            frame.badge_cell(table, "state")
+            table.rows = broker_rows(found)
+        if len(found) > 1:
+            _shares(found)
+
+
+def _shares(found: Sequence[brokers.BrokerRow]) -> None:
+    """Draw what the brokers carry, so that one sees whether it is spread evenly."""
+    names = [f"broker {one.id}" for one in found]
+    with ui.grid().classes("w-full gap-4 grid-cols-1 lg:grid-cols-2"):
+        with frame.panel("Replicas"):
+            leads, follows = [one.leaders for one in found], [one.replicas - one.leaders for one in found]
+            charts.bars(names, {"leads": leads, "follows": follows}, "Replicas of each broker")
+        with frame.panel("Size"):
+            sizes = [round((one.bytes or 0) / MB, 1) for one in found]
+            charts.bars(names, {"size": sizes}, "Bytes of each broker", " MB")
 
 
 def broker_cells(one: clusters.BrokerState) -> dict[str, Any]:
@@ -52,17 +75,10 @@ def broker_cells(one: clusters.BrokerState) -> dict[str, Any]:
 def _quorum(found: clusters.Quorum) -> None:
     words = f"Leader {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}"
     ui.label(words).classes("quiet")
-    table = frame.table("node", "role", "log end", "lag", numbers=("log end", "lag"))
-    furthest = max((one.log_end_offset for one in found.replicas), default=0)
-    table.rows = [
-        {
-            "node": one.id,
-            "role": "leader" if one.id == found.leader else "voter" if one.is_voter else "observer",
-            "log end": figures.count(one.log_end_offset),
-            "lag": figures.count(furthest - one.log_end_offset),
-        }
-        for one in found.replicas
-    ]
+    table = frame.table(
+        "node", "role", "log end", "lag", "endpoints", numbers=("log end", "lag"), if_wide=("endpoints",)
+    ).props("wrap-cells")
+    table.rows = quorum_rows(found)
 
 
 def _features(found: Sequence[clusters.FeatureState]) -> None:
