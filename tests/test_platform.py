@@ -17,11 +17,16 @@ from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from moldau.admin.mistakes import Mistake
 from moldau.cli import up_file
-from moldau.platform import CRASHES, PARTS, Options, Platform, PlatformError, Running, chosen, keep_small
-from moldau.testing import eventually
+from moldau.cli.application import application
+from moldau.cli.processes import Process
+from moldau.client import Client
+from moldau.platform import CONTROLLERS, CRASHES, PARTS, Options, Platform, PlatformError, Running, chosen, keep_small
+from moldau.testing import eventually, ports
+from moldau.topicstore import prepare
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 V2 = {"content-type": "application/vnd.kafka.json.v2+json"}
@@ -29,15 +34,8 @@ V2 = {"content-type": "application/vnd.kafka.json.v2+json"}
 
 def free_offset() -> int:
     """An offset at which all ports are free."""
-    for offset in range(20_000 + os.getpid() % 5000, 50_000, 7):
-        try:
-            for part in PARTS.values():
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", part.port + offset))
-        except OSError:
-            continue
-        return offset
-    raise AssertionError("no free ports")
+    more = (PARTS["broker"].port + one for one in (1, 2, CONTROLLERS, CONTROLLERS + 1, CONTROLLERS + 2))
+    return ports.free_offset([*(part.port for part in PARTS.values()), *more])
 
 
 def up(*arguments: str) -> subprocess.Popen[str]:
@@ -48,7 +46,8 @@ def up(*arguments: str) -> subprocess.Popen[str]:
 @contextmanager
 def platform() -> Iterator[tuple[subprocess.Popen[str], int]]:
     offset = free_offset()
-    process = up("--ephemeral", "--port-offset", str(offset))
+    at_once = "group.initial.rebalance.delay.ms=0"  # nobody else will join the groups of the services
+    process = up("--ephemeral", "--port-offset", str(offset), "--set", at_once)
     try:
         assert process.stdout is not None
         assert any(line.strip() == "ready" for line in process.stdout)
@@ -76,7 +75,14 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_all_parts_serve_come_back_after_a_crash_and_go_with_the_platform() -> None:
+def states() -> dict[str, str]:
+    return {row["part"]: row["state"] for row in json.loads(moldau("status", "-o", "json").stdout)}
+
+
+def test_all_parts_serve_come_back_after_a_crash_and_go_with_the_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with platform() as (process, offset):
         registry, rest = (f"http://127.0.0.1:{PARTS[name].port + offset}" for name in ("registry", "rest"))
         schema = {"schema": '"string"'}
@@ -85,6 +91,13 @@ def test_all_parts_serve_come_back_after_a_crash_and_go_with_the_platform() -> N
         assert sent.json()["offsets"][0]["offset"] == 0
         parts = children(process.pid)
         assert set(parts) == set(PARTS)
+        waiting = dict.fromkeys(("connect", "sql"), "waits for its first use")
+        eventually(lambda: waiting.items() <= states().items(), what="the wait for a first use")
+        with Client({"bootstrap.servers": f"127.0.0.1:{PARTS['broker'].port + offset}"}) as client:
+            prepare(client, "connect-configs")  # of a worker that was here before: its connectors must run
+        eventually(lambda: states()["connect"] == "serves", what="Connect")
+        assert states()["sql"] == waiting["sql"], "a look at it is no use"
+        assert httpx.get(f"http://127.0.0.1:{PARTS['sql'].port + offset}/info", timeout=150).is_success
         for name in ("broker", "registry"):
             os.kill(parts[name], signal.SIGKILL)
             eventually(lambda name=name: children(process.pid).get(name, parts[name]) != parts[name])
@@ -105,20 +118,23 @@ def test_parts_end_with_a_platform_that_is_killed() -> None:
         eventually(lambda: not [pid for pid in left.values() if Path(f"/proc/{pid}").exists()], what="the end of all")
 
 
-def test_a_taken_port_is_told_with_who_has_it_and_what_to_do() -> None:
-    offset = free_offset()
+@pytest.mark.parametrize(("brokers", "port"), [(1, 9092), (3, 9094), (3, 9193)])
+def test_a_taken_port_is_told_with_who_has_it_and_what_to_do(tmp_path: Path, brokers: int, port: int) -> None:
+    """With three brokers the last one's port, or that of the second one's controller."""
+    options = Options(data_dir=str(tmp_path), port_offset=free_offset(), broker_count=brokers)
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", PARTS["broker"].port + offset))
+        taken.bind(("127.0.0.1", port + options.port_offset))
         taken.listen()
-        process = up("--ephemeral", "--port-offset", str(offset))
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert f"is taken by process {os.getpid()} (" in errors and "--port-offset" in errors
+        with pytest.raises(PlatformError, match=rf"is taken by process {os.getpid()} \(.*--port-offset"):
+            Platform(options, lambda _: None).prepare(chosen(options))
 
 
 def moldau(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "moldau", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    """Run a command in this process, which takes a hundredth of the time of another one."""
+    done = CliRunner().invoke(application(list(words)), list(words), prog_name="moldau")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def test_a_platform_is_found_read_and_stopped_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +201,8 @@ def test_a_file_of_logs_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_parts_are_chosen_by_name() -> None:
     assert chosen(Options(only=("rest", "broker"))) == ["broker", "rest"]
-    assert chosen(Options(bootstrap_servers="kafka:9092")) == ["registry", "rest", "console"]
+    named = ["registry", "rest", "connect", "sql", "console", "worker"]
+    assert chosen(Options(bootstrap_servers="kafka:9092")) == named
     with pytest.raises(PlatformError, match="broker, registry"):
         chosen(Options(only=("kafka",)))
     with pytest.raises(PlatformError, match="data-dir"):
@@ -194,7 +211,7 @@ def test_parts_are_chosen_by_name() -> None:
 
 def test_a_part_that_is_not_installed_is_left_out_or_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PARTS, "console", PARTS["console"]._replace(needs="no_such_module"))
-    assert chosen(Options()) == ["broker", "registry", "rest"]
+    assert chosen(Options()) == ["broker", "registry", "rest", "connect", "sql", "worker"]
     with pytest.raises(PlatformError, match="run `"):
         chosen(Options(only=("console",)))
 
@@ -202,26 +219,26 @@ def test_a_part_that_is_not_installed_is_left_out_or_told_of(monkeypatch: pytest
 def test_the_platform_goes_on_without_a_part_that_nobody_awaits(tmp_path: Path) -> None:
     told: list[str] = []
     platform = Platform(Options(data_dir=str(tmp_path)), told.append)
-    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(4)"], stdout=subprocess.PIPE) as process:
-        process.wait(60)
-        part = Running("console", [], tmp_path / "log", process, 0.0, "http://127.0.0.1:1", crashes=CRASHES)
-        platform.look_at(part, 1.0)
-        platform.look_at(part, 100.0)
-        assert len(told) == 1 and "run without it" in told[0]
-        with pytest.raises(PlatformError, match="in a row"):
-            platform.give_up(replace(part, name="broker"), 4)
+    process = Process([sys.executable, "-c", "raise SystemExit(4)"], tmp_path / "log")
+    assert process.wait(60) == 4
+    part = Running("console", [], tmp_path / "log", process, 0.0, "http://127.0.0.1:1", crashes=CRASHES)
+    platform.look_at(part, 1.0)
+    platform.look_at(part, 100.0)
+    assert len(told) == 1 and "run without it" in told[0]
+    with pytest.raises(PlatformError, match="in a row"):
+        platform.give_up(replace(part, name="broker"), 4)
+    process.close()
 
 
 def test_what_a_part_has_started_goes_with_it(tmp_path: Path) -> None:
     child = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
     command = [sys.executable, "-c", child]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-    assert process.stdout is not None
+    process = Process(command, tmp_path / "log")
     grandchild = int(process.stdout.readline())
     platform = Platform(Options(data_dir=str(tmp_path)), lambda _: None)
-    platform.parts.append(Running("pipeline", command, tmp_path / "log", process, 0.0, "-"))
+    platform.parts.append(Running("worker", command, tmp_path / "log", process, 0.0, "-"))
     platform.stop()
-    assert process.returncode == -signal.SIGTERM
+    assert process.poll() == -signal.SIGTERM
     eventually(lambda: _is_dead(grandchild), what="its end")
 
 

@@ -1,9 +1,12 @@
 """`moldau up`: runs the parts of the platform as processes, starts and stops them in order, and restarts them.
 
 A part is a command of `moldau` that prints `ready ADDRESS` when it accepts connections, and ends when its stdin does:
-so all parts end with this process, however it ends. The broker starts first, because the others connect to it. A part
-that crashes is restarted on its port, and the others wait for it as for any Kafka. The console takes longer to start
-than all others together, so nobody waits for it. The stderr of each part goes to its own file in the data directory.
+so all parts end with this process, however it ends. Loading code takes most of the time of a start. So what several
+parts need is loaded once, here, and each part is forked from this process and loads the rest itself, all at the same
+time; those that connect to the brokers go on when all brokers are ready, or a topic could get too few replicas. A part
+that crashes is started afresh on its port, and the others wait for it as for any Kafka. The console takes longer to
+start than all others together, so nobody waits for it. The stderr of each part goes to its own file in the data
+directory.
 """
 
 from __future__ import annotations
@@ -13,21 +16,22 @@ import os
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from moldau.broker.rim.clusters import Ports, format_directories, node_settings
-from moldau.cli import ports
+from moldau.cli import main, ports
+from moldau.cli.processes import Process, load
 from moldau.extras import command, is_installed
 
 HOST = "127.0.0.1"
-START_S = 30.0
+START_S = 120.0  # one that has ended is noticed at once; a busy machine may need long for one that runs
 STOP_S = 20.0
 LOOK_EVERY_S = 0.2
 QUICK_CRASH_S = 10.0  # a part that ran longer than this is restarted at once
@@ -38,9 +42,23 @@ STATE = ".moldau/streams"
 NODES = "nodes"  # further brokers, in the data directory of the first
 CONTROLLERS = 100  # added to a broker's port: where its controller listens
 MOST_BROKERS = 9
+ON_USE = ("--start-with-use",)  # a part that listens, and loads its code when somebody connects
+PLAIN, SECURED = "PLAINTEXT", "SASL_SSL"  # protocols of brokers
+WAITING = "--start-with-stdin"  # a part that loads its code, and connects when it gets a line
 NOWHERE = "-"  # the address of a part without a port
 LOG_BYTES = 32 << 20  # the largest log file; the one before it is kept
 LOG_LINES = 20  # shown of a part that does not start
+FORKS = sys.platform == "linux"  # elsewhere libraries of the system may not survive a fork
+BROKER_CODE = ("moldau.cli.quick_broker", "moldau.broker.rim.server", "moldau.broker.node", "uvloop")
+SERVICE_CODE = (
+    "moldau.cli.application",
+    "moldau.cli.services",
+    "moldau.http",
+    "moldau.topicstore",
+    "moldau.serdes.schemas",
+    "uvloop",
+    "uvicorn.protocols.http.httptools_impl",
+)
 PAUSE_S = 0.5  # before the second restart in a row; doubled before each further one
 
 
@@ -62,6 +80,7 @@ class Options:
     demo: tuple[str, ...] = ()  # the parts of the demo
     demo_rate: float = 20.0  # events a second
     broker_count: int = 1
+    secure: str | None = None  # the folder of `moldau secure init`
 
     @property
     def home(self) -> Path:
@@ -73,8 +92,26 @@ class Options:
         kind = name.partition("-")[0]
         more = [*self.settings.get(kind, ()), *(self.overrides if kind == "broker" else ())]
         if kind == "broker" and self.broker_count > 1:
-            more = [*(f"{key}={value}" for key, value in node_settings(number_of(name), self.ports()).items()), *more]
+            more = [*(f"{key}={value}" for key, value in self.node_settings(name).items()), *more]
         return [text for setting in more for text in ("--set", setting)]
+
+    def node_settings(self, name: str) -> dict[str, str]:
+        protocol = SECURED if self.secure else PLAIN
+        return node_settings(number_of(name), self.ports(), protocol=protocol)
+
+    def listen(self, name: str) -> str:
+        """Return where a part is to listen; a broker's protocol stands before it."""
+        is_secured_broker = self.secure and name.startswith("broker")
+        return f"{SECURED}://{self.address(name)}" if is_secured_broker else self.address(name)
+
+    def url(self, name: str) -> str:
+        """Return the URL of a service."""
+        return f"{'https' if self.secure else 'http'}://{self.address(name)}"
+
+    def config(self, name: str) -> list[str]:
+        """Return the option that names the settings of a part: secrets are in a file, never in a command."""
+        kind = name.partition("-")[0]
+        return ["--config", str(Path(self.secure) / f"{kind}.properties")] if self.secure else []
 
     def brokers(self) -> str:
         return self.bootstrap_servers or ",".join(self.address(name) for name in self.broker_names())
@@ -107,6 +144,8 @@ class Part(NamedTuple):
     awaited: bool = True
     needs: str | None = None
     program: str = "moldau"
+    verb: tuple[str, ...] = ()  # what follows the part's name on the command line
+    java: bool = False  # it may have started Java, which may outlive it
 
     @property
     def is_installed(self) -> bool:
@@ -127,27 +166,52 @@ def _registry(options: Options) -> list[str]:
 
 
 def _console(options: Options) -> list[str]:
-    return [*_registry(options), "--schema-registry", f"http://{options.address('registry')}"]
+    connect = ["--connect", options.url("connect")]
+    return [*_demo(options), *connect, "--sql", options.url("sql")]
+
+
+def _demo(options: Options) -> list[str]:
+    return [*_registry(options), "--schema-registry", options.url("registry")]
 
 
 def _rest(options: Options) -> list[str]:
-    return [*_registry(options), "--schema-registry-url", f"http://{options.address('registry')}"]
+    return [*_registry(options), "--schema-registry-url", options.url("registry")]
+
+
+def _connect(options: Options) -> list[str]:
+    url = options.url("registry")
+    return [
+        *_registry(options),
+        *(text for role in ("key", "value") for text in ("--set", f"{role}.converter.schema.registry.url={url}")),
+    ]
+
+
+def _sql(options: Options) -> list[str]:
+    """Without Spark there are no workers: queries run in the server."""
+    local = [] if PARTS["worker"].is_installed else ["--set", "ksql.runtime=local"]
+    return [*_rest(options), *local]
+
+
+def _worker(options: Options) -> list[str]:
+    return [*_registry(options), "--state-dir", str(options.home / STATE)]
 
 
 PARTS = {
     "broker": Part("any Kafka client", 9092, lambda options: []),
     "registry": Part("Schema Registry", 8081, _registry),
     "rest": Part("REST Proxy", 8082, _rest),
+    "connect": Part("Kafka Connect", 8083, _connect, awaited=False, verb=ON_USE),
+    "sql": Part("clients of ksqlDB", 8088, _sql, awaited=False, verb=("server", *ON_USE)),
     "console": Part("a browser", 9021, _console, awaited=False, needs="nicegui"),
+    "worker": Part("deployed flows", 0, _worker, awaited=False, needs="pyspark", java=True),
 }
 DEMO = {
     "shop": Part(
-        "orders, payments, clicks", 0, lambda options: [*_console(options), "--rate", str(options.demo_rate)],
+        "orders, payments, clicks", 0, lambda options: [*_demo(options), "--rate", str(options.demo_rate)],
         awaited=False, program="moldau.demo",
     ),
     "pipeline": Part(
-        "two streams on Spark", 0, lambda options: [*_console(options), "--state-dir", str(options.home / STATE)],
-        awaited=False, program="moldau.demo",
+        "two deployed applications", 0, _demo, awaited=False, program="moldau.demo",
     ),
 }  # fmt: skip
 EVERY = {**PARTS, **DEMO}
@@ -167,6 +231,8 @@ def chosen(options: Options) -> list[str]:
         raise PlatformError("The demo has its own broker and registry: omit --bootstrap-servers and --only.")
     if not 1 <= options.broker_count <= MOST_BROKERS:
         raise PlatformError(f"--brokers is {options.broker_count}: one machine runs 1 to {MOST_BROKERS} brokers.")
+    if options.secure and (options.demo or options.bootstrap_servers):
+        raise PlatformError("A secured platform has its own broker and no demo: omit --demo and --bootstrap-servers.")
     if options.broker_count > 1 and "broker" not in named:
         raise PlatformError("--brokers needs the broker among the parts of --only.")
     if "broker" in named and not options.bootstrap_servers:
@@ -181,26 +247,29 @@ class Running:
     """A started part and its state."""
 
     name: str
-    command: Sequence[str]
+    command: list[str]
     log: Path
-    process: subprocess.Popen[bytes]
+    process: Process
     since: float
     address: str
     is_ready: bool = False
+    is_idle: bool = False  # it starts with its first use
     crashes: int = 0
     again_at: float | None = None
 
     def restart(self) -> None:
-        self.process = _spawn(self.command, self.log)
-        self.since, self.again_at, self.is_ready = time.monotonic(), None, False
+        """Start it afresh: with what has been installed since, and with nothing of this process."""
+        self.process.close()
+        self.process = Process(self.command, self.log)
+        self.go_on()
+        self.since, self.again_at = time.monotonic(), None
+        self.is_ready = self.is_idle = False
 
-
-def _spawn(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a process in its own session: Ctrl-C reaches only the parent, which stops the parts in order."""
-    with log.open("ab") as errors:
-        return subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
-        )
+    def go_on(self) -> None:
+        """Let a part connect to the brokers that waits for them."""
+        if WAITING in self.command:
+            with contextlib.suppress(BrokenPipeError):  # it has ended; whoever awaits it says so
+                self.process.stdin.write(b"\n")
 
 
 class Platform:
@@ -224,29 +293,36 @@ class Platform:
         names = chosen(self.options)
         with contextlib.ExitStack() as open_parts:
             if self.options.ephemeral:  # our own directory: a broker that crashed finds its data again
-                home = open_parts.enter_context(
-                    tempfile.TemporaryDirectory(prefix="moldau-", ignore_cleanup_errors=True)
-                )
+                home = tempfile.mkdtemp(prefix="moldau-")  # a TemporaryDirectory would also end with each part
+                open_parts.callback(shutil.rmtree, home, ignore_errors=True)
                 self.options = replace(self.options, data_dir=home)
             self.prepare(names)
             open_parts.callback(self.stop)
-            awaited = [name for name in names if part_of(name).awaited]
-            brokers = [name for name in awaited if name.startswith("broker")]
-            for group in (brokers, awaited[len(brokers) :]):
-                started = [self.start(name) for name in group]
-                for part in started:
-                    self.await_ready(part, START_S)
-            for name in names:
-                if not part_of(name).awaited:
-                    self.start(name)
+            brokers = self.start_all([name for name in names if name.startswith("broker")], BROKER_CODE)
+            services = self.start_all([name for name in names[len(brokers) :] if part_of(name).awaited], SERVICE_CODE)
+            for part in brokers:
+                self.await_ready(part, START_S)
+            self.grant()
+            for part in services:
+                part.go_on()
+            for part in services:
+                self.await_ready(part, START_S)
+            self.start_all([name for name in names if not part_of(name).awaited], SERVICE_CODE)
             self.changed(self)
             yield self
+
+    def grant(self) -> None:
+        """Create the users and rules of a secured platform, if its cluster is new."""
+        if self.options.secure:
+            from moldau.cli.secured_files import grant
+
+            grant(Path(self.options.secure), self.options.brokers())
 
     def prepare(self, names: Sequence[str]) -> None:
         """Create the directory of logs and check that the ports are free; PlatformError says who uses them."""
         for name in names:
-            if part_of(name).port:
-                check_port(name, self.options)
+            for what, port in ports_of(name, self.options):
+                check_port(what, port, self.options)
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
             if self.options.broker_count > 1:
@@ -256,27 +332,38 @@ class Platform:
                 f"{self.logs} cannot be created: {error.strerror}. Use another --data-dir, or --ephemeral."
             ) from None
 
+    def start_all(self, names: Sequence[str], code: Iterable[str]) -> list[Running]:
+        """Start parts, with the code that they share if there are several."""
+        if FORKS and len(names) > 1:
+            load(code)
+        return [self.start(name) for name in names]
+
     def start(self, name: str) -> Running:
         part, kind = part_of(name), name.partition("-")[0]
-        where = ["--listen", self.options.address(name)] if part.port else []
+        where = ["--listen", self.options.listen(name)] if part.port else []
+        where += self.options.config(name)
         where += ["--data-dir", str(self.options.broker_home(name))] if kind == "broker" else []
+        where += [WAITING] if part.awaited and kind != "broker" else []
         more = [*part.arguments(self.options), *self.options.set(name)]
-        command = [sys.executable, "-m", part.program, kind, "--stop-with-stdin", *where, *more]
+        words = [kind, *part.verb, "--stop-with-stdin", *where, *more]
+        command = [sys.executable, "-m", part.program, *words]
         log = self.logs / f"{name}.log"
         keep_small(log)
-        address = f"http://{self.options.address(name)}" if part.port else NOWHERE
-        running = Running(name, command, log, _spawn(command, log), time.monotonic(), address)
+        address = self.options.url(name) if part.port else NOWHERE
+        run = partial(main, words) if FORKS and part.program == "moldau" else None
+        process = Process(command, log, f"moldau {name}", run)
+        running = Running(name, command, log, process, time.monotonic(), address)
         self.parts.append(running)
         return running
 
     def await_ready(self, part: Running, patience_s: float) -> None:
-        assert part.process.stdout is not None
+        """Read a line, `ready ADDRESS` or `idle ADDRESS`; PlatformError if there is none in time."""
         readable, _, _ = select.select([part.process.stdout], [], [], patience_s)
-        line = part.process.stdout.readline().decode() if readable else ""
-        if not line.startswith("ready "):
+        word, _, address = part.process.stdout.readline().decode().rstrip().partition(" ") if readable else ("", "", "")
+        if word not in ("ready", "idle"):
             where = self.options.address(part.name)
             raise PlatformError(f"The {part.name} did not start on {where}. Its log ends:\n{last_lines(part.log)}")
-        part.address, part.is_ready = line.split()[1], True
+        part.address, part.is_ready, part.is_idle = address, word == "ready", word == "idle"
 
     def look_after(self, until: Callable[[], bool]) -> None:
         """Restart crashed parts; PlatformError for a necessary part that does not stay up."""
@@ -290,11 +377,12 @@ class Platform:
         if part.again_at is not None:
             if now >= part.again_at:
                 part.restart()
-                if part_of(part.name).awaited:
+                if self.is_needed(part):
                     self.await_ready(part, START_S)
                     self.tell(f"The {part.name} runs again.")
                 self.changed(self)
         elif (code := part.process.poll()) is not None:
+            part.is_ready = part.is_idle = False
             part.crashes = part.crashes + 1 if now - part.since < QUICK_CRASH_S else 1
             if part.crashes > CRASHES:
                 self.give_up(part, code)
@@ -304,58 +392,61 @@ class Platform:
         elif not part.is_ready:
             self.note_ready(part)
 
+    def is_needed(self, part: Running) -> bool:
+        """Tell whether nothing goes on without a part: one that is awaited, unless another broker is there."""
+        others = (one for one in self.parts if one is not part and one.name.startswith("broker") and one.is_ready)
+        return part_of(part.name).awaited and not (part.name.startswith("broker") and any(others))
+
     def note_ready(self, part: Running) -> None:
         """Check whether a part that nobody awaits is ready."""
-        assert part.process.stdout is not None
         if select.select([part.process.stdout], [], [], 0)[0]:
             with contextlib.suppress(PlatformError):  # it has ended; the next round notices
                 self.await_ready(part, 0)
-                where = f"is ready at {part.address}" if part.address != NOWHERE else "runs"
-                self.tell(f"The {part.name} {where}.")
+                self.changed(self)
+                self.tell(f"The {part.name} {_state(part)}.")
 
     def give_up(self, part: Running, code: int) -> None:
         """Give up a part: PlatformError, or a sentence if the others can run without it."""
         words = (
             f"The {part.name} ended {part.crashes} times in a row, the last time with {code}:\n{last_lines(part.log)}"
         )
-        if part_of(part.name).awaited:
+        if self.is_needed(part):
             raise PlatformError(words)
         part.again_at = float("inf")
         self.tell(f"{words}\nThe others run without it.")
 
     def stop(self) -> None:
-        """Stop the parts in reverse order, so that each still has what it needs."""
-        for part in reversed(self.parts):
-            part.process.terminate()
-            try:
-                part.process.wait(STOP_S)
-                left = part.name in DEMO
-            except subprocess.TimeoutExpired:
-                left = True
-            if left:
-                end_group(part.process)
-            for pipe in (part.process.stdin, part.process.stdout):
-                assert pipe is not None
-                pipe.close()
+        """Stop each part while it has what it needs: those that nobody awaits, services, and broker after broker."""
+        brokers = [part for part in self.parts if part.name.startswith("broker")]
+        services = [part for part in self.parts if part_of(part.name).awaited and part not in brokers]
+        others = [part for part in self.parts if not part_of(part.name).awaited]
+        for group in (others, services, *([broker] for broker in reversed(brokers))):
+            for part in group:
+                part.process.terminate()
+            until = time.monotonic() + STOP_S
+            for part in group:
+                if part.process.wait(until - time.monotonic()) is None or part_of(part.name).java:
+                    part.process.kill_group()
+                part.process.close()
         self.parts.clear()
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and all that it started: Java may outlive the Python that started it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def ports_of(name: str, options: Options) -> Iterator[tuple[str, int]]:
+    """Yield the ports on which a part listens, and for what each is; brokers of a cluster are controllers too."""
+    if part_of(name).port:
+        yield name, int(options.address(name).rpartition(":")[2])
+    if name.startswith("broker") and options.broker_count > 1:
+        yield f"controller of {name}", options.ports()[number_of(name) - 1].controller
 
 
-def check_port(name: str, options: Options) -> None:
+def check_port(what: str, port: int, options: Options) -> None:
     """Raise PlatformError if the port is taken, with the process that has it and a way out."""
-    host, _, port = options.address(name).rpartition(":")
-    if ports.is_free(host, int(port)):
+    if ports.is_free(HOST, port):
         return
-    owner = ports.owner(int(port))
+    owner = ports.owner(port)
     offset = options.port_offset + 10_000 if options.port_offset < 30_000 else 0
     raise PlatformError(
-        f"Port {port}, for the {name}, is taken by {owner or 'a process that is not yours'}. "
+        f"Port {port}, for the {what}, is taken by {owner or 'a process that is not yours'}. "
         f"Stop it, or move all ports with --port-offset {offset}."
     )
 
@@ -373,6 +464,12 @@ def last_lines(log: Path) -> str:
     with contextlib.suppress(OSError):
         return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
     return ""
+
+
+def _state(part: Running) -> str:
+    if part.is_idle:
+        return f"waits for its first use at {part.address}"
+    return f"is ready at {part.address}" if part.address != NOWHERE else "runs"
 
 
 def _how(code: int) -> str:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from moldau.admin.mistakes import Mistake
+from moldau.balance.moves import summary
 from moldau.balance.planning import plan
 from moldau.cli.balance import read_size
-from moldau.cli.balancing import change, summary
+from moldau.cli.balancing import change
 from moldau.cli.output import size
 from tests.balance.clusters import GB, regular
 from tests.cli.running import Moldau
@@ -60,11 +61,11 @@ def test_sizes_are_read_with_and_without_units() -> None:
 
 def test_a_plan_is_summed_up_in_a_sentence() -> None:
     model = regular(3, 9, new=1)
-    assert summary(plan(model), 10_000_000) == "6 partitions move (6.0 GB), about 10 min at 10.0 MB/s."
+    assert summary(plan(model), 10_000_000, size) == "6 partitions move (6.0 GB), about 10 min at 10.0 MB/s."
     parts = tuple(replace(one, replicas=(1, 2, 3), leader=1) for one in regular(3, 3).partitions)
     led = plan(replace(regular(3, 3), partitions=parts))
-    assert summary(led, 10) == "2 partitions only change their leaders."
-    assert summary(plan(regular(3, 3)), 10) == "The cluster is balanced: nothing to do."
+    assert summary(led, 10, size) == "2 partitions only change their leaders."
+    assert summary(plan(regular(3, 3)), 10, size) == "The cluster is balanced: nothing to do."
 
 
 def test_values_that_stay_are_written_once() -> None:

@@ -101,7 +101,7 @@ MISTAKES = {
     "no address": (["--listen", "here"], 2, "HOST:PORT"),
     "two places": (["--ephemeral", "--data-dir", "x"], 2, "--data-dir"),
     "an unknown host": (["--listen", "no.such.host.invalid:0"], 1, "host is unknown"),
-    "TLS": (["--set", "listeners=SSL://127.0.0.1:0"], 2, "not supported yet"),
+    "TLS": (["--set", "listeners=SSL://127.0.0.1:0"], 2, "TLS needs a key and its certificate"),
 }
 
 

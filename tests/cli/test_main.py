@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from moldau import __version__
-from moldau.cli import COMMANDS
+from moldau.cli import COMMANDS, Command
 from moldau.cli.help import lines
 
 MODULES = (
@@ -38,13 +38,13 @@ def test_help_lists_every_command_and_imports_none() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_row_has_what_it_names(command: object) -> None:
-    name, module, text, _, quick = command  # pyright: ignore
-    cli = import_module(module).cli
-    assert callable(cli) or isinstance(cli, typer.Typer)
-    assert text.endswith(".") and name == module.rpartition(".")[2]
-    if quick:
-        assert callable(import_module(quick).run)
+def test_every_row_has_what_it_names(command: Command) -> None:
+    for module in (command.module, *command.verbs.values()):
+        cli = import_module(module).cli
+        assert callable(cli) or isinstance(cli, typer.Typer)
+    assert command.help.endswith(".") and command.name == command.module.rpartition(".")[2]
+    if command.quick:
+        assert callable(import_module(command.quick).run)
 
 
 def test_help_needs_neither_typer_nor_rich() -> None:
@@ -59,7 +59,7 @@ def test_help_fits_the_terminal(width: int) -> None:
 @pytest.mark.parametrize(
     ("environment", "offered"),
     [
-        ({"_MOLDAU_COMPLETE": "complete_bash", "COMP_WORDS": "moldau to", "COMP_CWORD": "1"}, {"topic"}),
+        ({"_MOLDAU_COMPLETE": "complete_bash", "COMP_WORDS": "moldau top", "COMP_CWORD": "1"}, {"topic"}),
         (
             {"_MOLDAU_COMPLETE": "complete_bash", "COMP_WORDS": "moldau topic de", "COMP_CWORD": "2"},
             {"describe", "delete"},

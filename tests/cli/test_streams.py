@@ -91,7 +91,7 @@ def test_applications_are_listed(moldau: Moldau, client: Client) -> None:
     topics.create(client, [topics.NewTopic("lister-counts-changelog", 1)])
     found = {row["name"]: row for row in moldau.json("streams", "list")}
     expected = {"name": "lister", "state": "Empty", "since_ms": None, "detail": None, "reads": [topic], "writes": []}
-    assert found["lister"] == {**expected, "lag": 1, "fallbacks": []}
+    assert found["lister"] == {**expected, "lag": 1, "fallbacks": [], "worker": None}
     assert "lister" in moldau("streams", "list")
 
 

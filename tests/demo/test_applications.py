@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from moldau.admin import topics
+from moldau.admin.topics import NewTopic
+from moldau.client import Client
 from moldau.demo import applications
-from moldau.demo.topics import CLICKS, CLICKS_PER_PAGE, CUSTOMERS, ORDERS, ORDERS_ENRICHED
+from moldau.demo.topics import CLICKS, CLICKS_PER_PAGE, CUSTOMERS, ORDERS, ORDERS_ENRICHED, TOPICS
+from moldau.flows import catalog
+from moldau.flows.definition import Definition
+from moldau.flows.loading import builder_of
 from moldau.serdes.registry import Registry
 from moldau.streams import TopologyTestDriver
+from moldau.testing import Broker
 
 
 @pytest.fixture
@@ -37,3 +46,25 @@ def test_orders_know_their_customer(settings: dict[str, object]) -> None:
         known, unknown = running.create_output_topic(ORDERS_ENRICHED.name).read_values_to_list()
     assert (known["id"], known["name"], known["level"], known["amount"]) == ("o1", "Ada Kafka", "Gold", 119.0)
     assert unknown["name"] == "unknown"
+
+
+@pytest.mark.parametrize("file", applications.APPLICATIONS)
+def test_a_worker_makes_the_same_application_of_the_deployed_file(file: str) -> None:
+    made = builder_of(str(Path(applications.__file__).with_name(file))).build()
+    assert made.describe() == applications.APPLICATIONS[file]().build().describe()
+
+
+def test_both_are_deployed_once_and_wait_for_a_worker(kafka: Broker) -> None:
+    servers = kafka.bootstrap_servers
+    with Client({"bootstrap.servers": servers}) as client:
+        topics.create(client, [NewTopic(topic.name, 1) for topic in TOPICS])
+        for _ in range(2):
+            assert applications.deploy(servers, "mock://demo") == [applications.NO_WORKER]
+        known = catalog.read(client)
+    assert {name: flow.revision for name, flow in known.items() if isinstance(flow, Definition)} == {
+        "page-clicks": 1,
+        "enriched-orders": 1,
+    }
+    flow = known["page-clicks"]
+    assert isinstance(flow, Definition) and "page-clicks-clicks-per-page-changelog" in flow.topics
+    assert flow.settings == {"schema.registry.url": "mock://demo"}, "nothing that needs a lane of its own"

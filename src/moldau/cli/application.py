@@ -9,7 +9,7 @@ from importlib import import_module
 import typer
 
 from moldau import __version__
-from moldau.cli import COMMANDS, COMPLETING
+from moldau.cli import COMMANDS, COMPLETING, Command
 from moldau.cli.options import flag
 
 
@@ -19,7 +19,8 @@ def application(arguments: list[str]) -> typer.Typer:
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, context_settings=_CONTEXT)
     app.callback()(_root)
     for command in COMMANDS:
-        module = import_module(command.module) if typed[:1] == [command.name] else None
+        is_used = typed[:1] == [command.name]
+        module = import_module(_module(command, typed)) if is_used else None
         cli = module.cli if module else _placeholder
         if isinstance(cli, typer.Typer):
             app.add_typer(cli, name=command.name, help=command.help, rich_help_panel=command.panel)
@@ -31,6 +32,11 @@ def application(arguments: list[str]) -> typer.Typer:
                 rich_help_panel=command.panel,
             )(cli)
     return app
+
+
+def _module(command: Command, typed: list[str]) -> str:
+    """Return the module of a command, or of its verb, where a command that takes a file has verbs too."""
+    return command.verbs.get(typed[1], command.module) if len(typed) > 1 else command.module
 
 
 def _typed(environment: Mapping[str, str]) -> list[str]:

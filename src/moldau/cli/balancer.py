@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import signal
-import sys
 import threading
 
 from moldau.admin import resets
@@ -13,6 +11,7 @@ from moldau.balance.balancer import Duty, run_for_good
 from moldau.cli.balance import Wishes
 from moldau.cli.commands import NO_REGISTRY, command, parse
 from moldau.cli.options import epilog, option
+from moldau.cli.services import log_to_stderr
 from moldau.cli.session import Session
 from moldau.topicstore import StoreError
 
@@ -40,10 +39,7 @@ def balancer(
         wishes.limits(),
         parse(resets.duration, look_every).total_seconds(),
     )
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    logging.getLogger("moldau.balance").setLevel(logging.INFO)
+    log_to_stderr("moldau.balance")
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from moldau.admin.mistakes import Mistake, misused
-from moldau.balance.balancer import Balancer, carry_out, opened
+from moldau.balance import sessions
+from moldau.balance.balancer import Balancer, carry_out
 from moldau.balance.execution import Progress
 from moldau.balance.goals import Goal, Limits
-from moldau.balance.moves import Move, Plan
+from moldau.balance.moves import Move, Plan, summary
 from moldau.balance.observing import observe
 from moldau.balance.planning import plan
 from moldau.balance.progress import CANCELLED, DONE, PAUSED, Wish
 from moldau.cli.output import Column, progress, size
 from moldau.cli.session import Session
-from moldau.topicstore import StoreError
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -33,41 +33,19 @@ def made(session: Session, goals: Sequence[Goal], limits: Limits, measure_s: flo
 
 def begin(session: Session, made: Plan, purpose: str, rate: int) -> None:
     """Carry out a plan."""
-
-    def act(balancer: Balancer) -> None:
-        run = balancer.journal.run
-        if run is not None and not run.is_over:
-            words = f"A plan is unfinished ({run.purpose}; {run.state.rstrip('.')})"
-            raise Mistake(f"{words}: --resume goes on with it, --cancel ends it.")
-        balancer.submit(made, purpose, rate)
-        _watch(session, balancer, made.moves)
-
-    _open(session, act)
+    remedy = "--resume goes on with it, --cancel ends it"
+    _carry_out(session, sessions.begin(made, purpose, rate, remedy))
 
 
 def steer(session: Session, wish: Wish) -> None:
     """Let an unfinished run go on, pause or end."""
+    _carry_out(session, sessions.steer(wish))
 
-    def act(balancer: Balancer) -> None:
-        run = balancer.journal.run
-        if run is None or run.is_over:
-            raise Mistake("No plan is unfinished.")
-        if wish is Wish.RUN:
-            balancer.resume()
-        else:
-            balancer.want(wish)
+
+def _carry_out(session: Session, act: sessions.Act) -> None:
+    with _interrupted_by_signals(), sessions.taking_part(session.connection.kafka_settings) as balancer:
+        act(balancer)
         _watch(session, balancer, balancer.journal.moves())
-
-    _open(session, act)
-
-
-def _open(session: Session, act: Callable[[Balancer], None]) -> None:
-    try:
-        with _interrupted_by_signals(), opened(session.connection.kafka_settings) as balancer:
-            balancer.wait_for_election()
-            act(balancer)
-    except StoreError as error:
-        raise Mistake(str(error)) from None
 
 
 @contextmanager
@@ -159,28 +137,4 @@ def show(session: Session, made: Plan, rate: int, moves: bool) -> None:
         session.show(rows, ("partition", "before", "after", Column("bytes", "bytes", size)))
     for problem in made.problems:
         session.tell(problem)
-    print(f"\n{summary(made, rate)}", flush=True)
-
-
-def summary(made: Plan, rate: int) -> str:
-    """Say in a sentence what a plan does."""
-    if not made.moves:
-        return "The cluster is balanced: nothing to do." if not made.problems else "Nothing can be done."
-    copies = len(made.moves) - made.leaders
-    parts = [f"{_count(copies, 'partition moves', 'partitions move')} ({size(made.bytes)})"] if copies else []
-    parts += [_count(made.leaders, "partition only changes its leader", "partitions only change their leaders")] * (
-        made.leaders > 0
-    )
-    pace = f", about {_time(made.seconds(rate))} at {size(rate)}/s" if rate and made.bytes else ""
-    return f"{'; '.join(parts)}{pace}."
-
-
-def _count(number: int, single: str, several: str) -> str:
-    return f"{number} {single if number == 1 else several}"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 60:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    print(f"\n{summary(made, rate, size)}", flush=True)

@@ -21,8 +21,9 @@ def cli(
     """Run the platform with a made-up shop: orders, payments and clicks, and two streams applications.
 
     Customers, clicks, orders and payments are Avro records with schemas in the registry, in topics named `shop.*`. One
-    application counts clicks of pages in windows of ten seconds, the other joins orders with their customers. Both run
-    on Spark; without Java they are left out. Ctrl-C stops the demo; without --data-dir no data is kept.
+    application counts clicks of pages in windows of ten seconds, the other joins orders with their customers. Both are
+    deployed to the platform's worker, on Spark; without Java they are left out. Ctrl-C stops the demo; without
+    --data-dir no data is kept.
     """
     with report_mistakes("demo"):
         run(Options(data_dir, data_dir is None, port_offset, demo=tuple(DEMO), demo_rate=rate))

@@ -71,11 +71,18 @@ def _lines() -> Iterator[str]:
         yield f"## moldau {row.name}\n"
         if not hasattr(command, "commands"):
             yield from _command(command, f"moldau {row.name}")
+            for verb in row.verbs:
+                group = get_command(application([row.name, verb])).commands[row.name]  # type: ignore[attr-defined]
+                yield from _verbs(group, row.name)
             continue
         yield f"{row.help}\n"
-        for name, verb in verbs(command, row.name):
-            yield f"### {name}\n"
-            yield from _command(verb, f"moldau {name}")
+        yield from _verbs(command, row.name)
+
+
+def _verbs(command: Any, name: str) -> Iterator[str]:
+    for whole, verb in verbs(command, name):
+        yield f"### {whole}\n"
+        yield from _command(verb, f"moldau {whole}")
 
 
 def verbs(command: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.logs import LEVELS
 from moldau.broker.rim import process
+from moldau.logs import LEVELS
 
 VALUES = ("--config", "--data-dir", "--listen", "--metrics-port", "--log-format", "--log-level")
 FLAGS = ("--ephemeral", "--stop-with-stdin")

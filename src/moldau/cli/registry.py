@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from moldau.cli.options import option
-from moldau.cli.services import BootstrapServers, Overrides, StopWithStdin, run_service
+from moldau.cli.services import (
+    BootstrapServers,
+    Config,
+    Overrides,
+    StartWithStdin,
+    StopWithStdin,
+    run_service,
+    settings_of,
+)
 
 
 def cli(
@@ -11,7 +19,9 @@ def cli(
     listen: str | None = option(
         "--listen", "Address to listen on; port 0 takes any free port. (127.0.0.1:8081)", metavar="HOST:PORT"
     ),
+    config: Config = None,
     overrides: Overrides = None,
+    start_with_stdin: StartWithStdin = False,
     stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Run a Schema Registry.
@@ -22,4 +32,9 @@ def cli(
     from moldau.registry.process import serve
 
     given = {"bootstrap_servers": bootstrap_servers, "listen": listen}
-    run_service("registry", lambda: serve(tuple(overrides or ()), **given, stop_with_stdin=stop_with_stdin))
+    run_service(
+        "registry",
+        lambda: serve(
+            settings_of(config, overrides), **given, start_with_stdin=start_with_stdin, stop_with_stdin=stop_with_stdin
+        ),
+    )

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from moldau.cli.options import option
-from moldau.cli.services import BootstrapServers, Overrides, StopWithStdin, run_service
+from moldau.cli.services import (
+    BootstrapServers,
+    Config,
+    Overrides,
+    StartWithStdin,
+    StopWithStdin,
+    run_service,
+    settings_of,
+)
 
 
 def cli(
@@ -14,7 +22,9 @@ def cli(
     schema_registry_url: str | None = option(
         "--schema-registry-url", "URL of the Schema Registry, for Avro, JSON Schema and Protobuf.", metavar="URL"
     ),
+    config: Config = None,
     overrides: Overrides = None,
+    start_with_stdin: StartWithStdin = False,
     stop_with_stdin: StopWithStdin = False,
 ) -> None:
     """Run a REST Proxy, versions 2 and 3.
@@ -25,4 +35,9 @@ def cli(
     from moldau.rest.process import serve
 
     given = {"bootstrap_servers": bootstrap_servers, "listen": listen, "schema_registry_url": schema_registry_url}
-    run_service("rest", lambda: serve(tuple(overrides or ()), **given, stop_with_stdin=stop_with_stdin))
+    run_service(
+        "rest",
+        lambda: serve(
+            settings_of(config, overrides), **given, start_with_stdin=start_with_stdin, stop_with_stdin=stop_with_stdin
+        ),
+    )

@@ -21,15 +21,18 @@ from moldau.admin.mistakes import Mistake
 
 WAIT_S = 60.0
 LOOK_EVERY_S = 0.05
+READS, READ_AGAIN_S = 20, 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class RunningPart:
-    """A part, its address, and its process."""
+    """A part, its address, its process, and whether it has said that it is ready, or waits for its first use."""
 
     name: str
     address: str
     pid: int
+    is_ready: bool = True
+    is_idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Record:
 
     def __enter__(self) -> Record:
         self.path = directory() / f"{os.getpid()}.json"
-        self.file = open(self.path, "w", encoding="utf-8")
+        self.file, self.size = open(self.path, "w", encoding="utf-8"), 0
         fcntl.flock(self.file, fcntl.LOCK_EX)
         return self
 
@@ -67,11 +70,10 @@ class Record:
         self.file.close()
 
     def write(self, run: Run) -> None:
-        """Write the current state."""
-        self.file.seek(0)
-        self.file.truncate()
-        json.dump(asdict(run), self.file)
-        self.file.flush()
+        """Write the current state over the one before, in one piece: others may be reading it."""
+        text = json.dumps(asdict(run)).ljust(self.size)
+        self.size = len(text)
+        os.pwrite(self.file.fileno(), text.encode(), 0)
 
 
 def listed() -> list[Run]:
@@ -85,10 +87,21 @@ def _read(path: Path) -> Run | None:
         if not _is_locked(file):
             path.unlink(missing_ok=True)
             return None
-        fields = json.load(file)
+        fields = _load(file)
         parts = tuple(RunningPart(**part) for part in fields.pop("parts"))
         return Run(**fields, parts=parts)
     return None
+
+
+def _load(file: Any) -> dict[str, Any]:
+    """Read what a platform has written; again if that is torn. ValueError if there is nothing yet."""
+    for _ in range(READS - 1):
+        with contextlib.suppress(ValueError):
+            file.seek(0)
+            return json.load(file)
+        time.sleep(READ_AGAIN_S)
+    file.seek(0)
+    return json.load(file)
 
 
 def _is_locked(file: Any) -> bool:

@@ -24,7 +24,9 @@ MODES = {
     "dynamic": "while running only",
     "unlisted": "at start only",
 }
-Scope = Literal["broker", "topic", "group", "client", "client-metrics", "quota", "ip", "http", "registry", "rest"]
+Scope = Literal[
+    "broker", "topic", "group", "client", "client-metrics", "quota", "ip", "http", "registry", "rest", "sql", "connect"
+]
 
 
 def cli(

@@ -51,6 +51,14 @@ SECTIONS = (
         "Of `moldau registry` ([registry.md](registry.md)), under Confluent's names.",
     ),
     (settings.REST, "REST Proxy", "Of `moldau rest` ([rest.md](rest.md)), under Confluent's names."),
+    (settings.SQL, "SQL server", "Of `moldau sql server` ([sql-server.md](sql-server.md)), under ksqlDB's names."),
+    (
+        settings.CONNECT,
+        "Connect",
+        "Of `moldau connect` ([connect/index.md](connect/index.md)), under Connect's names. Other names are "
+        "for the worker's Kafka clients (under Java's names), its converters, or without effect. Settings of HTTPS "
+        "stand under `listeners.https.`.",
+    ),
 )
 CHANGES = {
     "read-only": "start",

@@ -45,7 +45,9 @@ def _row(run: running_platforms.Run, part: running_platforms.RunningPart) -> dic
 
 
 def state(part: running_platforms.RunningPart) -> str:
-    """Return the state of a part; one without an address runs if its process does."""
+    """Return the state of a part, without starting an idle one. One without an address runs if its process does."""
+    if part.is_idle:
+        return "waits for its first use"
     if part.address == NOWHERE:
         return "runs" if running_platforms.memory(part.pid) else "does not run"
     return "serves" if answers(part.address) else "does not answer"

@@ -22,14 +22,17 @@ from moldau.extras import NotInstalled, require_spark
 from moldau.platform import DEMO, PARTS, Options, Platform, PlatformError, part_of
 
 EPILOG = epilog(
-    "moldau up  (broker, registry, REST Proxy and console; data in ./moldau-data)",
-    "moldau up --ephemeral --port-offset 10000  (keeps no data; ports 19092, 18081, 18082, 19021)",
+    "moldau up  (broker, registry, REST Proxy, Connect and console; data in ./moldau-data)",
+    "moldau up --ephemeral --port-offset 10000  (keeps no data; ports 19092, 18081, 18082, 18083, 19021)",
     "moldau up --brokers 3  (three brokers that replicate, on ports 9092 to 9094)",
     "moldau up --only broker,registry",
     "moldau up --config moldau.toml",
     "moldau up --demo  (with a made-up shop and two streams applications, see `moldau demo`)",
     "moldau up --bootstrap-servers kafka.example:9092  (registry, REST Proxy and console of another Kafka)",
 )
+
+
+SECURED = Path("moldau-secure") / "moldau.toml"  # of `moldau secure init` in this directory
 
 
 def cli(
@@ -43,7 +46,9 @@ def cli(
     ),
     overrides: list[str] | None = option("--set", "Set a setting of the broker; repeatable.", metavar="KEY=VALUE"),
     config: Path | None = option(
-        "--config", "TOML file with these options and with settings of the parts.", metavar="FILE"
+        "--config",
+        "TOML file with these options and with settings of the parts. (moldau-secure/moldau.toml, if it is there)",
+        metavar="FILE",
     ),
     demo: bool = flag("--demo", "Run a made-up shop that writes records, and streams applications that read them."),
 ) -> None:
@@ -55,6 +60,7 @@ def cli(
     """
     parts = tuple(name.strip() for name in only.split(",") if name.strip())
     with report_mistakes("up"):
+        config = config or (SECURED if SECURED.exists() else None)
         given = up_file.read(config) if config else Options()
         options = replace(
             given,
@@ -91,11 +97,16 @@ def run(options: Options) -> None:
     started = time.time()
 
     def note(now: Platform) -> None:
-        parts = tuple(running_platforms.RunningPart(part.name, part.address, part.process.pid) for part in now.parts)
+        parts = tuple(
+            running_platforms.RunningPart(part.name, part.address, part.process.pid, part.is_ready, part.is_idle)
+            for part in now.parts
+        )
         record.write(running_platforms.Run(os.getpid(), str(now.options.home), str(now.logs), started, parts))
 
     with running_platforms.Record() as record, Platform(options, errors.print, note).running() as platform:
         console.print(_table(platform))
+        if options.secure:
+            console.print(f"secured by {options.secure}", soft_wrap=True, markup=False)
         console.print(f"logs are in {platform.logs}; `moldau logs -f` shows them", soft_wrap=True, markup=False)
         for line in advice(platform):
             console.print(line, soft_wrap=True, markup=False)
@@ -112,7 +123,9 @@ def without_what_lacks_java(options: Options, tell: Callable[[str], None]) -> Op
     try:
         require_spark()
         java.prepare()
-        return options
+        if "worker" in (options.only or PARTS):
+            return options
+        tell("The demo runs without its streams applications: the worker is not among the parts of --only.")
     except (NotInstalled, java.NoJava) as error:
         tell(f"The demo runs without its streams applications. {error}")
     return replace(options, demo=tuple(name for name in options.demo if name != "pipeline"))

@@ -26,6 +26,7 @@ KEYS = {  # in the file -> field of Options, what it must be
     "brokers": ("broker_count", int),
     "only": ("only", list),
     "bootstrap-servers": ("bootstrap_servers", str),
+    "secure": ("secure", str),
 }
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
 
-from moldau.plan.home import STATE_DIR
+from moldau.spark.stdin import end_with_stdin
 
 LARGEST_RATE = 10_000.0
 GRACE_S = 20.0
@@ -24,7 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("part", choices=("shop", "pipeline"))
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--schema-registry", dest="registry", required=True)
-    parser.add_argument("--state-dir", default=STATE_DIR)
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stop-with-stdin", action="store_true")
@@ -33,36 +30,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"--rate is a number of events a second, up to {LARGEST_RATE:.0f}")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=FORMAT)
     if given.stop_with_stdin:
-        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
+        end_with_stdin(GRACE_S)
     (_shop if given.part == "shop" else _pipeline)(given)
 
 
 def _shop(given: argparse.Namespace) -> None:
     from moldau.demo.feed import Feed, run
 
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
-    run(Feed(given.bootstrap_servers, given.registry, given.rate, given.seed), stopped, _ready)
+    run(Feed(given.bootstrap_servers, given.registry, given.rate, given.seed), _stopped(), _ready)
 
 
 def _pipeline(given: argparse.Namespace) -> None:
-    from moldau.demo.applications import run
+    """Deploy the applications, and stay: a part of the platform that ends is started again."""
+    from moldau.demo.applications import deploy
 
-    run(given.bootstrap_servers, given.registry, given.state_dir, _ready)
+    stopped = _stopped()
+    for sentence in deploy(given.bootstrap_servers, given.registry):
+        logging.warning(sentence)
+    _ready()
+    stopped.wait()
+
+
+def _stopped() -> threading.Event:
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped
 
 
 def _ready() -> None:
     sys.stdout.write("ready -\n")
     sys.stdout.flush()
-
-
-def _end_with_stdin() -> None:
-    """Kill the whole process group when the platform has ended; Java may not notice that."""
-    os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE_S)
-    os.killpg(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,23 @@
-"""The two streams applications of the demo, as anybody would write them: counts in windows, and a join."""
+"""The two streams applications of the demo, as anybody would write them: counts in windows, and a join.
+
+They are deployed as flows; the worker of the platform runs them.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from moldau.client import Client
 from moldau.demo.topics import CLICKS, CLICKS_PER_PAGE, CUSTOMERS, ORDERS, ORDERS_ENRICHED, TOPICS, Topic
+from moldau.flows import deploying
+from moldau.flows.catalog import opened
+from moldau.flows.overview import members
 from moldau.streams import Avro, KStream, StreamsBuilder, String, TimeWindows, Windowed
 
-STOP_S = 5.0  # an interrupted batch is repeated
+NO_WORKER = "No worker runs yet, and the demo's applications wait for one: `moldau worker` starts it."
 PATIENCE_S, LOOK_EVERY_S = 120.0, 0.2
 UNKNOWN = {"name": "unknown", "city": "unknown", "level": "unknown"}
 
@@ -55,25 +62,24 @@ def stream_of(builder: StreamsBuilder, topic: Topic) -> KStream[Any, Any]:
     return builder.stream(topic.name, key=String(), value=Avro(topic.schema))
 
 
-def run(bootstrap_servers: str, registry_url: str, state_dir: str, ready: Callable[[], None]) -> None:
-    """Run both in one Spark session until SIGTERM or SIGINT."""
-    from moldau.plan.conveyor.start import run as run_applications
-    from moldau.spark import session
-    from moldau.spark.runner import Policy
-    from moldau.streams.application import application
-
-    settings = {
-        "bootstrap.servers": bootstrap_servers,
-        "schema.registry.url": registry_url,
-        "state.dir": state_dir,
-        "commit.interval.ms": 1000,
-    }
-    made = [application(builder.build(), settings) for builder in (page_clicks(), enriched_orders())]
-    spark = session("moldau-demo", "local[2]")
-    spark.sparkContext.setLogLevel("ERROR")
+def deploy(bootstrap_servers: str, registry_url: str) -> list[str]:
+    """Deploy both as flows, unless that was done before, and return what to tell."""
     await_topics(bootstrap_servers)
-    ready()
-    run_applications(made, spark, policy=Policy(stop_s=STOP_S), progress=False)
+    own = {"schema.registry.url": registry_url}
+    place = {"bootstrap.servers": bootstrap_servers}
+    with Client(place) as client, opened(place) as catalog:
+        for file, make in APPLICATIONS.items():
+            one = deploying.packed(make().build(), {**place, **own}, Path(__file__).with_name(file))
+            known = catalog.flows.get(one.name)
+            new, kept = deploying.defined(one, own, client, known)
+            deploying.refuse_loss(one.name, kept)
+            if known is None or (known.version, known.settings) != (new.version, new.settings):
+                deploying.deploy(catalog, client, new, one.data)
+        return [] if members(client) else [NO_WORKER]
+
+
+# The file that makes each of them on a worker.
+APPLICATIONS = {"page_clicks.py": page_clicks, "enriched_orders.py": enriched_orders}
 
 
 def await_topics(bootstrap_servers: str) -> None:

@@ -76,8 +76,6 @@ def test_a_flag_that_is_refused_says_why() -> None:
 def test_flags_of_old_clusters_are_refused_by_name() -> None:
     done = run("kafka-configs", "--zookeeper", "x:2181", "--describe")
     assert done.code == 1 and done.err.startswith("Option zookeeper is not supported: Kafka has no ZooKeeper since 4.0")
-    done = run("kafka-acls", "--bootstrap-controller", "x:1", "--list")
-    assert done.err.startswith("Option bootstrap-controller is not supported: these tools talk to brokers")
 
 
 def test_what_is_no_flag_is_kept() -> None:

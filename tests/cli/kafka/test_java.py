@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.deserializers import KNOWN, Undecodable, deserializer
 from moldau.cli.kafka.exceptions import class_name, spoken
-from moldau.cli.kafka.java_settings import read_file, translated
 from moldau.cli.kafka.java_text import bytes_text, double_text, float_text
 from moldau.client import Error
+from moldau.client.java_settings import read_file, translated
 from moldau.settings import SettingError
 from moldau.wire.numbers import java_hash
 from tests.cli.running import QUICK
+
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 
 
 def test_strings_hash_as_in_java() -> None:
@@ -102,6 +104,19 @@ def test_settings_of_java_clients_have_other_names_here() -> None:
     keys = translated({"ssl.keystore.location": "me.pem", "ssl.keystore.type": "PEM", "ssl.key.password": "x"})
     expected = {"ssl.certificate.location": "me.pem", "ssl.key.location": "me.pem", "ssl.key.password": "x"}
     assert keys == expected
+    jks = {"ssl.truststore.location": "trust.jks", "ssl.truststore.password": "x"}
+    assert translated(jks) == jks
+    token = (
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="id" password="h" tokenauth="true";'
+    )
+    assert translated({"sasl.jaas.config": token})["sasl.scram.tokenauth"] == "true"
+    keytab = f'{KERBEROS} required useKeyTab=true keyTab="/k" principal="ada@R";'
+    assert translated({"sasl.jaas.config": keytab, "sasl.kerberos.service.name": "broker"}) == {
+        "sasl.kerberos.keytab": "/k",
+        "sasl.kerberos.principal": "ada@R",
+        "sasl.kerberos.service.name": "broker",
+    }
+    assert translated({"sasl.jaas.config": f"{KERBEROS} required useTicketCache=true;"}) == {}
     assert translated({"ssl.endpoint.identification.algorithm": ""}) == {
         "ssl.endpoint.identification.algorithm": "none"
     }
@@ -112,8 +127,8 @@ def test_settings_of_java_clients_have_other_names_here() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("ssl.truststore.location", "trust.jks", "a store of type JKS is readable by Java alone"),
-        ("sasl.jaas.config", "com.sun.security.auth.module.Krb5LoginModule required;", "Krb5LoginModule needs a JVM"),
+        ("sasl.jaas.config", f"{KERBEROS} required ticketCache=x;", "set KRB5CCNAME"),
+        ("sasl.jaas.config", f"{KERBEROS} required useKeyTab=true;", "needs keyTab and principal"),
         ("sasl.jaas.config", "nonsense", "it is written"),
         ("sasl.login.callback.handler.class", "com.example.Mine", "Java classes cannot run here"),
     ],

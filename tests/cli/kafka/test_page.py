@@ -33,4 +33,4 @@ def test_the_examples_of_the_page_run(kafka_tools: Kafka) -> None:
 def test_every_tool_is_a_script_under_both_names() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     expected = {f"{name}{end}": "moldau.cli.kafka:main" for name in kafka.TOOLS for end in ("", ".sh")}
-    assert {name: entry for name, entry in scripts.items() if name.startswith("kafka-")} == expected
+    assert {name: entry for name, entry in scripts.items() if name.startswith(("kafka-", "connect-"))} == expected

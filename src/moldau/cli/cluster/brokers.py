@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.admin import clusters, groups, health, log_dirs, topics
+from moldau.admin import brokers as admin
+from moldau.admin import clusters, groups, topics
 from moldau.cli.cluster.verbs import verb
 from moldau.cli.output import Column, pick, size
 from moldau.cli.session import Session
 from moldau.wire import schema
-
-FENCED, SILENT, UP = "fenced", "silent", "up"
 
 
 @verb("info", "moldau cluster info", "moldau cluster info -o json")
@@ -39,13 +38,7 @@ def brokers(session: Session) -> None:
     A broker is fenced while the controller does not hear from it. Replicas that are not in sync lag behind their
     leaders, or are offline.
     """
-    state = clusters.described(session.client, fenced=True)
-    alive = [one.id for one in state.brokers if not one.is_fenced]
-    kinds = clusters.kinds(session.client, alive, health.ANSWER_S)
-    folders = log_dirs.answered(session.client, kinds, health.ANSWER_S)
-    listed = topics.listed(session.client)
-    quorum = clusters.known_quorum(session.client)
-    session.show([_broker(one, kinds, folders, listed, quorum) for one in state.brokers], BROKER_COLUMNS)
+    session.show([_broker(one) for one in admin.rows(admin.look(session.client))], BROKER_COLUMNS)
 
 
 BROKER_COLUMNS = (
@@ -63,40 +56,10 @@ BROKER_COLUMNS = (
 )
 
 
-def _broker(
-    one: clusters.BrokerState,
-    kinds: dict[int, str],
-    folders: dict[int, list[log_dirs.LogDir]],
-    listed: list[topics.TopicState],
-    quorum: clusters.Quorum | None,
-) -> dict[str, Any]:
-    parts = [part for topic in listed for part in topic.partitions]
-    known = folders.get(one.id)
-    usable = [folder.usable_bytes for folder in known or () if folder.usable_bytes >= 0]
-    role = _role(one.id, quorum)
-    return {
-        "id": one.id,
-        "address": f"{one.host}:{one.port}",
-        "rack": one.rack,
-        "kind": kinds.get(one.id),
-        "state": FENCED if one.is_fenced else UP if one.id in kinds else SILENT,
-        "quorum": role,
-        "controller": role == "leader" if quorum else one.is_controller,
-        "fenced": one.is_fenced,
-        "leaders": sum(part.leader == one.id for part in parts),
-        "replicas": sum(one.id in part.replicas for part in parts),
-        "not_in_sync": sum(one.id in part.replicas and one.id not in part.isr for part in parts),
-        "size": None if known is None else sum(replica.size for folder in known for replica in folder.replicas),
-        "free": min(usable) if usable else None,
-        "log_dirs": [folder.path for folder in known or ()],
-    }
-
-
-def _role(broker: int, quorum: clusters.Quorum | None) -> str | None:
-    """Return the part that a node plays in the quorum; brokers that do not vote have none."""
-    if quorum is None or all(one.id != broker or not one.is_voter for one in quorum.replicas):
-        return None
-    return "leader" if quorum.leader == broker else "voter"
+def _broker(one: admin.BrokerRow) -> dict[str, Any]:
+    fields = ("id", "address", "rack", "kind", "state", "quorum", "controller=is_controller", "fenced=is_fenced")
+    counts = ("leaders", "replicas", "not_in_sync", "behind=behind_bytes", "size=bytes", "free=free_bytes")
+    return {**pick(one, *fields, *counts), "log_dirs": list(one.log_dirs)}
 
 
 @verb("features", "moldau cluster features")

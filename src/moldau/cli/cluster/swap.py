@@ -15,13 +15,12 @@ from moldau.cli.options import flag
 from moldau.cli.output import pick
 from moldau.cli.session import Session
 
-CAN_VOTE = False  # beside other voters; change it with the quorum
 DO = (
     "kafka-server-stop, and wait until the process has ended",
     "moldau broker --config server.properties, with the file and the directories that Kafka had",
 )
 CHECK = (
-    "moldau cluster brokers: the node is up, and Moldau's",
+    "moldau cluster brokers: the node is up, and Moldau's (a controller alone: moldau cluster quorum, its lag is 0)",
     "moldau cluster health: wait until nothing is wrong, so every replica is in sync again",
     "moldau cluster verify --since -1h: all replicas are the same",
     "kafka-leader-election --election-type preferred --all-topic-partitions: it leads again what it led",
@@ -41,7 +40,7 @@ def swap(
     if not plan:
         raise misused("Nodes are stopped and started on their own machines: --plan shows the order.")
     supported = {one.name: (one.low, one.high) for one in SUPPORTED}
-    made = swapping.plan(swapping.look(session.client), supported, CAN_VOTE)
+    made = swapping.plan(swapping.look(session.client), supported)
     _show(session, made)
     if not made.is_possible or any(one.verdict is swapping.Verdict.REFUSED for one in made.remarks):
         raise typer.Exit(NO)
@@ -64,8 +63,9 @@ def _show(session: Session, made: swapping.Plan) -> None:
         facts = {"possible": made.is_possible, "remarks": remarks, "steps": steps if made.is_possible else []}
         session.show({**facts, "do": list(DO), "check": list(CHECK)})
         return
-    session.show(remarks)
-    print()
+    if remarks:
+        session.show(remarks)
+        print()
     if not made.is_possible:
         print("Nothing may be swapped now: see what is refused.")
     elif not steps:

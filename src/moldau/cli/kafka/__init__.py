@@ -14,16 +14,16 @@ from typing import Protocol
 # kafka-acls is TOOL in acls.py, and so on; kafka-server-start and kafka-server-stop are together in server.py.
 NAMES = """
     acls avro-console-consumer avro-console-producer broker-api-versions cluster configs console-consumer
-    console-producer console-share-consumer consumer-groups consumer-perf-test delete-records dump-log features
-    get-offsets groups leader-election log-dirs metadata-quorum producer-perf-test reassign-partitions
+    console-producer console-share-consumer consumer-groups consumer-perf-test delegation-tokens delete-records dump-log
+    features get-offsets groups leader-election log-dirs metadata-quorum producer-perf-test reassign-partitions
     replica-verification run-class server-start server-stop share-groups storage streams-application-reset topics
     transactions verifiable-consumer verifiable-producer
 """
-TOOLS = tuple(f"kafka-{name}" for name in NAMES.split())
+CONNECT = ("connect-distributed", "connect-plugin-path", "connect-standalone")  # together in connect.py
+TOOLS = (*CONNECT, *(f"kafka-{name}" for name in NAMES.split()))
 # Kafka's tools that are missing here -> what to use instead.
 ELSEWHERE = {
     "kafka-client-metrics": "`moldau kafka-configs --client-metrics NAME` shows and changes subscriptions",
-    "kafka-delegation-tokens": "there are no delegation tokens; `moldau user` makes users with passwords",
     "kafka-e2e-latency": "`moldau perf latency` measures it",
     "kafka-jmx": "there is no JMX; the broker serves its metrics to Prometheus (`metrics.listen`)",
     "kafka-share-consumer-perf-test": "`moldau kafka-console-share-consumer` reads as a share group",
@@ -56,6 +56,9 @@ def find(name: str) -> Runnable:
     bare = name.removesuffix(".sh")
     if bare not in TOOLS:
         raise KeyError(name)
+    if bare in CONNECT:
+        name = bare.removeprefix("connect-").replace("-", "_").upper()
+        return getattr(import_module("moldau.cli.kafka.connect"), name)
     module = bare.removeprefix("kafka-").replace("-", "_")
     kind, _, action = module.partition("_")
     if kind == "server":

@@ -82,7 +82,7 @@ def run(options: Options) -> int:
 
 def check(options: Options) -> None:
     """Check which flags go together, in the order in which Kafka's tool does."""
-    if "bootstrap-server" not in options:
+    if not options.given("bootstrap-server", "bootstrap-controller"):
         raise Usage("One of --bootstrap-server or --bootstrap-controller must be specified")
     if len(options.given(*ACTIONS)) != 1:
         raise Usage("Command must include exactly one action: --list, --add, --remove. ")

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.cli.kafka.flags import Flag, Options, Usage, key_values
-from moldau.cli.kafka.java_settings import read_file, translated
 from moldau.cli.kafka.java_text import log
+from moldau.client.java_settings import read_file, translated
 
-OURS_ALONE = {"default.api.timeout.ms", "topic.metadata.propagation.max.ms", "max.poll.records"}
+OURS_ALONE = {
+    "default.api.timeout.ms",
+    "topic.metadata.propagation.max.ms",
+    "max.poll.records",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+}
 FAILURES_S = 5.0  # between two lines about a broker that does not answer
 COMMAND_PROPERTY = Flag(
     "command-property", "name=value", "Set a setting by its Java name; may be repeated.", since="4.2"
@@ -72,8 +80,24 @@ def properties(options: Options, old_file: str, old_property: str) -> dict[str, 
 
 def librdkafka(given: Mapping[str, str], kind: str) -> dict[str, Any]:
     """Return settings for a producer or consumer of confluent-kafka, which reports its errors on stderr."""
-    found = {name: value for name, value in translated(given).items() if name not in OURS_ALONE}
+    found = {name: value for name, value in in_pem(translated(given)).items() if name not in OURS_ALONE}
     return {**found, "log_level": "2", "error_cb": _Failures(kind, given.get("client.id", ""))}
+
+
+def in_pem(given: Mapping[str, str]) -> dict[str, str]:
+    """Add the content of stores as PEM, since librdkafka does not read Java's."""
+    found = dict(given)
+    if not {"ssl.keystore.location", "ssl.truststore.location"} & given.keys():
+        return found
+    from moldau.tls.contexts import identities_of, trusted_by
+    from moldau.tls.stores import pem
+
+    if (store := trusted_by(given.get)) is not None:
+        found["ssl.ca.pem"] = pem(store.certificates).decode()
+    for identity in identities_of(given.get)[:1]:
+        found |= {"ssl.certificate.pem": pem(identity.chain).decode(), "ssl.key.pem": identity.key_pem().decode()}
+        found.pop("ssl.key.password", None)
+    return found
 
 
 class _Failures:

@@ -35,21 +35,28 @@ def unregister(options: Options) -> int:
 
 
 def list_endpoints(options: Options) -> int:
+    fenced, of_controllers = "include-fenced-brokers" in options, "bootstrap-controller" in options
+    if fenced and of_controllers:
+        raise Terse("The option --include-fenced-brokers is only supported with --bootstrap-server option")
     with connected(options) as client:
-        brokers = clusters.described(client, fenced="include-fenced-brokers" in options).brokers
-    print("\n".join(lines(brokers)))
+        brokers = clusters.described(client, fenced=fenced).brokers
+    print("\n".join(lines(brokers, of_controllers)))
     return OK
 
 
-def lines(brokers: tuple[BrokerState, ...]) -> list[str]:
-    """Return a table whose columns of hosts and racks are as wide as the longest of them."""
+def lines(brokers: tuple[BrokerState, ...], of_controllers: bool) -> list[str]:
+    """Return a table whose columns of hosts and racks are as wide as the longest of them. Controllers have no state."""
     host = max((len(one.host) for one in brokers), default=100)
     rack = max((len(one.rack) for one in brokers if one.rack), default=NO_RACK_WIDTH)
-    rows = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
+    widths = {"ID": 10, "HOST": host, "PORT": 10, "RACK": rack, "STATE": 10, "ENDPOINT_TYPE": 15}
+    if of_controllers:
+        del widths["STATE"]
+    rows = [dict(zip(widths, widths, strict=True))]
     for one in brokers:
-        state = "fenced" if one.is_fenced else "unfenced"
-        rows.append((str(one.id), one.host, str(one.port), one.rack or "null", state, "broker"))
-    return [f"{a:<10} {b:<{host}} {c:<10} {d:<{rack}} {e:<10} {f:<15}" for a, b, c, d, e, f in rows]
+        row = {"ID": str(one.id), "HOST": one.host, "PORT": str(one.port), "RACK": one.rack or "null"}
+        row |= {"STATE": "fenced" if one.is_fenced else "unfenced"}
+        rows.append({**row, "ENDPOINT_TYPE": "controller" if of_controllers else "broker"})
+    return [" ".join(f"{row[name]:<{width}}" for name, width in widths.items()) for row in rows]
 
 
 def connected(options: Options) -> AbstractContextManager[Client]:

@@ -11,10 +11,10 @@ from moldau.admin.configs import Kind
 from moldau.cli.kafka import java_order
 from moldau.cli.kafka.exceptions import spoken, words_of
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, forbid
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import double_text
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, CONTROLLER, FAILED, OK, ZOOKEEPER, Terse, connect
 from moldau.client import Client, ClientError
+from moldau.client.java_settings import read_file
 from moldau.wire.numbers import WORD, hash_order, java_hash
 
 KINDS = {
@@ -82,7 +82,7 @@ def check(options: Options) -> None:
     if len(set(kinds)) != len(kinds):
         twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
         raise Terse(f"Duplicate entity type(s) specified: {','.join(twice)}")
-    if "bootstrap-server" not in options:
+    if not options.given("bootstrap-server", "bootstrap-controller"):
         raise Terse("Either --bootstrap-server or --bootstrap-controller must be specified.")
     for kind in kinds:
         if kind not in TYPES:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.kafka import clients, message_formatter
 from moldau.cli.kafka.deserializers import Undecodable
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, key_values, require
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.message_formatter import Shown
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, ZOOKEEPER, complain, tell_usage
+from moldau.client.java_settings import read_file
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

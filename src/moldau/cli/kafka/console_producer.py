@@ -10,10 +10,10 @@ from typing import Any
 
 from moldau.cli.kafka import clients
 from moldau.cli.kafka.flags import Flag, Options, Tool, Usage, key_values, require
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.line_reader import BadLine, Line, LineReader, line_reader, lines
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, OLD_BROKERS, complain, tell_usage
+from moldau.client.java_settings import read_file
 
 LINE_READERS = ("org.apache.kafka.tools.LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 WARNING = "Warning: --{old} is deprecated and will be removed in a future version. Use --{new} instead."

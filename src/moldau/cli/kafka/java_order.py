@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from moldau.wire.numbers import WORD, hash_order, java_hash
 
@@ -14,6 +14,12 @@ def partition_hash(place: tuple[str, int]) -> int:
 
 def names(keys: Iterable[str], capacity: int = 16) -> list[str]:
     return hash_order(keys, java_hash, capacity)
+
+
+def copied_names(keys: Collection[str]) -> list[str]:
+    """Return the order in a map that was made as a copy of another one: it has just room for its keys."""
+    room = int(len(keys) / 0.75 + 1)
+    return names(keys, 1 << (room - 1).bit_length())
 
 
 def partitions(keys: Iterable[tuple[str, int]], capacity: int = 16) -> list[tuple[str, int]]:

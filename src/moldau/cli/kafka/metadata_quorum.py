@@ -9,10 +9,10 @@ from moldau.admin import clusters, voters
 from moldau.admin.clusters import Quorum, Replica
 from moldau.admin.mistakes import Mistake
 from moldau.cli.kafka.flags import Flag, Options
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import base64_id, table
 from moldau.cli.kafka.running import OK, Terse, reach
 from moldau.cli.kafka.subcommands import CONNECTION, Command, ParsedTool
+from moldau.client.java_settings import read_file
 
 HEADERS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 NO_DIRECTORY = bytes(16)

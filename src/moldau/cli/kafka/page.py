@@ -54,8 +54,7 @@ Without a JVM they start quickly: `kafka-topics --list` takes about 0.3 s where 
 
 ## Settings of clients
 `--command-config`, `--command-property` and their older names take the settings of Java clients. `sasl.jaas.config` is
-understood for PLAIN and SCRAM; `ssl.truststore.location` and `ssl.keystore.location` are PEM files, with
-`ssl.truststore.type=PEM`. JKS and PKCS 12 are refused with a sentence that says how to convert them. Names that no
+understood for PLAIN, SCRAM (also with `tokenauth`) and OAUTHBEARER; stores may be JKS, PKCS 12 or PEM. Names that no
 client uses are ignored, as in Kafka.
 
 ## Tools and flags

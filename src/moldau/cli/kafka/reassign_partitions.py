@@ -46,6 +46,7 @@ PERMITTED = {
     "cancel": ("preserve-throttles", "timeout"),
     "list": (),
 }
+CONNECTION = ("bootstrap-server", "bootstrap-controller", "command-config")
 OF_BROKERS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 OF_DIRECTORIES = "replica.alter.log.dirs.io.max.bytes.per.second"
 OF_TOPICS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -86,11 +87,11 @@ def check(options: Options) -> str:
     if len(given) != 1:
         named = ", ".join(f"--{name}" for name in ACTIONS)
         raise Usage(f"Command must include exactly one action: {named}")
-    if "bootstrap-server" not in options:
+    if not options.given("bootstrap-server", "bootstrap-controller"):
         raise Usage("Please specify either --bootstrap-server or --bootstrap-controller")
     action = given[0]
     require(options, *REQUIRED[action])
-    allowed = (action, *REQUIRED[action], *PERMITTED[action], "bootstrap-server", "command-config")
+    allowed = (action, *REQUIRED[action], *PERMITTED[action], *CONNECTION)
     for flag in options.tool.flags:
         if flag.name in options and flag.name not in allowed:
             raise Usage(f'Option "[{flag.name}]" can\'t be used with action "[{action}]"')

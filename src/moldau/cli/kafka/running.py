@@ -24,12 +24,7 @@ PATIENCE_S = 3.0  # how long a broker may take to answer before a warning
 MOST_JSON_BYTES = 64 << 20
 
 BOOTSTRAP = Flag("bootstrap-server", "server to connect to", "Connect to these brokers, HOST:PORT,...")
-CONTROLLER = Flag(
-    "bootstrap-controller",
-    "controller to connect to",
-    "Connect to these controllers, HOST:PORT,...",
-    refused="these tools talk to brokers: use --bootstrap-server.",
-)
+CONTROLLER = Flag("bootstrap-controller", "controller to connect to", "Connect to these controllers, HOST:PORT,...")
 ZOOKEEPER = Flag(
     "zookeeper",
     "urls",
@@ -39,6 +34,7 @@ ZOOKEEPER = Flag(
 OLD_BROKERS = Flag(
     "broker-list", "HOST:PORT,...", "Connect to these brokers.", deprecated="bootstrap-server", alias=True
 )
+ADDRESSES = {"bootstrap-server": "bootstrap.servers", "bootstrap-controller": "bootstrap.controllers"}
 COMMAND_CONFIG = Flag("command-config", "file", "Read settings of the client from a properties file, as in Java.")
 
 
@@ -150,12 +146,14 @@ def reach(options: Options, **more: str) -> Iterator[Client]:
 
 def settings(options: Options, **more: str) -> dict[str, str]:
     """Return the settings of the client: those of the tool, those of the file, and the address."""
-    from moldau.cli.kafka.java_settings import read_file, translated
+    from moldau.client.java_settings import read_file, translated
 
     file = next((options[name] for name in options.given("command-config", *_old_names(options))), None)
     given: Mapping[str, str] = read_file(file) if file else {}
     own = {name.replace("_", "."): value for name, value in more.items()}
-    return {**own, **translated(given), "bootstrap.servers": options["bootstrap-server"]}
+    others = {name: value for name, value in translated(given).items() if name not in ADDRESSES.values()}
+    flag = next(iter(options.given("bootstrap-controller")), "bootstrap-server")
+    return {**own, **others, ADDRESSES[flag]: options[flag]}
 
 
 def _old_names(options: Options) -> list[str]:

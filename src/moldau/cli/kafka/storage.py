@@ -6,11 +6,11 @@ from pathlib import Path
 
 from moldau.cli.kafka.feature_facts import feature_dependencies, version_mapping
 from moldau.cli.kafka.flags import Flag, Options
-from moldau.cli.kafka.java_settings import read_file
-from moldau.cli.kafka.random_ids import random_id
 from moldau.cli.kafka.running import FAILED, OK
 from moldau.cli.kafka.storage_settings import directories
 from moldau.cli.kafka.subcommands import Command, ParsedTool
+from moldau.client.java_settings import read_file
+from moldau.log.checkpoints import random_id
 from moldau.settings.properties import read_properties
 
 META = "meta.properties"

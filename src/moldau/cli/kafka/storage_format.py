@@ -20,14 +20,13 @@ from moldau.cli.kafka import java_order
 from moldau.cli.kafka.feature_facts import known_release, name_and_level, release_of
 from moldau.cli.kafka.flags import Options
 from moldau.cli.kafka.initial_voters import Voter, parse_voters, voters_record
-from moldau.cli.kafka.java_settings import read_file
 from moldau.cli.kafka.java_text import base64_id
-from moldau.cli.kafka.random_ids import random_id
 from moldau.cli.kafka.releases import DEPENDENCIES, FEATURES, LATEST, METADATA, RELEASES, highest, levels_of
 from moldau.cli.kafka.running import OK, Terse
 from moldau.cli.kafka.scram_arguments import parse_credential
 from moldau.cli.kafka.storage_settings import NodeSettings, read_node
-from moldau.log.checkpoints import decode_id, write_properties
+from moldau.client.java_settings import read_file
+from moldau.log.checkpoints import decode_id, random_id, write_properties
 from moldau.log.disk import OsDisk
 from moldau.machines.metadata import records as metadata_records
 from moldau.machines.metadata.checkpoints import DYNAMIC_VOTERS, checkpoint, metadata_values, voter_controls
@@ -207,6 +206,7 @@ def inspect(node: NodeSettings, cluster: str) -> Directories:
             state.formatted.append(name)
         else:
             state.unreadable.append(name)
+    state.formatted = java_order.copied_names(state.formatted)
     return state
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from dataclasses import asdict
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moldau.admin.mistakes import Mistake
-from moldau.cli.commands import Sure, noun
+from moldau.cli.commands import Sure
 from moldau.cli.options import argument, flag, option
 from moldau.cli.output import Column, time_of
 from moldau.cli.session import Session
 from moldau.cli.spark import MARKERS, Topic, refusals
+from moldau.cli.streams.verbs import verb
 from moldau.client import Client
 from moldau.extras import require_spark
 from moldau.plan.home import FROZEN, STATE_DIR, home, local
@@ -26,9 +26,6 @@ from moldau.records.stores import Kind, by_id, of_views, over_http, serde_of, sp
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder
 
-cli, verb = noun()
-
-OWN = ("-changelog", "-repartition")  # suffixes of an application's internal topics
 File = Annotated[str, typer.Argument(help="A Python file that creates a StreamsBuilder.")]
 LIMIT = 1000
 BROKERS_DEFAULT = -1  # instead of a number of partitions
@@ -39,7 +36,18 @@ COLUMNS = (
     Column("reads", text=", ".join),
     Column("writes", text=", ".join),
     Column("lag", text=lambda lag: "-" if lag is None else str(lag)),
+    Column("worker", text=lambda worker: worker or "-"),
     Column("detail", text=lambda detail: detail or ""),
+)
+DEPLOYED = (
+    "kind",
+    "wanted",
+    "version",
+    Column("previous", "version before", lambda version: version or "-"),
+    Column("note", text=lambda note: note or "-"),
+    Column("lane", text=lambda lane: lane or "-"),
+    "restarts",
+    Column("trace", text=lambda trace: trace or "-"),
 )
 State = Annotated[
     str, typer.Option("--state-dir", metavar="DIR", help="Directory of its state (the setting state.dir).")
@@ -66,7 +74,7 @@ def run(
         builder = builder_of(file)
         if create:
             create_missing(session, builder)
-        builder.run(_settings(session))
+        builder.run(settings_of(session))
     except (TopologyError, QueryFailed) as error:
         raise Mistake(f"{file}: {sentence(error)}") from None
 
@@ -84,7 +92,7 @@ def create_missing(session: Session, builder: StreamsBuilder) -> None:
     from moldau.streams.settings import client_settings
 
     topology = builder.build()
-    with Client(client_settings({**topology.settings, **_settings(session)})) as client:
+    with Client(client_settings({**topology.settings, **settings_of(session)})) as client:
         wanted = missing(topology.freeze(), partition_counts_of(client))
         create_topics(client, {topic: (BROKERS_DEFAULT, {}) for topic in wanted})
     for topic in wanted:
@@ -93,7 +101,7 @@ def create_missing(session: Session, builder: StreamsBuilder) -> None:
 
 @verb("list", "moldau streams list", "moldau streams list -o json")
 def list_(session: Session) -> None:
-    """List applications of Moldau and Kafka Streams: their state, the topics they read and write, and their lag.
+    """List applications of Moldau and Kafka Streams, and queries of SQL: state, topics, lag.
 
     An application on Spark is starting, running, waiting for input, restarting, failed or stopped. One of Kafka Streams
     has the state of its group.
@@ -108,7 +116,23 @@ def listed(session: Session) -> list[dict[str, Any]]:
     from moldau.console import flows
     from moldau.console.model.lineage import applications
 
-    return [asdict(one) for one in applications(flows.load_graph(session.client), time.time_ns() // 1_000_000)]
+    found = applications(flows.load_graph(session.client), time.time_ns() // 1_000_000)
+    return with_deployed([{**asdict(one), "worker": None} for one in found], session.client)
+
+
+def with_deployed(rows: list[dict[str, Any]], client: Client) -> list[dict[str, Any]]:
+    """Add what is known of deployed applications: what a worker says counts more than an older report."""
+    from moldau.flows import catalog
+    from moldau.flows.overview import overviews
+
+    by_name = {row["name"]: row for row in rows}
+    for one in overviews(catalog.read(client), client, with_queries=True):
+        row = by_name.setdefault(one.name, {"name": one.name, "reads": (), "writes": (), "lag": None, "fallbacks": []})
+        said = asdict(one) | {"writes": one.writes or row["writes"]}
+        if one.state == "running" and row.get("state") is not None:
+            said |= {"state": row["state"], "since_ms": row["since_ms"]}  # it may wait for input
+        row |= {**said, "detail": one.error}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 @verb("describe", "moldau streams describe word-count", "moldau streams describe app.py")
@@ -126,7 +150,8 @@ def describe(
     found = next((one for one in listed(session) if one["name"] == application), None)
     if found is None:
         raise Mistake(f"There is no application {application}; `moldau streams list` shows all applications.")
-    session.show(found, (*COLUMNS, Column("fallbacks", "record by record", _fallbacks)))
+    more = DEPLOYED if "version" in found else ()
+    session.show(found, (*COLUMNS, *more, Column("fallbacks", "record by record", _fallbacks)))
 
 
 @verb(
@@ -174,7 +199,7 @@ def query(
     if application.startswith(("http://", "https://")):
         entries = over_http(application, store, key, sql, conditions)
     elif application.endswith(".py"):
-        entries = of_views(builder_of(application).stores(_settings(session)), store, key, sql, conditions)
+        entries = of_views(builder_of(application).stores(settings_of(session)), store, key, sql, conditions)
     elif not store:
         raise Mistake("--sql needs a Python file or a URL: an id alone does not say which stores there are.")
     else:
@@ -187,7 +212,7 @@ def query(
 
 
 @verb("reset", "moldau streams reset word-count", "moldau streams reset word-count --state-dir /srv/state --yes")
-def reset(
+def reset_(
     session: Session,
     application: str = argument("The application.id."),
     state_dir: State = STATE_DIR,
@@ -195,21 +220,15 @@ def reset(
     sure: Sure = False,
 ) -> None:
     """Reset an application: delete its state, its internal topics and its offsets, but not its output."""
-    from moldau.admin import groups, topics
-    from moldau.spark.sink.marker_topic import Ledger, exists
+    from moldau.flows import catalog
+    from moldau.flows.streams_kind import reset
 
+    if application in catalog.read(session.client):
+        raise Mistake(f"{application} is deployed: `moldau streams undeploy {application}` removes it with its state.")
     session.confirm(f"Delete the state of {application} and its offsets?", sure)
     session.tell(remove_state(state_dir, application))
-    names = (topic.name for topic in topics.listed(session.client))
-    own = [name for name in names if name.startswith(f"{application}-") and name.endswith(OWN)]
-    if own:
-        topics.delete(session.client, own)
-    groups.delete(session.client, [application])
     with refusals():
-        if exists(session.client, markers_topic):
-            ledger = Ledger(session.client, markers_topic, application)
-            ledger.catch_up()
-            ledger.forget()
+        own = reset(session.client, application, markers_topic)
     session.done(f"{application} starts from the beginning next time.", application=application, deleted=own)
 
 
@@ -232,20 +251,17 @@ def remove_state(state_dir: str, application: str) -> str:
 
 def builder_of(file: str) -> StreamsBuilder:
     """Return the builder that a file creates; while the file is read, its run() does nothing."""
-    import runpy
+    from moldau.flows.definition import FlowError
+    from moldau.flows.loading import builder_of as load
+    from moldau.operators.context import TopologyError
 
-    from moldau.streams import StreamsBuilder
-    from moldau.streams.builder import looking
-
-    if not os.path.exists(file):
-        raise Mistake(f"There is no file {file}.")
-    with looking():
-        names = runpy.run_path(file, run_name="moldau.streams.application_file")
-    builders = [value for value in names.values() if isinstance(value, StreamsBuilder)]
-    if len(builders) != 1:
-        raise Mistake(f"{file} creates {len(builders)} builders with names of their own; exactly one is needed.")
-    return builders[0]
+    try:
+        return load(file)
+    except FlowError as error:
+        raise Mistake(str(error)) from None
+    except TopologyError as error:
+        raise Mistake(f"{file}: {sentence(error)}") from None
 
 
-def _settings(session: Session) -> dict[str, str]:
+def settings_of(session: Session) -> dict[str, str]:
     return {**session.connection.settings, "bootstrap.servers": session.connection.bootstrap_servers}
