@@ -13,15 +13,20 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from benchmarks import client, kafka, report
-from benchmarks.brokers import Broker, peers
-from benchmarks.places import CACHE, PAGE, BenchError
-from benchmarks.report import Results
-from benchmarks.table import BOTH, ROWS, Row
-from benchmarks.workloads import Effort, Sample, warm_up
+from benchmarks import client, cluster_loads, kafka, report, workloads
+from benchmarks.brokers import Peer, peers
+from benchmarks.clusters import clusters
+from benchmarks.pages import PAGES
+from benchmarks.places import CACHE, BenchError
+from benchmarks.report import Page, Results
+from benchmarks.table import BOTH, Row
+from benchmarks.workloads import Effort, Sample
 
+WARM_SECONDS = {1: 60.0, 3: 300.0}  # three JVMs share what one had
 QUICK = Effort(scale=0.1, runs=2, warm_seconds=8)
 MOLDAU_WARM_SECONDS = 10  # it has no JIT; this only fills caches
+PEERS = {1: peers, 3: clusters}
+WARM_UPS = {1: workloads.warm_up, 3: cluster_loads.warm_up}
 
 console = Console(width=max(Console().width, 130))
 
@@ -29,8 +34,16 @@ console = Console(width=max(Console().width, 130))
 class Run:
     """One invocation: the brokers it may use, the effort, and the bar it moves."""
 
-    def __init__(self, brokers: Sequence[Broker], effort: Effort, progress: Progress, task: TaskID) -> None:
+    def __init__(
+        self,
+        brokers: Sequence[Peer],
+        warm_up: Callable[..., None],
+        effort: Effort,
+        progress: Progress,
+        task: TaskID,
+    ) -> None:
         self.brokers = brokers
+        self.warm_up = warm_up
         self.effort = effort
         self.progress = progress
         self.task = task
@@ -80,18 +93,18 @@ class Run:
         for broker in self.brokers:
             if not broker.alive:
                 broker.wipe()
-                broker.start()
+                broker.start_warm()
                 seconds = self.effort.warm_seconds
                 self.show(f"warming up {broker.name}")
-                warm_up(broker, seconds if broker.name == "kafka" else min(seconds, MOLDAU_WARM_SECONDS))
+                self.warm_up(broker, seconds if broker.name == "kafka" else min(seconds, MOLDAU_WARM_SECONDS))
 
     def show(self, what: str) -> None:
         self.progress.update(self.task, description=what)
 
 
-def chosen(only: Sequence[str], names: Sequence[str]) -> list[Row]:
+def chosen(page: Page, only: Sequence[str], names: Sequence[str]) -> list[Row]:
     """Rows whose name contains one of the words, all without words; those that have a broker here."""
-    rows = [row for row in ROWS if not only or any(word in row.name for word in only)]
+    rows = [row for row in page.rows if not only or any(word in row.name for word in only)]
     rows = [row for row in rows if any(map(row.has, names))]
     if not rows:
         raise BenchError(f"No row is named like {' or '.join(only)}; see --list.")
@@ -99,11 +112,11 @@ def chosen(only: Sequence[str], names: Sequence[str]) -> list[Row]:
 
 
 @contextlib.contextmanager
-def brokers(names: Sequence[str], before: Path | None) -> Iterator[list[Broker]]:
+def brokers(nodes: int, names: Sequence[str], before: Path | None) -> Iterator[list[Peer]]:
     """The brokers of this run, stopped and their data removed at the end, whatever the end is."""
     CACHE.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
-    made = [broker for broker in peers(home, before) if broker.name in names]
+    made: list[Peer] = [broker for broker in PEERS[nodes](home, before) if broker.name in names]
     try:
         yield made
     finally:
@@ -117,20 +130,22 @@ def count_runs(rows: Sequence[Row], effort: Effort, names: Sequence[str]) -> int
 
 
 def measure(
-    rows: Sequence[Row], names: Sequence[str], effort: Effort, keep: bool, before: Path | None = None
+    nodes: int, rows: Sequence[Row], names: Sequence[str], effort: Effort, keep: bool, before: Path | None = None
 ) -> list[str]:
     """Run, show, and keep each row as soon as it is done; the failures come back."""
-    kept = report.load()
+    page = PAGES[nodes]
+    kept = report.load(page)
     fresh: Results = {}
     columns = (TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with brokers(names, before) as made, Progress(*columns, console=console) as progress:
-        run = Run(made, effort, progress, progress.add_task("", total=count_runs(rows, effort, names)))
+    with brokers(nodes, names, before) as made, Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=count_runs(rows, effort, names))
+        run = Run(made, WARM_UPS[nodes], effort, progress, task)
         for row, samples in run.rows(rows):
             fresh[row.name] = samples
             if keep:
                 kept.add(row, samples)
-                report.save(kept)
-    console.print(report.terminal_table(fresh))
+                report.save(page, kept)
+    console.print(report.terminal_table(page, fresh))
     return run.failures
 
 
@@ -142,28 +157,31 @@ def main(
         Path | None, typer.Option(help="A checkout of an earlier Moldau, set up; it is measured in the same run.")
     ] = None,
     runs: Annotated[int, typer.Option(help="Runs of each row, at most.", min=1)] = 5,
+    nodes: Annotated[int, typer.Option(help="1: a broker beside a broker. 3: three nodes beside three.")] = 1,
     show_list: Annotated[bool, typer.Option("--list", help="Name the rows and stop.")] = False,
 ) -> None:
-    """Measure Moldau beside Apache Kafka and write docs/benchmarks.md."""
+    """Measure Moldau beside Apache Kafka and write docs/benchmarks.md, or docs/benchmarks-cluster.md."""
+    if nodes not in PAGES:
+        raise typer.BadParameter("1 or 3", param_hint="--nodes")
     if show_list:
-        for row in ROWS:
+        for row in PAGES[nodes].rows:
             console.print(f"{row.name:18} {row.title}", highlight=False)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything started is stopped
     names = [*(broker or BOTH), *(["before"] if before else [])]
-    effort = QUICK if quick else Effort(runs=runs)
+    effort = QUICK if quick else Effort(runs=runs, warm_seconds=WARM_SECONDS[nodes])
     keep = not quick and not broker
     try:
-        rows = chosen(only or [], names)
+        rows = chosen(PAGES[nodes], only or [], names)
         client.build()
         if "kafka" in names:
             kafka.libs()
-        failures = measure(rows, names, effort, keep, before)
+        failures = measure(nodes, rows, names, effort, keep, before)
     except BenchError as error:
         console.print(f"[red]{error}[/]", highlight=False)
         raise typer.Exit(1) from None
     if keep:
-        console.print(f"Written to {PAGE.name}.")
+        console.print(f"Written to {PAGES[nodes].file.name}.")
     if failures:
         console.print(f"[red]Not measured:[/] {', '.join(failures)}.", highlight=False)
         raise typer.Exit(1)

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from benchmarks import kafka, probe
+from benchmarks import kafka, probe, tls
+from benchmarks.client import Options
 from benchmarks.places import PORT, PROJECT, BenchError
 
 START_SECONDS = 120.0
@@ -31,8 +33,8 @@ OURS = Path(sys.executable).with_name("moldau")
 def moldau_command(home: Path, port: int, settings: dict[str, str], program: Path = OURS) -> list[str]:
     """What a user types: by default the command that stands beside the Python that runs the benchmarks."""
     chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    where = ["--data-dir", str(home / "data"), "--listen", f"127.0.0.1:{port}"]
-    return [str(program), "broker", *where, *chosen]
+    listen = [] if "listeners" in settings else ["--listen", f"127.0.0.1:{port}"]
+    return [str(program), "broker", "--data-dir", str(home / "data"), *listen, *chosen]
 
 
 def environment() -> dict[str, str]:
@@ -55,6 +57,11 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def encrypted(self) -> Options:
+        """For a client that reaches it over TLS, if it is warm."""
+        return tls.client_settings(self.home, self.port)
+
+    @property
     def data(self) -> Path:
         return self.home / "data"
 
@@ -67,13 +74,31 @@ class Broker:
         assert self.process, f"{self.name} was never started"
         return self.process.pid
 
+    @property
+    def folders(self) -> list[Path]:
+        """Where partitions are."""
+        return [self.data]
+
     def start(self, topic: str = "probe", settings: dict[str, str] | None = None) -> float:
         """Seconds from exec to the first acknowledged record in `topic`."""
+        command = self.prepare(settings or {})
+        begin = time.monotonic()
+        self.launch(command)
+        self.await_produce(topic)
+        return time.monotonic() - begin
+
+    def start_warm(self) -> None:
+        """Start it for the rows that share it: with a listener for TLS besides."""
+        self.start(settings=tls.broker_settings(self.home, self.port))
+
+    def prepare(self, settings: dict[str, str]) -> list[str]:
+        """Make its folder ready, and say how it is started."""
         self.home.mkdir(parents=True, exist_ok=True)
         self.refuse_taken_port()
-        command = self.command(self.home, self.port, COMMON | (settings or {}))
+        return self.command(self.home, self.port, COMMON | settings)
+
+    def launch(self, command: list[str]) -> None:
         with (self.home / "broker.log").open("ab") as log:
-            begin = time.monotonic()
             # A session of its own, so that Ctrl-C reaches the benchmarks first and they stop it in order.
             self.process = subprocess.Popen(
                 command,
@@ -84,12 +109,14 @@ class Broker:
                 env=environment(),
                 start_new_session=True,
             )
+
+    def await_produce(self, topic: str) -> None:
+        """Return when it has acknowledged a record in `topic`."""
         try:
             probe.wait_for_produce(self.port, topic, START_SECONDS, lambda: self.alive)
         except BenchError as error:
             self.kill()
             raise BenchError(f"{self.name} did not start: {error} Its log ends: {self.log_tail()}") from None
-        return time.monotonic() - begin
 
     def refuse_taken_port(self) -> None:
         with socket.socket() as tried:
@@ -102,12 +129,17 @@ class Broker:
     def stop(self) -> float:
         """Seconds that a clean stop took; killed if it does not come to an end."""
         begin = time.monotonic()
-        if self.process and self.alive:
-            self.process.send_signal(signal.SIGTERM)
+        self.ask_to_stop()
+        if self.process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOP_SECONDS)
         self.kill()
         return time.monotonic() - begin
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM, and nothing more."""
+        if self.process and self.alive:
+            self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """kill -9, of the process that this object started."""
@@ -127,6 +159,50 @@ class Broker:
     def rss_mb(self) -> float:
         """Resident memory of the broker and of what it started."""
         return sum(rss_kb(pid) for pid in tree(self.pid)) / 1024
+
+
+class Peer(Protocol):
+    """What is loaded and watched: a broker, or a cluster of them."""
+
+    name: str
+    home: Path
+
+    @property
+    def address(self) -> str:
+        """For a client's `bootstrap.servers`."""
+        ...
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where partitions are."""
+        ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    def start(self, topic: str = "probe", settings: dict[str, str] | None = None) -> float:
+        """Seconds from exec to the first acknowledged record in `topic`."""
+        ...
+
+    def start_warm(self) -> None:
+        """Start it for the rows that share it."""
+        ...
+
+    def stop(self) -> float:
+        """Seconds that a clean stop took."""
+        ...
+
+    def wipe(self) -> None:
+        """Forget everything."""
+        ...
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all of it."""
+        ...
+
+    def rss_mb(self) -> float:
+        """Resident memory of all of it."""
+        ...
 
 
 def tree(pid: int) -> Iterator[int]:

@@ -46,16 +46,22 @@ def command(home: Path, port: int, settings: dict[str, str]) -> list[str]:
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
     } | settings
+    if "listeners" in settings:
+        rows["listeners"] += f",CONTROLLER://127.0.0.1:{port + 1}"
     properties.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
     if not data.exists():
-        format_storage(properties)
+        format_storage(java("kafka.tools.StorageTool"), properties, random_id())
     return java("kafka.Kafka", str(properties))
 
 
-def format_storage(properties: Path) -> None:
-    """What `kafka-storage format` does; never part of a measured start."""
-    cluster = base64.urlsafe_b64encode(os.urandom(16)).decode()[:22]
-    tool = java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties))
+def random_id() -> str:
+    """For a cluster."""
+    return base64.urlsafe_b64encode(os.urandom(16)).decode()[:22]
+
+
+def format_storage(storage_tool: list[str], properties: Path, cluster: str) -> None:
+    """By Kafka's tool or ours; never part of a measured start."""
+    tool = [*storage_tool, "format", f"--cluster-id={cluster}", "-c", str(properties)]
     done = subprocess.run(tool, capture_output=True, text=True)
     if done.returncode:
-        raise BenchError(f"Kafka's storage could not be formatted: {done.stderr.strip()[-500:]}")
+        raise BenchError(f"The storage could not be formatted: {done.stderr.strip()[-500:]}")

@@ -5,11 +5,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 CACHE = PROJECT / ".cache" / "bench"  # the compiled client, results, the brokers' data while they run
-RESULTS = CACHE / "results.json"
-REMARKS = PROJECT / "benchmarks" / "remarks.md"
-PAGE = PROJECT / "docs" / "benchmarks.md"
 
-PORT = int(os.environ.get("BENCH_PORT", "32092"))  # and the next three; below the range of client sockets
+PORT = int(os.environ.get("BENCH_PORT", "32092"))  # and the next eight; below the range of client sockets
 
 
 def script(name: str) -> tuple[str, str]:

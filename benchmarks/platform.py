@@ -1,4 +1,4 @@
-"""`python -m benchmarks.platform`: how soon `moldau up` and `--help` are there, what memory the platform takes, and the
+"""`python -m benchmarks.platform`: how soon `moldau up` and `--help` are there, what a platform takes at rest, and the
 console with many topics and many records. Needs Chromium. Writes docs/benchmarks-platform.md."""
 
 import os
@@ -12,12 +12,13 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from benchmarks.brokers import cpu_clock, tree
 from benchmarks.places import PROJECT
 from benchmarks.report import machine, memory_mb
 from moldau.admin import topics
@@ -30,13 +31,14 @@ MOLDAU = (sys.executable, "-m", "moldau")
 OFFSET = 23_000  # added to the usual ports
 SERVERS, CONSOLE = f"127.0.0.1:{9092 + OFFSET}", f"http://127.0.0.1:{9021 + OFFSET}"
 PATIENCE_S = 120.0
+SETTLE_S, REST_S = 2.0, 10.0
 NEEDLE = b"needle"
 REMARK = """\
 Medians and ranges by the clock. `moldau up` is from exec until it prints `ready`; the console answers later. Memory is
-the proportional set size of all processes of `moldau up`, broker, registry, REST Proxy and console, after the console
-has shown its pages. The list of topics is from the request to the first row on the screen of Chromium. The search goes
-over all records of a topic in one partition, by a condition on values of 200 bytes; while it runs, another page is
-opened again and again, and the longest of these is shown.
+the proportional set size of all processes of `moldau up`. At rest nobody has connected yet, so that Connect, the SQL
+server and the worker wait for their first use. The list of topics is from the request to the first row on the screen
+of Chromium. The search goes over all records of a topic in one partition, by a condition on values of 200 bytes; while
+it runs, another page is opened again and again, and the longest of these is shown.
 """
 
 
@@ -67,10 +69,10 @@ class Row:
 
 
 @contextmanager
-def platform(home: Path) -> Iterator[tuple[subprocess.Popen[str], float]]:
+def platform(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], float]]:
     """`moldau up`, and how many seconds it took to be ready."""
     began = time.perf_counter()
-    command = [*MOLDAU, "up", "--data-dir", str(home), "--port-offset", str(OFFSET)]
+    command = [*MOLDAU, "up", "--data-dir", str(home), "--port-offset", str(OFFSET), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -156,20 +158,37 @@ def search(page: Any, other: Any) -> tuple[float, float]:
     return float(rate[1].replace(",", "")), longest
 
 
-def starts(runs: int) -> tuple[list[float], list[float]]:
-    """Seconds to `ready`, and to a console that answers."""
-    ready, shown = [], []
+@dataclass(slots=True)
+class Starts:
+    """Samples of starts: seconds to `ready` and to a console that answers, and what it all takes at rest."""
+
+    ready_s: list[float] = field(default_factory=list)
+    console_s: list[float] = field(default_factory=list)
+    memory_mb: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+
+    def add(self, *options: str) -> None:
+        with tempfile.TemporaryDirectory() as home, platform(Path(home) / "data", *options) as (process, taken):
+            self.ready_s.append(taken)
+            self.console_s.append(answers(CONSOLE, time.perf_counter() - taken))
+            time.sleep(SETTLE_S)
+            before = sum(map(cpu_clock, tree(process.pid)))
+            time.sleep(REST_S)
+            self.cpu_s.append(sum(map(cpu_clock, tree(process.pid))) - before)
+            self.memory_mb.append(memory_mb(process.pid))
+
+
+def starts(runs: int, *options: str) -> Starts:
+    samples = Starts()
     for _ in range(runs):
-        with tempfile.TemporaryDirectory() as home, platform(Path(home) / "data") as (_, taken):
-            ready.append(taken)
-            shown.append(answers(CONSOLE, time.perf_counter() - taken))
-    return ready, shown
+        samples.add(*options)
+    return samples
 
 
 def measured(runs: int, topics_count: int, records: int) -> list[Row]:
     repeat: Callable[[Callable[[], float]], tuple[float, ...]] = lambda act: tuple(act() for _ in range(runs))  # noqa: E731
     helped = repeat(help_s)
-    ready, shown = starts(runs)
+    one, three = starts(runs), starts(runs, "--brokers", "3")
     with tempfile.TemporaryDirectory() as home, platform(Path(home) / "data") as (process, _), browser() as chromium:
         answers(CONSOLE, time.perf_counter())
         page, other = chromium.new_page(), chromium.new_page()
@@ -183,9 +202,13 @@ def measured(runs: int, topics_count: int, records: int) -> list[Row]:
         listed = repeat(lambda: list_s(page))
     return [
         Row("`moldau --help`", helped, "s", 0.3),
-        Row("`moldau up` until ready", tuple(ready), "s", 2.0),
-        Row("the same until the console answers", tuple(shown), "s", 10.0),
-        Row("memory of `moldau up`", (taken,), "MB", 400),
+        Row("`moldau up` until ready", tuple(one.ready_s), "s", 1.2),
+        Row("the same until the console answers", tuple(one.console_s), "s", 10.0),
+        Row("its memory at rest", tuple(one.memory_mb), "MB", 350),
+        Row(f"its CPU time at rest, in {REST_S:.0f} s", tuple(one.cpu_s), "s", 0.5),
+        Row("its memory after the console has been used", (taken,), "MB", 400),
+        Row("`moldau up --brokers 3` until ready", tuple(three.ready_s), "s", 2.0),
+        Row("its memory at rest", tuple(three.memory_mb), "MB", 450),
         Row(f"console: list of {topics_count:,} topics", listed, "s", 1.0),
         Row(f"console: search over {records:,} records", tuple(rate for rate, _ in found), "records/s", 200_000, True),
         Row("another page while it searches", tuple(longest for _, longest in found), "s", 2.0),

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from rich.table import Table
 
 from benchmarks import client, kafka
-from benchmarks.places import CACHE, PAGE, PROJECT, REMARKS, RESULTS
-from benchmarks.table import ROWS, Metric, Row
+from benchmarks.places import CACHE, PROJECT
+from benchmarks.table import Metric, Row
 from benchmarks.workloads import Sample
 
 Results = dict[str, dict[str, list[Sample]]]  # by row, by broker
@@ -31,38 +31,15 @@ class Kept(NamedTuple):
         self.commits[row.name] = said("git", "rev-parse", "--short", "HEAD")
 
 
-METHOD = """\
-`make bench` makes this page; `python -m benchmarks --only NAME` measures some rows again and keeps the others.
+class Page(NamedTuple):
+    """A table of rows, and where it is kept and shown."""
 
-- The client is a C program on librdkafka (`benchmarks/client.c`), the same for both; raw requests go over plain
-  sockets. Client and brokers share the cores of one machine and one file system, over loopback.
-- Apache Kafka {kafka} runs from Maven's jars as one node (broker and controller), with the JVM flags of its own
-  start script (1 GB heap, G1) and logging at level error. Settings are the defaults, but that both brokers have
-  `log.segment.delete.delay.ms=100` and `log.cleaner.backoff.ms=1000`, so that a run need not wait for the one before.
-- Both brokers are up during the warm rows, and one is loaded at a time. Kafka is warmed by a minute of all the loads
-  first. Runs alternate between the two; the figure is the median, the range of the runs stands in brackets.
-- Produce goes to a fresh topic with acks=all, linger.ms=5 and librdkafka's batch sizes; the topic is deleted after
-  the run, so that no run pays for the write-back of another. Consume reads out of the page cache. One record a
-  request is linger.ms=0 and batch.num.messages=1; the raw flood keeps 10 requests in flight on each of 8 connections.
-- Broker CPU is user and system time of the broker process, its threads and its children, over the run.
-- End to end is from the call of produce to the consumer's hands, at linger.ms=0; the first second is left out.
-- Commits are OffsetCommit v9 of 10 partitions of one topic: raw, for 8 groups without members, 10 requests in flight
-  on each of 8 connections, every answer compared; and by librdkafka's synchronous call from 4 members of 4 groups.
-- A rebalance has 100 members on 100 connections in one thread (`benchmarks/members.c`). Classic: members that know each
-  other join again, and the time is from the last JoinGroup to the last SyncGroup answered. Consumer (KIP-848): all join
-  a new group at once, and come back at once with what they were given, else after 20 ms; the time is from the last
-  join until each has its share in the same epoch. Of that a second is `group.consumer.assignment.interval.ms`, which
-  both wait before they assign a second time; in the row with an assignment for each join it is 0. The figure of a run
-  is the median of 20 rebalances.
-- Exactly-once copying moves 300,000 records of 100 bytes from partition to partition in transactions of 1,000: Kafka's
-  own TransactionalMessageCopier in Java (batch.size=512 there, so it sends many small requests; its first 30 % are not
-  counted), and a loop in Python on confluent-kafka (`benchmarks/copier.py`), which is client-bound.
-- Groups: the start after a clean stop with 10,000 groups, until ListGroups names all of them.
-- Start is from exec to the first acknowledged record, Kafka's storage formatted before. Recovery is kill -9 after
-  1 GB went to one partition, then exec to the first record that this partition acknowledges; the end offset is
-  checked. Compaction is of 1 GB with ten records a key; the latency is that of another topic from the change of
-  `cleanup.policy` until the cleaner's checkpoint has the topic.
-"""
+    title: str
+    rows: tuple[Row, ...]
+    method: str
+    results: Path
+    file: Path
+    remarks: Path
 
 
 class Line(NamedTuple):
@@ -113,9 +90,9 @@ def line(row: Row, metric: Metric, samples: dict[str, list[Sample]]) -> Line:
     )
 
 
-def lines(results: Results) -> Iterator[Line]:
+def lines(page: Page, results: Results) -> Iterator[Line]:
     """In the order of the table; a title only on its first line."""
-    for row in ROWS:
+    for row in page.rows:
         if row.name in results:
             for number, metric in enumerate(row.metrics):
                 made = line(row, metric, results[row.name])
@@ -128,21 +105,21 @@ def columns(results: Results) -> list[int]:
     return [number for number, name in enumerate(Line._fields) if has_before or name not in EARLIER]
 
 
-def terminal_table(results: Results) -> Table:
+def terminal_table(page: Page, results: Results) -> Table:
     shown = columns(results)
-    table = Table(title="Moldau beside Apache Kafka")
+    table = Table(title=page.title)
     for number in shown:
         table.add_column(HEADINGS[number], justify=ALIGNED[number])
     colours = {"PASS": "[green]PASS[/]", "MISS": "[red]MISS[/]"}
-    for each in lines(results):
+    for each in lines(page, results):
         coloured = each._replace(verdict=colours.get(each.verdict, ""))
         table.add_row(*(coloured[number] for number in shown))
     return table
 
 
-def markdown_table(results: Results) -> str:
+def markdown_table(page: Page, results: Results) -> str:
     rules = ["---:" if side == "right" else "---" for side in ALIGNED]
-    rows = [HEADINGS, rules, *lines(results)]
+    rows = [HEADINGS, rules, *lines(page, results)]
     return "\n".join("| " + " | ".join(row[number] for number in columns(results)) + " |" for row in rows)
 
 
@@ -188,31 +165,31 @@ def commits(kept: Kept) -> str:
     return next(iter(rows)) if len(rows) == 1 else "; ".join(f"{commit}: {', '.join(rows[commit])}" for commit in rows)
 
 
-def page(kept: Kept) -> str:
+def text(page: Page, kept: Kept) -> str:
     where = "\n".join(f"| {name} | {value} |" for name, value in (facts() | {"Moldau": commits(kept)}).items())
-    remarks = REMARKS.read_text().strip() if REMARKS.exists() else ""
+    remarks = page.remarks.read_text().strip() if page.remarks.exists() else ""
     parts = [
-        "# Benchmarks: Moldau beside Apache Kafka",
+        f"# Benchmarks: {page.title}",
         f"| | |\n|---|---|\n{where}",
         "## Figures",
-        markdown_table(kept.results),
+        markdown_table(page, kept.results),
         "The ratio is Moldau : Kafka; an aim is what we would like, a bound is what we promise.",
-        f"## Method\n\n{METHOD.format(kafka=kafka.VERSION).strip()}",
+        f"## Method\n\n{page.method.format(kafka=kafka.VERSION).strip()}",
         remarks,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def load() -> Kept:
+def load(page: Page) -> Kept:
     """Of earlier runs."""
-    return Kept(**json.loads(RESULTS.read_text())) if RESULTS.exists() else Kept({}, {})
+    return Kept(**json.loads(page.results.read_text())) if page.results.exists() else Kept({}, {})
 
 
-def save(kept: Kept) -> None:
+def save(page: Page, kept: Kept) -> None:
     """Keep the figures and write the page."""
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(kept._asdict(), indent=1))
-    PAGE.write_text(page(kept))
+    page.results.parent.mkdir(parents=True, exist_ok=True)
+    page.results.write_text(json.dumps(kept._asdict(), indent=1))
+    page.file.write_text(text(page, kept))
 
 
 def memory_mb(pid: int) -> float:

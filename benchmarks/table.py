@@ -6,9 +6,8 @@ from functools import partial
 
 from benchmarks import coordination
 from benchmarks import workloads as load
-from benchmarks.brokers import Broker
-from benchmarks.client import ONE_RECORD
-from benchmarks.workloads import Effort, Samples
+from benchmarks.client import CONSUME, ONE_RECORD, PRODUCE
+from benchmarks.workloads import Samples
 
 BOTH = ("kafka", "moldau")
 
@@ -17,7 +16,7 @@ BOTH = ("kafka", "moldau")
 class Metric:
     """A figure of a sample. `at_least` and `at_most` bound the ratio Moldau : Kafka; `aim` is what we would like.
 
-    `limit` bounds Moldau's own figure, whatever Kafka's is.
+    `limit` and `floor` bound Moldau's own figure, whatever Kafka's is.
     """
 
     key: str
@@ -28,9 +27,12 @@ class Metric:
     at_most: float | None = None
     aim: float | None = None
     limit: float | None = None
+    floor: float | None = None
 
     @property
     def expected(self) -> str:
+        if self.floor:
+            return f"≥ {self.floor:g} {self.unit}".rstrip()
         if self.limit:
             return f"≤ {self.limit:g} {self.unit}"
         bound = f"≥ {self.at_least:g}" if self.at_least else f"≤ {self.at_most:.3g}" if self.at_most else ""
@@ -38,8 +40,8 @@ class Metric:
 
     def verdict(self, ratio: float | None, own: float | None) -> str:
         """PASS or MISS, or nothing where nothing is expected."""
-        if self.limit and own is not None:
-            return "PASS" if own <= self.limit else "MISS"
+        if own is not None and (self.limit or self.floor):
+            return "PASS" if (self.floor or 0) <= own <= (self.limit or own) else "MISS"
         if ratio is None or not (self.at_least or self.at_most):
             return ""
         kept = ratio >= self.at_least if self.at_least else ratio <= (self.at_most or 0)
@@ -52,7 +54,7 @@ class Row:
 
     name: str
     title: str
-    samples: Callable[[Broker, Effort], Samples]
+    samples: Callable[..., Samples]  # of a broker or cluster, and an effort
     metrics: tuple[Metric, ...]
     warm: bool = True
     runs: int = 5
@@ -69,6 +71,7 @@ PRODUCED = (
     Metric("per_second", "throughput", "k msg/s", 1e-3, at_least=1.0, aim=1.3),
     Metric("cpu_per_gb", "broker CPU", "s/GB", at_most=0.6, aim=0.4),
 )
+ENCRYPTED = (MESSAGES, Metric("cpu_per_gb", "broker CPU", "s/GB", at_most=0.6, aim=0.4))
 CONSUMED = (MESSAGES, Metric("cpu_per_gb", "broker CPU", "s/GB", at_most=1.0))
 REQUESTS = (
     Metric("per_second", "requests", "k/s", 1e-3, at_least=3.0),
@@ -99,11 +102,16 @@ def points(kind: str, title: str, p50_at_most: float | None = None) -> tuple[Met
     )
 
 
-def flow(kind: str, size: int, partitions: int, count: int) -> Row:
-    """One of the eight rows of produce and consume."""
-    samples = partial(getattr(load, kind), count=count, size=size, partitions=partitions)
+def flow(kind: str, size: int, partitions: int, count: int, *, tls: bool = False) -> Row:
+    """One of the sixteen rows of produce and consume."""
+    shape = {"count": count, "size": size, "partitions": partitions}
+    samples = partial(getattr(load, kind), **shape)
     words = f"{kind} {'1 KB' if size == 1024 else f'{size} B'}, {partitions} partition{'s' if partitions > 1 else ''}"
     name = f"{kind}-{'1kb' if size == 1024 else f'{size}b'}-{partitions}p"
+    if tls:
+        settings = PRODUCE if kind == "produce" else CONSUME
+        encrypted = partial(load.over_tls, run=getattr(load, kind), settings=settings, **shape)
+        return Row(f"tls-{name}", f"TLS: {words}", encrypted, ENCRYPTED, rehearsed=True)
     return Row(name, words, samples, PRODUCED if kind == "produce" else CONSUMED)
 
 
@@ -118,6 +126,17 @@ ROWS = (
         "one record a request, librdkafka",
         partial(load.produce, count=150_000, size=100, partitions=1, settings=ONE_RECORD),
         REQUESTS,
+    ),
+    *(flow("produce", 100, partitions, 3_000_000, tls=True) for partitions in (1, 6)),
+    *(flow("produce", 1024, partitions, 1_000_000, tls=True) for partitions in (1, 6)),
+    *(flow("consume", 100, partitions, 6_000_000, tls=True) for partitions in (1, 6)),
+    *(flow("consume", 1024, partitions, 1_500_000, tls=True) for partitions in (1, 6)),
+    Row(
+        "tls-one-record",
+        "TLS: one record a request, librdkafka",
+        partial(load.over_tls, run=load.produce, settings=ONE_RECORD, count=150_000, size=100, partitions=1),
+        REQUESTS,
+        rehearsed=True,
     ),
     Row(
         "flood",

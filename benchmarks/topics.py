@@ -18,14 +18,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from benchmarks.brokers import Broker
+from benchmarks.brokers import Peer
 from benchmarks.places import BenchError
 
 SECONDS = 60.0
 NUMBERS = itertools.count(1)
 
 
-def ask(broker: Broker, request: Callable[[AdminClient], dict[Any, Future[Any]]]) -> list[Any]:
+def ask(broker: Peer, request: Callable[[AdminClient], dict[Any, Future[Any]]]) -> list[Any]:
     """What the broker says; a refusal becomes a sentence. No client stays connected while a run is measured."""
     client = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
     try:
@@ -34,23 +34,23 @@ def ask(broker: Broker, request: Callable[[AdminClient], dict[Any, Future[Any]]]
         raise BenchError(f"{broker.name} refused an admin request: {error!r}.") from None
 
 
-def create(broker: Broker, name: str, partitions: int, config: dict[str, str] | None = None) -> None:
-    wanted = NewTopic(name, partitions, 1, config=config or {})
+def create(broker: Peer, name: str, partitions: int, config: dict[str, str] | None = None) -> None:
+    wanted = NewTopic(name, partitions, -1, config=config or {})  # as many replicas as is the default there
     ask(broker, lambda admin: admin.create_topics([wanted]))
 
 
-def delete(broker: Broker, name: str) -> None:
+def delete(broker: Peer, name: str) -> None:
     """Also waits until the files are gone."""
     ask(broker, lambda admin: admin.delete_topics([name]))
     deadline = time.monotonic() + SECONDS
-    while any(broker.data.glob(f"{name}-*")):
+    while any(any(folder.glob(f"{name}-*")) for folder in broker.folders):
         if time.monotonic() > deadline:
             raise BenchError(f"{broker.name} still has files of the deleted topic {name} after {SECONDS:.0f} s.")
         time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def topic(broker: Broker, partitions: int, config: dict[str, str] | None = None) -> Iterator[str]:
+def topic(broker: Peer, partitions: int, config: dict[str, str] | None = None) -> Iterator[str]:
     """A fresh topic for the time of a block."""
     name = f"bench{next(NUMBERS)}"
     create(broker, name, partitions, config)
@@ -61,14 +61,20 @@ def topic(broker: Broker, partitions: int, config: dict[str, str] | None = None)
             delete(broker, name)
 
 
-def configure(broker: Broker, name: str, key: str, value: str) -> None:
+def configure(broker: Peer, name: str, key: str, value: str) -> None:
     """Change one setting of a topic."""
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
     ask(broker, lambda admin: admin.incremental_alter_configs([resource]))
 
 
-def end_offset(broker: Broker, name: str, partition: int = 0) -> int:
+def end_offset(broker: Peer, name: str, partition: int = 0) -> int:
     """Where the next record will go."""
     wanted = {TopicPartition(name, partition): OffsetSpec.latest()}
     return ask(broker, lambda admin: admin.list_offsets(wanted))[0].offset
+
+
+def leader_port(broker: Peer, name: str, partition: int = 0) -> int:
+    """The port of the broker that leads a partition."""
+    found = AdminClient({"bootstrap.servers": broker.address, "log_level": 2}).list_topics(name, timeout=SECONDS)
+    return found.brokers[found.topics[name].partitions[partition].leader].port

@@ -6,11 +6,11 @@ A sample is a dict of figures; `table.py` says which of them are shown and what 
 import contextlib
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from benchmarks import client, probe, topics
-from benchmarks.brokers import Broker
+from benchmarks.brokers import Broker, Peer
 from benchmarks.client import Answer, Options
 from benchmarks.places import BenchError
 
@@ -31,7 +31,7 @@ class Effort:
         return max(1, int(full * self.scale))
 
 
-def measured(broker: Broker, mode: str, options: Options) -> Sample:
+def measured(broker: Peer, mode: str, options: Options) -> Sample:
     """Run the client to its full count and add the broker's CPU seconds."""
     before = broker.cpu_seconds()
     answer = client.run(mode, {"seconds": RUN_SECONDS} | options)
@@ -40,7 +40,7 @@ def measured(broker: Broker, mode: str, options: Options) -> Sample:
     return answer
 
 
-def require_whole(broker: Broker, mode: str, options: Options, answer: Answer) -> None:
+def require_whole(broker: Peer, mode: str, options: Options, answer: Answer) -> None:
     wanted = int(options["count"])
     if answer["n"] < wanted or answer.get("refused"):
         refused = f", {answer['refused']:.0f} refused" if answer.get("refused") else ""
@@ -54,12 +54,12 @@ def with_costs(sample: Sample, size: int) -> Sample:
     return sample
 
 
-def load(broker: Broker, topic: str, count: int, size: int, partitions: int) -> Options:
+def load(broker: Peer, topic: str, count: int, size: int, partitions: int) -> Options:
     return {"brokers": broker.address, "topic": topic, "partitions": partitions, "count": count, "size": size}
 
 
 def produce(
-    broker: Broker, effort: Effort, *, count: int, size: int, partitions: int, settings: Options = client.PRODUCE
+    broker: Peer, effort: Effort, *, count: int, size: int, partitions: int, settings: Options = client.PRODUCE
 ) -> Samples:
     """Through librdkafka into a fresh topic, acks=all."""
     count = effort.count(count)
@@ -69,23 +69,32 @@ def produce(
         yield with_costs(sample, size)
 
 
-def fill(broker: Broker, options: Options) -> None:
+def fill(broker: Peer, options: Options) -> None:
     """Records for what is measured next, written back so that the disk is quiet then; they stay in the page cache."""
     measured(broker, "produce", options)
     os.sync()
 
 
-def consume(broker: Broker, effort: Effort, *, count: int, size: int, partitions: int) -> Samples:
+def consume(
+    broker: Peer, effort: Effort, *, count: int, size: int, partitions: int, settings: Options = client.CONSUME
+) -> Samples:
     """The same topic from its beginning, again and again, out of the page cache."""
     count = effort.count(count)
     with topics.topic(broker, partitions) as topic:
         options = load(broker, topic, count, size, partitions)
         fill(broker, options | client.PRODUCE)
         while True:
-            yield with_costs(measured(broker, "consume", options | client.CONSUME), size)
+            yield with_costs(measured(broker, "consume", options | settings), size)
 
 
-def flood(broker: Broker, effort: Effort, *, count: int, connections: int, depth: int) -> Samples:
+def over_tls(
+    broker: Broker, effort: Effort, *, run: Callable[..., Samples], settings: Options, **shape: int
+) -> Samples:
+    """Another load, whose client reaches the broker over TLS."""
+    yield from run(broker, effort, settings=settings | broker.encrypted, **shape)
+
+
+def flood(broker: Peer, effort: Effort, *, count: int, connections: int, depth: int) -> Samples:
     """Ready-made produce requests of one record of 100 bytes over plain sockets, into one partition."""
     count = effort.count(count) // connections * connections
     while True:
@@ -93,16 +102,17 @@ def flood(broker: Broker, effort: Effort, *, count: int, connections: int, depth
             frame = broker.home / "produce.frame"
             frame.write_bytes(probe.produce_frame(topic))
             shape: Options = {"connections": connections, "depth": depth, "frame": str(frame)}
-            probe.wait_for_produce(broker.port, topic, RUN_SECONDS)  # the topic has a leader
+            port = topics.leader_port(broker, topic)
+            probe.wait_for_produce(port, topic, RUN_SECONDS)  # it knows that it leads
             before = topics.end_offset(broker, topic)
-            sample = measured(broker, "flood", {"port": broker.port, "count": count} | shape)
+            sample = measured(broker, "flood", {"port": port, "count": count} | shape)
             appended = topics.end_offset(broker, topic) - before
         if appended != count:  # the client counts answers, whatever they say
             raise BenchError(f"{broker.name} answered {count} produce requests but appended {appended} records.")
         yield with_costs(sample, 100)
 
 
-def latency(broker: Broker, effort: Effort, *, rate: int, seconds: int) -> Samples:
+def latency(broker: Peer, effort: Effort, *, rate: int, seconds: int) -> Samples:
     """From the call of produce to the consumer's hands, and to the acknowledgement, in milliseconds."""
     count = effort.count(rate * seconds)
     while True:
@@ -111,7 +121,7 @@ def latency(broker: Broker, effort: Effort, *, rate: int, seconds: int) -> Sampl
             yield measured(broker, "latency", load(broker, topic, count + rate, 100, 1) | pace | client.LATENCY)
 
 
-def start_up(broker: Broker, effort: Effort) -> Samples:
+def start_up(broker: Peer, effort: Effort) -> Samples:
     """An empty broker: exec to the first acknowledged record, and its memory a little later."""
     while True:
         broker.wipe()
@@ -122,7 +132,7 @@ def start_up(broker: Broker, effort: Effort) -> Samples:
         yield sample
 
 
-def memory_after_load(broker: Broker, effort: Effort) -> Samples:
+def memory_after_load(broker: Peer, effort: Effort) -> Samples:
     """Resident memory after whatever ran before, and 1 GB in and out on top of it."""
     while True:
         with contextlib.closing(consume(broker, effort, count=1_000_000, size=1024, partitions=6)) as last:
@@ -199,7 +209,7 @@ def wait_until_cleaned(broker: Broker, topic: str) -> None:
     raise BenchError(f"{broker.name} did not compact {topic} within {RUN_SECONDS} s.")
 
 
-def warm_up(broker: Broker, seconds: float) -> None:
+def warm_up(broker: Peer, seconds: float) -> None:
     """Every path that will be measured, in turn, until the time is up; the figures are thrown away."""
     small = Effort(scale=0.25)
     loads = [
