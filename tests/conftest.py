@@ -4,10 +4,17 @@
 draws new ones. Neither has a deadline: a slow machine is no fault.
 
 A run in a shell's background is deaf to Ctrl-C, and so would be the commands that tests start and interrupt.
+
+While tests are collected there is no garbage, and looking for it would take more than half of the time. What they are
+made of stays to the end, so nobody need look at it again.
 """
 
+import gc
+import logging
 import signal
+from collections.abc import Generator, Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.needs", "tests.scheduling"]
@@ -19,3 +26,21 @@ settings.load_profile("same")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture
+def no_logs() -> Iterator[None]:
+    """The faults of a simulated world fill the logs."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)

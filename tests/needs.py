@@ -27,6 +27,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 KAFKA_VERSION = "4.3.1"
+DEBEZIUM_VERSION = "3.6.1.Final"
+DEBEZIUM_PLUGINS = {"postgres": "3.6.2.Final", "mariadb": "3.5.0.Final"}
 MAKE_SECONDS = 600
 IMPLIED = {"kafka_libs": "kafka-jars", "spark": "java"}  # a fixture that is itself a need
 
@@ -78,9 +80,10 @@ def find(name: str) -> Found:
 
 
 def find_all() -> None:
-    """Look for every tool, which makes those that can be made."""
-    for name in table():
-        find(name)
+    """Look for every tool that a whole run needs, which makes those that can be made, with what they are made of."""
+    for name, tool in table().items():
+        if any(Path(file).name.startswith("test_") for file in tool.tests):
+            find(name)
 
 
 def missing(names: Iterable[str]) -> Found | None:
@@ -131,6 +134,34 @@ def _streams_jars(into: Path) -> None:
     _jars("streams-jars", f"Kafka Streams {KAFKA_VERSION} jars", artifacts, into)
 
 
+def _connect_jars(into: Path) -> None:
+    artifacts = [("org.apache.kafka", name, KAFKA_VERSION) for name in ("connect-runtime", "connect-file")]
+    _jars("connect-jars", f"Apache Connect {KAFKA_VERSION} jars", artifacts, into)
+
+
+def _debezium_jars(into: Path) -> None:
+    artifacts = [("io.debezium", "debezium-connect-plugins", DEBEZIUM_VERSION)]
+    _jars("debezium-jars", f"Debezium {DEBEZIUM_VERSION} jars", artifacts, into)
+
+
+def _debezium_plugin(database: str, into: Path) -> None:
+    """The plugin as Debezium packs it: its jars and what they need beside Connect's."""
+    into.mkdir(parents=True)
+    what = f"io.debezium:debezium-connector-{database}:{DEBEZIUM_PLUGINS[database]}:tar.gz:plugin"
+    copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={what}", f"-DoutputDirectory={into}"]
+    _run(f"Debezium {DEBEZIUM_PLUGINS[database]}", copy, ROOT, into)
+    for packed in into.glob("*.tar.gz"):
+        shutil.unpack_archive(packed, into, filter="data")
+        packed.unlink()
+
+
+def _debezium_host(into: Path) -> None:
+    into.mkdir(parents=True)
+    sources = sorted(str(file) for file in (ROOT / table()["debezium-host"].source).glob("*.java"))
+    jars = find("connect-jars").path
+    _run("the host of Debezium", ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
+
+
 def _jars(name: str, what: str, artifacts: list[tuple[str, str, str]], into: Path) -> None:
     """These artifacts and all that they need, by Maven."""
     into.mkdir(parents=True)
@@ -152,30 +183,70 @@ def _streams_judge(into: Path) -> None:
     _run("the judge of streams", ["javac", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
 
 
-def _kadm(into: Path) -> None:
+def _connect_judge(into: Path) -> None:
     into.mkdir(parents=True)
-    source = ROOT / "tests" / "conformance" / "go"
-    _run("the kadm program", ["go", "build", "-o", str(into / "kadm"), "."], source, into)
+    sources = sorted(str(file) for file in (ROOT / table()["connect-judge"].source).glob("*.java"))
+    jars = find("kafka-jars").path
+    _run("the judge of Connect", ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
 
 
-def _kafkajs(into: Path) -> None:
-    shutil.copytree(ROOT / table()["kafkajs"].source, into)
-    _run("kafkajs", ["npm", "ci", "--no-audit", "--no-fund"], into, into)
+def _sample_plugin(into: Path) -> None:
+    """A folder for plugin.path, with one plugin in it."""
+    (into / "sample").mkdir(parents=True)
+    sources = sorted(str(file) for file in (ROOT / table()["sample-plugin"].source).glob("*.java"))
+    command = ["javac", "-nowarn", "-cp", f"{find('kafka-jars').path}/*", "-d", str(into / "sample"), *sources]
+    _run("the sample plugin of Connect", command, ROOT, into)
+
+
+def _go(name: str, into: Path) -> None:
+    into.mkdir(parents=True)
+    _run(f"the program {name}", ["go", "build", "-o", str(into / name), "."], ROOT / table()[name].source, into)
+
+
+def _cargo(name: str, into: Path) -> None:
+    """What is made on the way is hundreds of megabytes. It stays if cargo is ended, which goes on from there then."""
+    shutil.copytree(ROOT / table()[name].source, into)  # cargo writes beside its sources
+    on_the_way = CACHE / f"{name}.target"
+    where = ["--path", str(into), "--root", str(into), "--target-dir", str(on_the_way)]
+    _run(f"the program {name}", ["cargo", "install", "--quiet", "--debug", *where], ROOT, into)
+    shutil.rmtree(on_the_way)
+
+
+def _gssapi(into: Path) -> None:
+    """Outside of the environment, which is the same whether Kerberos is installed or not."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(into), "gssapi>=1.8"]
+    _run("gssapi", command, ROOT, into)
+
+
+def _npm(name: str, into: Path) -> None:
+    shutil.copytree(ROOT / table()[name].source, into)
+    _run(name, ["npm", "ci", "--no-audit", "--no-fund"], into, into)
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "kafka-jars": _kafka_jars,
+    "connect-jars": _connect_jars,
+    "debezium-jars": _debezium_jars,
     "streams-jars": _streams_jars,
     "streams-judge": _streams_judge,
-    "kadm": _kadm,
-    "kafkajs": _kafkajs,
+    "connect-judge": _connect_judge,
+    "sample-plugin": _sample_plugin,
+    "debezium-postgres-jars": functools.partial(_debezium_plugin, "postgres"),
+    "debezium-mariadb-jars": functools.partial(_debezium_plugin, "mariadb"),
+    "debezium-host": _debezium_host,
+    "kadm": functools.partial(_go, "kadm"),
+    "ksqldb-go": functools.partial(_go, "ksqldb-go"),
+    "ksqldb-rust": functools.partial(_cargo, "ksqldb-rust"),
+    "gssapi": _gssapi,
+    "kafkajs": functools.partial(_npm, "kafkajs"),
+    "ksqldb-clients": functools.partial(_npm, "ksqldb-clients"),
 }
 
 
 def _run(what: str, command: list[str], cwd: Path, into: Path) -> None:
     """Run a maker with a progress line on stderr; its first words are the reason if it fails."""
     began = time.monotonic()
-    with open(CACHE / f"{command[0]}.log", "w+") as log:
+    with open(CACHE / f"{Path(command[0]).name}.log", "w+") as log:
         process = subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         while (code := process.poll()) is None:
             seconds = int(time.monotonic() - began)

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from moldau.testing import Broker, broker
+from moldau.testing.plugin import OF_A_RUN
 
 START_S = 180.0
 STOP_S = 15.0
@@ -67,7 +68,7 @@ def cluster(settings: Mapping[str, Any]) -> Iterator[Broker]:
         there._address = elsewhere
         yield there
     else:
-        with broker(settings) as started:
+        with broker({**OF_A_RUN, **settings}) as started:
             yield started
 
 

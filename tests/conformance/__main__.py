@@ -1,7 +1,8 @@
 """`python -m tests.conformance` (`make conformance`): the public suites against a fresh broker.
 
 It writes docs/conformance.md and ends with exit code 1 if anything failed that expected.toml does not name. A suite
-whose tool is missing is left out, and the page says so.
+whose tool is missing is left out, and the page says so. With `--brokers 3` the suites of `THREE` run on a cluster, and
+the page is docs/conformance-cluster.md; `--kafka` does that with three nodes of Apache Kafka, to compare.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests import needs
-from tests.conformance import clients, cluster_tools, franz_go, librdkafka, report
+from tests.conformance import clients, cluster_tools, franz_go, librdkafka, report, streams
 from tests.conformance.differential import suite as differential
 from tests.conformance.kafka_tools import suite as kafka_tools
 from tests.conformance.outcome import Score, Verdict, judged
 
-PAGE = needs.ROOT / "docs" / "conformance.md"
+PAGES = {1: needs.ROOT / "docs" / "conformance.md", 3: needs.ROOT / "docs" / "conformance-cluster.md"}
 # What the suites ask of a broker, under Kafka's names.
 SETTINGS = {
     "num.partitions": "4",
@@ -41,18 +42,32 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
+SECURED = ("librdkafka", "franz-go")  # the suites that can log in
+# What a cluster sets for itself, and what it needs besides.
+ALONE = ("replication.factor", "min.isr", "broker.rack")
+TOGETHER = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("--suite", choices=sorted(report.ABOUT), action="append", help="only this suite (repeatable)")
     parser.add_argument("--bootstrap", help="another broker, already running; the page is not written")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="how many brokers")
+    parser.add_argument("--kafka", action="store_true", help="three nodes of Apache Kafka; the page is not written")
+    parser.add_argument(
+        "--secured", action="store_true", help="librdkafka and franz-go over SASL_SSL, on one node; no page is written"
+    )
     parser.add_argument("--everything", action="store_true", help="also the tests that are known to wait")
     parser.add_argument("--full", action="store_true", help="librdkafka's full mode, 100,000 records for franz-go")
     parser.add_argument("--jobs", type=int, default=4, help="numbers of librdkafka that run at a time")
     parser.add_argument("--work", type=Path, help="keep logs here (default: a temporary folder)")
     parser.add_argument("test", nargs="*", help="numbers or names of tests of the one suite given")
     given = parser.parse_args()
+    given.brokers, given.login = 3 if given.kafka and not given.secured else given.brokers, None
+    if given.secured:
+        given.suite = given.suite or list(SECURED)
+        if given.brokers > 1 or given.bootstrap or not set(given.suite) <= set(SECURED):
+            parser.error(f"--secured runs {' and '.join(SECURED)} on one broker of its own")
     if given.test and len(given.suite or ()) != 1:
         parser.error("name tests together with one --suite")
     return given
@@ -62,20 +77,70 @@ def arguments() -> argparse.Namespace:
 def broker_at(given: argparse.Namespace) -> Iterator[str]:
     if given.bootstrap:
         yield given.bootstrap
-        return
-    from moldau.testing import broker
+    elif given.secured:
+        from tests.cluster.mixed import KAFKA, MOLDAU
+        from tests.conformance.secured import secured_nodes
 
-    with broker(SETTINGS) as kafka:
-        yield kafka.bootstrap_servers
+        kind, libs = KAFKA if given.kafka else MOLDAU, needs.find("kafka-jars").path
+        assert libs is not None, "Kafka's jars are missing"
+        with (
+            tempfile.TemporaryDirectory(prefix="moldau-conformance-") as folder,
+            secured_nodes(kind, libs, Path(folder), SETTINGS) as (made, realm),
+        ):
+            given.login = realm.login("sasl_ssl", made)
+            yield given.login.bootstrap
+    elif given.kafka:
+        with kafka_cluster() as bootstrap:
+            yield bootstrap
+    elif given.brokers == 1:
+        from moldau.testing import broker
+
+        with broker(SETTINGS) as kafka:
+            yield kafka.bootstrap_servers
+    else:
+        with moldau_cluster(given.brokers) as bootstrap:
+            yield bootstrap
+
+
+def cluster_settings() -> dict[str, str]:
+    return {name: value for name, value in SETTINGS.items() if not name.endswith(ALONE)} | TOGETHER
+
+
+@contextmanager
+def moldau_cluster(count: int) -> Iterator[str]:
+    """Start brokers with the racks that librdkafka's suite expects."""
+    from moldau.testing import Cluster
+
+    made = Cluster(count, cluster_settings(), proxied=False)
+    try:
+        for node, one in made.brokers.items():
+            one.settings["broker.rack"] = f"RACK{node}"
+        yield made.start().bootstrap_servers
+    finally:
+        made.close()
+
+
+@contextmanager
+def kafka_cluster() -> Iterator[str]:
+    from tests.cluster.mixed import KAFKA, cluster
+
+    libs = needs.find("kafka-jars").path
+    assert libs is not None, "Kafka's jars are missing"
+    with tempfile.TemporaryDirectory(prefix="moldau-conformance-") as folder:
+        nodes: dict[int, tuple[str, str]] = dict.fromkeys((1, 2, 3), (KAFKA, "broker,controller"))
+        more = cluster_settings() | {"min.insync.replicas": "2", "default.replication.factor": "3"}
+        with cluster(libs, Path(folder), nodes, **more) as made:
+            yield made.bootstrap
 
 
 def run_librdkafka(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
     found = needs.find("librdkafka-runner")
     if found.path is None:
         return Score(librdkafka.SUITE, left_out=f"{found.reason}; {needs.table()[found.tool].had_by}")
-    using = librdkafka.runner(found.path, bootstrap, work, () if given.full else librdkafka.QUICK)
-    outcomes = librdkafka.run(using, given.test, given.everything, given.jobs, tell)
-    return judged(librdkafka.SUITE, outcomes, quick=not given.full)
+    flags = librdkafka.FULL if given.full else librdkafka.QUICK
+    using = librdkafka.runner(found.path, bootstrap, work, flags, given.login)
+    outcomes = librdkafka.run(using, given.test, given.everything, given.jobs, tell, given.brokers)
+    return judged(librdkafka.SUITE, outcomes, quick=not given.full, brokers=given.brokers)
 
 
 def run_franz_go(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
@@ -84,14 +149,16 @@ def run_franz_go(given: argparse.Namespace, bootstrap: str, work: Path) -> Score
         return Score(franz_go.SUITE, left_out=f"go is {found.reason}")
     records = 100_000 if given.full else 10_000
     try:
-        outcomes = list(franz_go.run(bootstrap, work, given.test, given.everything, records, tell))
+        more = given.everything, records, tell, given.brokers, given.login
+        outcomes = list(franz_go.run(bootstrap, work, given.test, *more))
     except franz_go.NoModule as error:
         return Score(franz_go.SUITE, left_out=str(error))
-    return judged(franz_go.SUITE, outcomes)
+    return judged(franz_go.SUITE, outcomes, brokers=given.brokers)
 
 
 def run_clients(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
-    return judged(clients.SUITE, clients.run(bootstrap, work))
+    first = bootstrap.partition(",")[0]  # the clients find the others by themselves
+    return judged(clients.SUITE, clients.run(first, work), brokers=given.brokers)
 
 
 def run_differential(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
@@ -115,6 +182,13 @@ def run_clusters(given: argparse.Namespace, bootstrap: str, work: Path) -> Score
     return judged(cluster_tools.SUITE, cluster_tools.run(work, given.test))
 
 
+def run_streams(given: argparse.Namespace, bootstrap: str, work: Path) -> Score:
+    lacking = needs.missing(streams.NEEDS)
+    if lacking:
+        return Score(streams.SUITE, left_out=f"{lacking.tool}: {lacking.reason}")
+    return judged(streams.SUITE, streams.run(work, given.test, tell), brokers=given.brokers)
+
+
 SUITES = {
     "clients": run_clients,
     "librdkafka": run_librdkafka,
@@ -122,7 +196,9 @@ SUITES = {
     "differential": run_differential,
     "kafka-tools": run_kafka_tools,
     "clusters": run_clusters,
+    "streams": run_streams,
 }
+ON = {1: tuple(name for name in SUITES if name != "streams"), 3: ("clients", "librdkafka", "franz-go", "streams")}
 
 
 def tell(line: str) -> None:
@@ -131,7 +207,7 @@ def tell(line: str) -> None:
 
 def run(given: argparse.Namespace, work: Path) -> list[Score]:
     scores = []
-    for suite in given.suite or SUITES:
+    for suite in given.suite or ON[given.brokers]:
         print(f"== {suite}", flush=True)
         with broker_at(given) as bootstrap:
             scores.append(SUITES[suite](given, bootstrap, work / suite))
@@ -142,9 +218,9 @@ def main() -> int:
     given = arguments()
     with tempfile.TemporaryDirectory(prefix="moldau-conformance-") as scratch:
         scores = run(given, given.work or Path(scratch))
-    whole = not (given.suite or given.bootstrap or given.full)
+    whole = not (given.suite or given.bootstrap or given.full or given.kafka or given.secured)
     if whole:
-        PAGE.write_text(report.page(scores))
+        PAGES[given.brokers].write_text(report.page(scores, given.brokers))
     failed = [(score.suite, outcome) for score in scores for outcome in score.of(Verdict.FAILED)]
     for suite, outcome in failed:
         print(f"FAILED {suite} {outcome.test} - {outcome.why}")

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from moldau.testing.ports import free_ports
 from tests import needs
 from tests.cli.kafka.running import run as ours
 from tests.cli.running import Moldau
 from tests.cluster.mixed import JAVA, KAFKA, MOLDAU, Member, cluster, eventually
-from tests.conformance.differential.brokers import CLUSTER_ID, free_ports
+from tests.conformance.differential.brokers import CLUSTER_ID
 from tests.conformance.java_tools import alone
 from tests.conformance.outcome import Outcome, Verdict
 

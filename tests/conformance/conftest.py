@@ -57,7 +57,7 @@ def new_topic(admin: AdminClient, fresh_name: Callable[[str], str]) -> Callable[
     def make(partitions: int = 1, **config: str) -> str:
         name = fresh_name("t")
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(120)
+        admin.create_topics([NewTopic(name, partitions, -1, config=settings)])[name].result(120)
         deadline = time.monotonic() + 60
         while name not in admin.list_topics(timeout=60).topics:  # Apache Kafka learns of it a moment later
             assert time.monotonic() < deadline, f"{name} was created and does not show up"

@@ -46,6 +46,7 @@ MAIN = {
     "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
 WITHOUT_BROKER = {"kafka-dump-log", "transactional-message-copier"}  # or with an option of another name
+CONTROLLER = "--bootstrap-controller"
 BROKER_LAST = {"kafka-cluster"}  # the subcommand has the option
 
 
@@ -65,7 +66,8 @@ class Tools:
     bootstrap: str
 
     def __call__(self, tool: str, *arguments: str, stdin: str = "", check: bool = True) -> Output:
-        broker = [] if tool in WITHOUT_BROKER else ["--bootstrap-server", self.bootstrap]
+        is_named = tool in WITHOUT_BROKER or CONTROLLER in arguments
+        broker = [] if is_named else ["--bootstrap-server", self.bootstrap]
         args = [*arguments, *broker] if tool in BROKER_LAST else [*broker, *arguments]
         request = {"main": MAIN[tool], "args": args, "stdin": stdin}
         assert self.process.stdin and self.process.stdout

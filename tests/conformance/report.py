@@ -15,32 +15,34 @@ ABOUT = {
     "kafka-tools": "Kafka's own command-line tools and Moldau's, side by side on one broker: output and exit codes.",
     "clusters": "Commands for clusters on Apache Kafka alone and on Moldau and Kafka together: Kafka's verification of "
     "replicas, voters that come and go, moves, and a broker that is swapped and swapped back.",
+    "streams": "A word count of Kafka Streams with exactly_once_v2 while random brokers are killed (`kill -9`).",
     "franz-go": "franz-go's kgo tests that need a broker, with 10,000 records a chain.",
 }
 SHOWN = (Verdict.FAILED, Verdict.WAITS, Verdict.KNOWN, Verdict.EMPTY, Verdict.SKIPPED)
 HEADINGS = {
     Verdict.FAILED: "Failed",
     Verdict.WAITS: "Wait for a part that is not built yet",
-    Verdict.KNOWN: "Fail with Apache Kafka on one node too",
+    Verdict.KNOWN: "Fail with Apache Kafka too",
     Verdict.EMPTY: "Pass without asking the broker anything, here and with Apache Kafka",
     Verdict.SKIPPED: "Skipped",
 }
 
 
-def page(scores: Sequence[Score]) -> str:
-    return "\n".join(lines(scores)) + "\n"
+def page(scores: Sequence[Score], brokers: int = 1) -> str:
+    return "\n".join(lines(scores, brokers)) + "\n"
 
 
-def lines(scores: Sequence[Score]) -> Iterator[str]:
-    yield "# Conformance"
+def lines(scores: Sequence[Score], brokers: int = 1) -> Iterator[str]:
+    nodes = "one node" if brokers == 1 else f"{brokers} nodes"
+    yield "# Conformance" if brokers == 1 else f"# Conformance of {brokers} brokers"
     yield ""
-    yield "Public suites and real clients against `moldau broker`, one node. `make conformance` runs them and writes"
+    yield f"Public suites and real clients against `moldau broker`, {nodes}. `make conformance` runs them and writes"
     yield "this page; `tests/conformance/expected.toml` names what waits and why; any other failure fails the command."
     yield ""
-    yield "| suite | passed | failed | waits | fails with Kafka too | empty | skipped | Apache Kafka 4.3.1, one node |"
+    yield f"| suite | passed | failed | waits | fails with Kafka too | empty | skipped | Apache Kafka 4.3.1, {nodes} |"
     yield "|---|---|---|---|---|---|---|---|"
     for score in scores:
-        kafka = Expected.of(score.suite).apache_kafka
+        kafka = Expected.of(score.suite, brokers).apache_kafka
         if score.left_out:
             yield f"| {score.suite} | left out: {score.left_out} | | | | | | {kafka} |"
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.conformance import franz_go, librdkafka, report
+from tests.conformance import franz_go, librdkafka, report, security
 from tests.conformance.outcome import Expected, Outcome, Score, Verdict, look_up
 
 TABLE = """
@@ -25,6 +25,12 @@ def test_the_table_of_librdkafka_is_read_without_tests_that_need_no_broker() -> 
 def test_a_run_without_a_table_failed_and_says_why() -> None:
     text = '=== Running test 0053_stats ===\n### Test "0053_stats" failed at x.c:7:() at noon: ###\nno schema\n'
     assert list(librdkafka.outcomes("0053", text, -6)) == [Outcome("0053_stats", Verdict.FAILED, "no schema")]
+
+
+def test_the_test_that_failed_is_not_the_one_that_ran_last() -> None:
+    failed = '=== Running test 0097_verify ===\n### Test "0097_verify" failed at x.c:7:() at noon: ###\nno alert\n'
+    (outcome,) = librdkafka.outcomes("0097", failed + "=== Running test 0097_local ===\n", 1)
+    assert outcome == Outcome("0097_verify", Verdict.FAILED, "no alert")
 
 
 def test_a_run_that_hangs_failed() -> None:
@@ -62,3 +68,22 @@ def test_the_page_names_what_was_left_out() -> None:
     page = report.page([done, Score("franz-go", left_out="no Go here")])
     assert "| librdkafka | 1 | 0 | 1 | 0 | 0 | 0 |" in page
     assert "| groups | `0002_b` |" in page and "left out: no Go here" in page
+
+
+def test_three_brokers_have_rows_of_their_own_and_the_same_empty_tests() -> None:
+    one, three = Expected.of("librdkafka"), Expected.of("librdkafka", 3)
+    assert one.known.keys() - three.known.keys() == {"0098", "0101", "0103"}
+    assert one.empty == three.empty != {}
+
+
+def test_only_what_passes_with_kafka_alone_is_worse() -> None:
+    ours = {"a": Verdict.PASSED, "b": Verdict.FAILED, "c": Verdict.FAILED, "d": Verdict.SKIPPED}
+    theirs = {"a": Verdict.PASSED, "b": Verdict.PASSED, "c": Verdict.FAILED, "d": Verdict.PASSED, "e": Verdict.PASSED}
+    both = {
+        name: {test: Outcome(test, verdict, "why") for test, verdict in found.items()}
+        for name, found in ((security.MOLDAU, ours), (security.KAFKA, theirs))
+    }
+    assert security.worse(both) == ["b", "d", "e"]
+    (part, *_) = security.PARTS
+    lines = list(security.page({part: both}))
+    assert "| `c` | failed: why | failed: why |" in lines and "| `e` | skipped: not run | passed |" in lines

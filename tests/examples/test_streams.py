@@ -94,7 +94,11 @@ def test_views_of_a_region_fall_into_sessions() -> None:
 def test_every_example_is_in_the_readme_with_its_command() -> None:
     readme = (FOLDER.parent / "README.md").read_text()
     commands = re.findall(r"^\| `(.+?)` \|", readme, re.MULTILINE)
-    files = [f"examples/{path.relative_to(FOLDER.parent)}" for path in sorted(FOLDER.parent.glob("*/*.py"))]
+    files = [
+        f"examples/{path.relative_to(FOLDER.parent)}"
+        for path in sorted(FOLDER.parent.glob("*/*.*"))
+        if path.suffix in (".py", ".sql") and path.name != "tests.sql"
+    ]
     assert len(commands) == len(files) + 1
     assert [file for file in [*files, "examples/streams/orders"] if not any(file in one for one in commands)] == []
 

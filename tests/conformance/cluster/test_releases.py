@@ -1,4 +1,4 @@
-"""A cluster of an older release's metadata.version, with a Moldau broker in it."""
+"""Clusters of an older release's metadata.version: Moldau under Kafka's controller, and the other way round."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ pytestmark = pytest.mark.needs("java", "kafka-jars")
 LEVELS = {"3.9": 21, "4.0": 25, "4.1": 27, "4.2": 29}
 
 
-@pytest.fixture(scope="module", params=["3.9", "4.1"])
+@pytest.fixture(
+    scope="module",
+    params=[("3.9", KAFKA, MOLDAU), ("4.1", KAFKA, MOLDAU), ("4.1", MOLDAU, KAFKA)],
+    ids=["3.9-under-kafka", "4.1-under-kafka", "4.1-under-moldau"],
+)
 def pair(
     request: pytest.FixtureRequest, kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    nodes = {1: (KAFKA, "broker,controller"), 2: (MOLDAU, "broker")}
-    with cluster(kafka_libs, tmp_path_factory.mktemp("pair"), nodes, release=request.param) as made:
+    release, first, second = request.param
+    nodes = {1: (first, "broker,controller"), 2: (second, "broker")}
+    with cluster(kafka_libs, tmp_path_factory.mktemp("pair"), nodes, release=release) as made:
         eventually(lambda: set(admin(made).list_topics(timeout=10).brokers) == {1, 2})
         with Client({"bootstrap.servers": made[2].address}) as client:
-            assert client.features()["metadata.version"] == LEVELS[request.param]
+            assert client.features()["metadata.version"] == LEVELS[release]
         yield made
 
 

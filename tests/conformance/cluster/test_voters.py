@@ -18,13 +18,17 @@ pytestmark = pytest.mark.needs("java", "kafka-jars")
 NODES, PARTITIONS, RECORDS, ROUNDS = (1, 2, 3), 4, 500, 6
 
 
-@pytest.fixture(params=[(MOLDAU, KAFKA, KAFKA), (MOLDAU, MOLDAU, KAFKA)], ids=["one", "two"])
+@pytest.fixture(
+    params=[(None, MOLDAU, KAFKA, KAFKA), (None, MOLDAU, MOLDAU, KAFKA), ("4.1", MOLDAU, MOLDAU, KAFKA)],
+    ids=["one", "two", "two-4.1"],
+)
 def trio(
     request: pytest.FixtureRequest, kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     """Three nodes, each a broker and a voter; one or two of them are Moldau's."""
-    nodes = {node: (kind, "broker,controller") for node, kind in zip(NODES, request.param, strict=True)}
-    with cluster(kafka_libs, tmp_path_factory.mktemp("trio"), nodes) as made:
+    release, *kinds = request.param
+    nodes = {node: (kind, "broker,controller") for node, kind in zip(NODES, kinds, strict=True)}
+    with cluster(kafka_libs, tmp_path_factory.mktemp("trio"), nodes, release=release) as made:
         eventually(lambda: set(admin(made).list_topics(timeout=10).brokers) == set(NODES), 90)
         yield made
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.testing import broker
-from moldau.testing.clusters import free_ports
+from moldau.testing.ports import free_ports
 from tests.conformance.differential.case import LONG_MS, Case
 from tests.conformance.differential.target import Target
 

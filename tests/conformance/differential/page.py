@@ -1,4 +1,4 @@
-"""docs/deviations.md: what the API files say under "Deviates", and the rows of accepted.toml.
+"""docs/deviations.md: what the API files say under "Deviates", the rows of accepted.toml, and those of Connect and SQL.
 
 `python -m tests.conformance.differential.page` writes it (`make docs`).
 """
@@ -11,6 +11,9 @@ from pathlib import Path
 
 from tests import needs
 from tests.conformance.differential.accepted import ALL, ANY, Accepted, table
+from tests.connect.judge.deviations import CHANGES
+from tests.connect.judge.deviations import DEVIATIONS as CONNECT
+from tests.sql.deviations import DEVIATIONS as SQL
 
 PAGE = needs.ROOT / "docs" / "deviations.md"
 APIS = needs.ROOT / "src" / "moldau" / "broker" / "api"
@@ -40,6 +43,15 @@ def lines() -> Iterator[str]:
     yield "They agree but for these. A difference that is not listed fails the test, and so does a row without need."
     for script, rows in table().items():
         yield from section(script, rows)
+    yield from ["", "## Records of Connect", ""]
+    yield "Transforms, predicates and converters are compared with Connect's by `make judge-connect`."
+    yield from ["", "| what | Connect | Moldau |", "|---|---|---|"]
+    yield from (f"| {row.what} | {row.connect} | {row.moldau} |" for row in CONNECT)
+    yield from ["", "## Changes of MariaDB and MySQL", "", "| what | Debezium | Moldau |", "|---|---|---|"]
+    yield from (f"| {row.what} | {row.connect} | {row.moldau} |" for row in CHANGES)
+    yield from ["", "## SQL functions and formats", ""]
+    yield from ["`moldau sql test` runs ksqlDB's own query cases.", "", "| what | ksqlDB | Moldau |", "|---|---|---|"]
+    yield from (f"| {what} | {ksqldb} | {moldau} |" for what, ksqldb, moldau in SQL)
 
 
 def section(script: str, rows: tuple[Accepted, ...]) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""What Apache Kafka answers to SASL in every order, recorded, and compared with what we answer."""

@@ -1,0 +1,158 @@
+"""`python -m tests.conformance.security` (part of `make secured`): public suites through SSL and SASL_SSL.
+
+librdkafka's tests of security and franz-go's whole suite, on Moldau and on Apache Kafka with the same settings. It
+writes docs/conformance-secured.md, and ends with exit code 1 if anything passes with Kafka and not with Moldau.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import needs
+from tests.cluster.mixed import KAFKA, MOLDAU
+from tests.conformance import franz_go, librdkafka
+from tests.conformance.__main__ import SETTINGS, cluster_settings, tell
+from tests.conformance.outcome import Outcome, Verdict
+from tests.conformance.secured import Login, secured_nodes
+
+PAGE = needs.ROOT / "docs" / "conformance-secured.md"
+NAMES = {MOLDAU: "Moldau", KAFKA: f"Apache Kafka {needs.KAFKA_VERSION}"}
+SECONDS = 1200  # 0126 has some forty parts of seven seconds each
+RECORDS = 10_000
+ATTEMPTS = 3  # for librdkafka's: some of its tests have races of their own
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tests of a suite by one way in, on so many nodes; no tests: all of them."""
+
+    suite: str
+    way: str
+    title: str
+    tests: tuple[str, ...] = ()
+    nodes: int = 1
+    remark: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}-{self.way}"
+
+
+OF_SECURITY = ("0022", "0097", "0115", "0119", "0128", "0133", "0135", "0142")
+TOO_LATE = "`0097` expects an untrusted certificate to be refused within the handshake; in TLS 1.3 that comes after it."
+PARTS = (
+    Part("librdkafka", "ssl", "librdkafka over SSL, with a client certificate", OF_SECURITY, 3, TOO_LATE),
+    Part("librdkafka", "sasl_ssl", "librdkafka over SASL_SSL, SCRAM-SHA-512", OF_SECURITY, nodes=3),
+    Part("librdkafka", "oidc", "librdkafka over SASL_SSL, tokens of an OAuth server", ("0126",), nodes=3),
+    Part("franz-go", "ssl", "franz-go over SSL, with a client certificate"),
+    Part("franz-go", "sasl_ssl", "franz-go over SASL_SSL, SCRAM-SHA-256"),
+)
+Outcomes = Mapping[str, Mapping[str, Outcome]]  # of each broker, by the test
+
+
+def outcomes(part: Part, login: Login, work: Path) -> Iterable[Outcome]:
+    if part.suite == franz_go.SUITE:
+        return franz_go.run(login.bootstrap, work, part.tests, True, RECORDS, tell, part.nodes, login)
+    program, numbers = needs.find("librdkafka-runner").path, part.tests
+    assert program is not None
+    found: dict[str, Outcome] = {}
+    for attempt in range(ATTEMPTS):
+        using = librdkafka.runner(program, login.bootstrap, work / str(attempt), ("-E",), login, SECONDS)
+        found |= {one.test: one for one in librdkafka.run(using, numbers, True, 2, tell, part.nodes)}
+        numbers = tuple(sorted({one.test[:4] for one in found.values() if one.verdict is Verdict.FAILED}))
+        if not numbers:
+            break
+    return found.values()
+
+
+def run(part: Part, kind: str, libs: Path, work: Path) -> dict[str, Outcome]:
+    print(f"== {part.title}: {NAMES[kind]}", flush=True)
+    settings = SETTINGS if part.nodes == 1 else cluster_settings()
+    with (
+        tempfile.TemporaryDirectory(prefix="moldau-conformance-") as folder,
+        secured_nodes(kind, libs, Path(folder), settings, part.nodes) as (made, realm),
+    ):
+        login = realm.login(part.way, made)
+        found = list(outcomes(part, login, work / f"{part.name}-{kind}"))
+    return {one.test: one for one in sorted(found, key=lambda one: one.test)}
+
+
+def worse(both: Outcomes) -> list[str]:
+    """Return the tests that pass with Kafka, and not with Moldau."""
+    ours = both[MOLDAU]
+    passed = [name for name, theirs in both.get(KAFKA, {}).items() if theirs.verdict in (Verdict.PASSED, Verdict.EMPTY)]
+    return [name for name in passed if name not in ours or ours[name].verdict is not both[KAFKA][name].verdict]
+
+
+def page(found: Mapping[Part, Outcomes]) -> Iterator[str]:
+    yield "# Conformance over SSL and SASL_SSL\n"
+    yield "`python -m tests.conformance.security` writes this page: public suites on Moldau and Kafka, with the same"
+    yield "settings, certificates and OAuth server. A session lasts ten seconds, then clients authenticate again."
+    for part, both in found.items():
+        yield f"\n## {part.title}\n"
+        yield f"{'One node' if part.nodes == 1 else f'{part.nodes} nodes'}. {part.remark}".strip() + "\n"
+        names = list(both)
+        yield f"| | {' | '.join(NAMES[name] for name in names)} |"
+        yield "|---" * (len(names) + 1) + "|"
+        yield from table(both, names, brief=not part.tests)
+
+
+def table(both: Outcomes, names: Sequence[str], brief: bool) -> Iterator[str]:
+    if brief:
+        for verdict in Verdict:
+            counts = [sum(one.verdict is verdict for one in both[name].values()) for name in names]
+            if any(counts):
+                yield f"| {verdict} | {' | '.join(map(str, counts))} |"
+    for test in sorted({test for name in names for test in both[name]}):
+        cells = [both[name].get(test, Outcome(test, Verdict.SKIPPED, "not run")) for name in names]
+        if not brief or any(one.verdict is Verdict.FAILED for one in cells):
+            yield f"| `{test}` | {' | '.join(cell(one) for one in cells)} |"
+
+
+def cell(one: Outcome) -> str:
+    why = one.why.replace("|", "/")
+    return f"{one.verdict}: {why}" if why and one.verdict is not Verdict.PASSED else str(one.verdict)
+
+
+def lacking() -> str:
+    found = needs.missing(("librdkafka-runner", "kafka-jars", "java", "go"))
+    return f"{found.tool}: {found.reason}; {needs.table()[found.tool].had_by}" if found else ""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.security", description=__doc__)
+    parser.add_argument("--part", choices=[part.name for part in PARTS], action="append", help="only this (repeatable)")
+    parser.add_argument("--only", choices=(MOLDAU, KAFKA), help="on one of the two; the page is not written")
+    parser.add_argument("--work", type=Path, help="keep logs here (default: a temporary folder)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    given = arguments()
+    if reason := lacking():
+        print(f"left out: {reason}")
+        return 0
+    libs, found = needs.find("kafka-jars").path, dict[Part, Outcomes]()
+    assert libs is not None
+    with tempfile.TemporaryDirectory(prefix="moldau-conformance-") as scratch:
+        for part in PARTS:
+            if not given.part or part.name in given.part:
+                kinds = (given.only,) if given.only else (MOLDAU, KAFKA)
+                found[part] = {kind: run(part, kind, libs, given.work or Path(scratch)) for kind in kinds}
+    text = "\n".join(page(found)) + "\n"
+    if given.part or given.only:
+        print(text)
+    else:
+        PAGE.write_text(text)
+    failed = [f"{part.name} {test}" for part, both in found.items() for test in worse(both)]
+    print("\n".join(f"WORSE THAN KAFKA {name}" for name in failed) or "nothing is worse than with Kafka")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
