@@ -320,7 +320,7 @@ class Section(Generic[T]):
     The first load begins while the page is still on its way to the browser. With `every_s` it is loaded again and
     again, more rarely if that takes long; and shown again, if it is to be `still`, only when something has changed: a
     button that is replaced while it is pressed does nothing, and a trace is read and copied at leisure. While a dialog
-    in it is open, what is shown stays.
+    is open, what is shown stays.
     """
 
     def __init__(
@@ -351,7 +351,7 @@ class Section(Generic[T]):
         answer = asyncio.ensure_future(self._desk.ask(self._load))
         answer.add_done_callback(_ignore_error)
         await asyncio.wait([answer])
-        if not (self._is_shown(answer) or self._has_open_dialog()):
+        if not (self._is_shown(answer) or self._is_behind_a_dialog()):
             await self._fill(answer)
         self._timer.interval = max(self._every_s, SHARE * (time.monotonic() - began))
 
@@ -359,8 +359,9 @@ class Section(Generic[T]):
         known = self._still and self._shown is not None and not answer.cancelled() and answer.exception() is None
         return known and answer.result() == self._shown
 
-    def _has_open_dialog(self) -> bool:
-        return any(isinstance(one, ui.dialog) and one.value for one in self.place.descendants())
+    def _is_behind_a_dialog(self) -> bool:
+        """Return whether a dialog is open: NiceGUI keeps dialogs apart, but deletes them with what made them."""
+        return any(isinstance(one, ui.dialog) and one.value for one in self.place.client.layout.default_slot.children)
 
     async def _fill(self, answer: Awaitable[T]) -> None:
         def show(found: T) -> None:
