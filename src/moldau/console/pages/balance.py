@@ -89,7 +89,7 @@ class Planning:
         with ui.row().classes("items-center gap-3"):
             brokers = {one.id: f"broker {one.id}" for one in state.brokers}
             self._drain = ui.select(brokers, multiple=True, value=[], label="Empty these brokers").classes("w-56")
-            self._rate = ui.number("Throttle, MB/s", value=RATE_MB, min=0, precision=0).classes("w-36")
+            self._rate = ui.number("Throttle, MB/s", value=RATE_MB, min=0, precision=1).classes("w-36")
             ui.button("Plan", icon="refresh", on_click=self.plan).props("outline")
         self._drain.on_value_change(self.plan)
         self._rate.on_value_change(self._tell)
@@ -100,7 +100,7 @@ class Planning:
     @property
     def rate(self) -> int:
         """Return the throttle in bytes a second; 0 does not throttle."""
-        return round(self._rate.value or 0) * model.MB
+        return round((self._rate.value or 0) * model.MB)
 
     async def plan(self) -> None:
         self._plan = None
