@@ -196,7 +196,7 @@ class Letters:
         self._panel = frame.panel("Dead letters")
         self._panel.set_visibility(False)
         with self._panel:
-            self._section = frame.Section(desk, self._load, self._show, SELDOM_S)
+            self._section = frame.Section(desk, self._load, self._show, SELDOM_S, still=True)
 
     def _load(self) -> list[dict[str, Any]] | None:
         config = ask(self._desk, "GET", path_of(self._name, "/config"))
