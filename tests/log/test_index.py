@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moldau.log.disk import Files, OsDisk
 from moldau.log.index import OFFSET_ENTRY, TIME_ENTRY, Aborted, AbortedTransactions, Index
 
-FILES = Files(OsDisk())
+FILES = Files(OsDisk(), capacity=100)
 
 
 def filled(path: Path, entries: list[tuple[int, int]]) -> Index:

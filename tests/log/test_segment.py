@@ -12,7 +12,7 @@ from moldau.log.segment import RECENT, Segment
 from moldau.wire.records import patch
 from tests.log.logs import NOW, batch
 
-FILES = Files(OsDisk())
+FILES = Files(OsDisk(), capacity=100)
 
 
 def written(folder: Path, count: int, *, base: int = 100, values: int = 2, interval: int = 300) -> Segment:
