@@ -344,7 +344,12 @@ class Section(Generic[T]):
             self._timer, self._every_s = ui.timer(every_s, self._again, immediate=False), every_s
 
     async def reload(self) -> None:
-        await self._fill(self._desk.ask(self._load))
+        answer = asyncio.ensure_future(self._desk.ask(self._load))
+        answer.add_done_callback(_ignore_error)
+        await asyncio.wait([answer])
+        while self._is_behind_a_dialog() and not self.place.is_deleted:
+            await asyncio.sleep(LOOK_EVERY_S)
+        await self._fill(answer)
 
     async def _again(self) -> None:
         began = time.monotonic()
