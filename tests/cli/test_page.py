@@ -35,7 +35,7 @@ def test_the_tour_runs(kafka: Broker, tmp_path: Path) -> None:
     }
     script = f'moldau() {{ {sys.executable} -m moldau "$@"; }}\n{TOUR}'
     done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script], capture_output=True, text=True, timeout=120, env=environment
+        ["bash", "-e", "-o", "pipefail", "-c", script], capture_output=True, text=True, timeout=500, env=environment
     )
     assert done.returncode == 0, done.stdout + done.stderr
     for line in TOUR.splitlines():
