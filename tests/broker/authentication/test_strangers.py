@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -14,12 +15,14 @@ import pytest
 import trustme
 
 from moldau.client import Client, ClientError
-from moldau.testing.process import Broker
+from moldau.testing.process import Broker, eventually
 from moldau.wire import messages as m
 from tests.broker.authentication.secured import Secured
 
 TIMEOUT_MS = 1500
 MOST = 5
+MANY = 300
+RESET = struct.pack("ii", 1, 0)  # linger for no time: a close resets the connection
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +118,92 @@ def test_a_client_does_not_trust_a_broker_of_another_authority(secured: Secured)
     settings = secured.client("SASL_SSL", "PLAIN", ssl_ca_location=str(path), retries=0)
     with Client(settings) as client, pytest.raises(ClientError, match="not accepted"):
         client.send(m.MetadataRequest([]), timeout_s=20)
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Broker]]:
+    """A broker that lets many strangers stay."""
+    secured = Secured(Path(tmp_path_factory.mktemp("patient")))
+    more = {"listener.name.ssl.ssl.client.auth": "none", "moldau.authentication.max.connections": "10000"}
+    broker = Broker(secured.broker() | more | {"max.connections.per.ip": str(4 * MANY)})
+    broker.start()
+    yield secured, broker
+    broker.close()
+
+
+def memory_kb(broker: Broker) -> int:
+    lines = Path(f"/proc/{broker.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+
+def come_in(secured: Secured) -> float:
+    """Log in; returns the seconds that it took."""
+    began = time.monotonic()
+    with Client(secured.client("SASL_SSL", "PLAIN")) as client:
+        client.send(m.MetadataRequest([]), timeout_s=60)
+    return time.monotonic() - began
+
+
+def test_half_a_hello_costs_what_a_plain_connection_does(patient: tuple[Secured, Broker]) -> None:
+    secured, broker = patient
+    come_in(secured)
+    before = memory_kb(broker)
+    with ExitStack() as open_ones:
+        for number in range(MANY):
+            sock = open_ones.enter_context(connect(secured, "SSL"))
+            sock.sendall((hello()[:-1], hello()[:4], b"\x16\x03\x01\x40\0" + bytes(4096))[number % 3])
+        come_in(secured)
+        assert memory_kb(broker) - before < 10 * MANY  # it is 50 KB with OpenSSL
+
+
+def test_a_hello_that_comes_in_pieces_is_heard(patient: tuple[Secured, Broker]) -> None:
+    secured, _ = patient
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context(cafile=str(secured.folder / "ca.pem")).wrap_bio(
+        incoming, outgoing, server_hostname="localhost"
+    )
+    with connect(secured, "SSL") as sock:
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+                break
+            data = outgoing.read()
+            for piece in (data[:3], data[3:5], data[5:100], data[100:]):
+                sock.sendall(piece)
+                time.sleep(0.05)
+            incoming.write(sock.recv(65536))
+        assert client.version() == "TLSv1.3"
+
+
+def test_half_a_hello_and_an_end_is_closed(patient: tuple[Secured, Broker]) -> None:
+    for data in (b"", hello()[:4], hello()[:100], hello()):
+        with connect(patient[0], "SSL") as sock:
+            sock.settimeout(10)  # it is 30 s without the end
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            assert ends(sock)
+
+
+def test_handshakes_that_stop_half_way_do_not_keep_others_from_theirs(patient: tuple[Secured, Broker]) -> None:
+    secured, _ = patient
+    with ExitStack() as open_ones:
+        for _ in range(MANY):  # more than may be half done
+            open_ones.enter_context(connect(secured, "SSL")).sendall(hello())
+        assert come_in(secured) < 20  # a second, and what the machine takes; 30 s is the time-out
+
+
+def test_a_peer_that_is_gone_before_its_handshake_leaves_its_place(patient: tuple[Secured, Broker]) -> None:
+    secured, broker = patient
+    for _ in range(5 * MANY):  # more than one address may have
+        sock = connect(secured, "SSL")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        sock.sendall(hello()[:1])
+        sock.close()
+
+    def comes_in() -> bool:
+        with suppress(ClientError):  # those before may have to be closed first
+            return come_in(secured) > 0
+        return False
+
+    eventually(comes_in, 30, "that an address has room again")
+    assert "Traceback" not in broker.log

@@ -97,8 +97,11 @@ class Entrance:
             return Channel(server, sock, connection, address)
         from moldau.broker.rim.tls import TlsChannel
 
-        wrapped = self.context().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-        return TlsChannel(self, server, wrapped, connection, address)
+        return TlsChannel(self, server, sock, connection, address)
+
+    def wrap(self, sock: socket.socket) -> ssl.SSLSocket:
+        """Make a socket with TLS of a connected one, before the handshake; raises OSError if the peer has gone."""
+        return self.context().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
 
     def identify(self, sock: ssl.SSLSocket, connection: Connection) -> str | None:
         """Say who comes by their certificate, after a handshake; returns why they may not."""

@@ -2,8 +2,12 @@
 
 OpenSSL hands out one record at a time. The socket here reads on until nothing is left or the room is short, so that a
 wake-up serves as much as on a plain connection; in the tail of a large frame something decrypted may be left inside,
-of which the loop does not know: the channel asks. Handshakes cost a millisecond each, so a few of them have their turn
-in each round of the loop: a storm of new connections does not hold up those that are in.
+of which the loop does not know: the channel asks.
+
+A handshake costs a millisecond, and some 50 KB while it lasts. OpenSSL has nothing to do with a connection before its
+whole hello has arrived, so who stops in the midst of it costs no more than a plain connection. Handshakes have a share
+of each round of the loop, and few are half done at a time: those that have begun go on before others begin. So a storm
+of new connections neither holds up those that are in nor needs much memory.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import os
 import ssl
 from collections import deque
 from contextlib import suppress
+from socket import MSG_PEEK, SO_RCVLOWAT, SOL_SOCKET
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.rim.transport import Channel
@@ -21,8 +27,12 @@ if TYPE_CHECKING:
     from moldau.broker.rim.entrances import Entrance
 
 RECORD = 16 * 1024  # the largest record; with this much room nothing decrypted stays behind
+HEADER = 5  # bytes of a record's header, the last two of which are its length
+HANDSHAKE_RECORD = 0x16
 SLICE = 128 * 1024  # that is encrypted by one call
-HANDSHAKES = 4  # steps in each round of the loop
+TURN_S = 0.002  # that handshakes have in each round of the loop
+HALF_DONE = 256  # the most handshakes that have begun and are not over
+HALF_DONE_S = 1.0  # after which one does not count among them: its peer may never go on
 
 
 class TlsSocket(ssl.SSLSocket):
@@ -60,14 +70,16 @@ class TlsSocket(ssl.SSLSocket):
 
 
 class TlsChannel(Channel):
-    """A channel over TLS: it has no frames before the handshake is done."""
+    """A channel over TLS: a plain socket until the hello is there, and no frames before the handshake is done."""
 
-    __slots__ = ("_entrance", "_is_open", "_shaking")
+    __slots__ = ("_awaited", "_entrance", "_is_open", "_is_queued", "has_begun")
 
     def __init__(self, entrance: Entrance, *arguments: Any) -> None:
         self._entrance = entrance
+        self._awaited = 0  # bytes of the hello, before which we are not woken
         self._is_open = False
-        self._shaking = False
+        self._is_queued = False
+        self.has_begun = False
         super().__init__(*arguments)
 
     @property
@@ -77,10 +89,8 @@ class TlsChannel(Channel):
 
     def _read(self) -> None:
         if not self._is_open:
-            if not self._shaking:
-                self._shaking = True
-                self._pause()
-                self._server.handshakes.add(self)
+            if not self._is_queued and (self.has_begun or self._has_hello()):
+                self._queue()
             return
         super()._read()
         if not self._closed and not self._paused and self.socket.pending():
@@ -90,22 +100,57 @@ class TlsChannel(Channel):
         if not self._closed and not self._paused:
             self.readable()
 
+    def _has_hello(self) -> bool:
+        """Tell whether the first record has arrived, or OpenSSL is to say what is wrong; otherwise sleep until then."""
+        start = self._server.buffer[: HEADER + RECORD]
+        try:
+            count = self._socket.recv_into(start, 0, MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self.close(error.strerror or "connection lost")
+            return False
+        if not count:
+            self.close("closed by the client")
+            return False
+        wanted = HEADER
+        if count >= HEADER:
+            length = int.from_bytes(start[3:HEADER])
+            wanted += length if start[0] == HANDSHAKE_RECORD and length <= RECORD else 0
+        if count >= wanted or wanted == self._awaited:  # it was to wake us when they are there: nothing more comes
+            return True
+        self._await(wanted)
+        return False
+
+    def _await(self, count: int) -> None:
+        self._awaited = count
+        self._socket.setsockopt(SOL_SOCKET, SO_RCVLOWAT, count or 1)
+
+    def _queue(self) -> None:
+        self._is_queued = True
+        self._pause()
+        self._server.handshakes.add(self)
+
     def shake(self) -> None:
         """Go on with the handshake; it is our turn."""
-        self._shaking = False
-        if self._closed:
+        self._is_queued = False
+        if self._closed or self._finishing:
             return
         try:
+            if not self.has_begun:
+                self._begin()
             self.socket.do_handshake()
         except ssl.SSLWantReadError:
             self._unpause()
             return
         except ssl.SSLWantWriteError:
+            self._blocked = True
             self._server.loop.add_writer(self._socket, self._shake_on)
             return
         except OSError as error:
             self._fail(error)
             return
+        self._server.handshakes.end(self)
         refusal = self._entrance.identify(self.socket, self.connection)
         if refusal is not None:
             self.refuse(refusal)
@@ -114,10 +159,17 @@ class TlsChannel(Channel):
         self._unpause()
         self._read_rest()  # the first request may have come with the end of the handshake
 
+    def _begin(self) -> None:
+        self.has_begun = True
+        self._server.handshakes.begin(self)
+        if self._awaited:
+            self._await(0)
+        self._socket = self._entrance.wrap(self._socket)
+
     def _shake_on(self) -> None:
+        self._blocked = False
         self._server.loop.remove_writer(self._socket)
-        self._shaking = True
-        self._server.handshakes.add(self)
+        self._queue()
 
     def _fail(self, error: OSError) -> None:
         if not isinstance(error, ssl.SSLError):
@@ -128,6 +180,10 @@ class TlsChannel(Channel):
         looks = "this looks like plain text; the listener speaks TLS" if plain else ""
         self._server.report_refusal(self, f"the TLS handshake failed: {reason}", looks)
         self.close(reason)
+
+    def close(self, reason: str) -> None:
+        super().close(reason)
+        self._server.handshakes.end(self)
 
     def _send_file(self, out: list[Any]) -> tuple[int, int]:
         span = out[0]
@@ -147,19 +203,59 @@ class TlsChannel(Channel):
 
 
 class Handshakes:
-    """The channels whose handshake can go on, a few at a time."""
+    """The channels whose handshake can go on; those that have begun come first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: deque[TlsChannel] = deque()
+        self._new: deque[TlsChannel] = deque()
+        self._begun: deque[TlsChannel] = deque()
+        self._half_done: dict[TlsChannel, float] = {}  # when they began; the oldest is the first
+        self._is_due = False
+        self._timer: asyncio.Handle | None = None
 
     def add(self, channel: TlsChannel) -> None:
-        if not self._waiting:
+        (self._begun if channel.has_begun else self._new).append(channel)
+        self._schedule()
+
+    def begin(self, channel: TlsChannel) -> None:
+        self._half_done[channel] = monotonic()
+
+    def end(self, channel: TlsChannel) -> None:
+        """Forget a channel whose handshake is over, or which is closed."""
+        if self._half_done.pop(channel, None) is not None and self._new:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_due:
+            self._is_due = True
             self._loop.call_soon(self._turn)
-        self._waiting.append(channel)
 
     def _turn(self) -> None:
-        for _ in range(min(HANDSHAKES, len(self._waiting))):
-            self._waiting.popleft().shake()
-        if self._waiting:
-            self._loop.call_soon(self._turn)
+        self._is_due = False
+        end = monotonic() + TURN_S
+        while (channel := self._take()) is not None:
+            channel.shake()
+            if monotonic() > end:
+                break
+        if self._begun or (self._new and self._has_room()):
+            self._schedule()
+        elif self._new and self._timer is None:
+            self._timer = self._loop.call_later(HALF_DONE_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self._schedule()
+
+    def _take(self) -> TlsChannel | None:
+        if self._begun:
+            return self._begun.popleft()
+        return self._new.popleft() if self._new and self._has_room() else None
+
+    def _has_room(self) -> bool:
+        long_ago = monotonic() - HALF_DONE_S
+        while self._half_done:
+            oldest = next(iter(self._half_done))
+            if self._half_done[oldest] > long_ago:
+                break
+            del self._half_done[oldest]
+        return len(self._half_done) < HALF_DONE
