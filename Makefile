@@ -118,8 +118,8 @@ fuzz-sql: setup  ## a hundred thousand statements, made by the grammar and broke
 	$(PY) -m tests.sql.fuzz 100000 $(SEED)
 
 .PHONY: storm
-storm: setup    ## two thousand TLS connections at once, again, and as many that stop half-way
-	$(PY) -m tests.storm
+storm: setup    ## ten thousand TLS connections at once, again, and as many that stop half-way
+	$(PY) -m tests.storm $(COUNT)
 
 .PHONY: fuzz-gate
 fuzz-gate: setup  ## a million damaged logins, tokens, JAAS lines, rules and stores: all are refused
