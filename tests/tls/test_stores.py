@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -73,6 +74,13 @@ def test_trust_stores_have_certificates_alone() -> None:
 def test_what_is_no_store_is_refused(data: bytes) -> None:
     with pytest.raises(StoreError):
         open_store(data, SECRET)
+
+
+def test_a_certificate_of_an_unknown_version_is_refused() -> None:
+    version = b"\xa0\x03\x02\x01"  # the field of a certificate, before its value
+    der = PAIR.certificate.public_bytes(Encoding.DER).replace(version + b"\x02", version + b"\x07")
+    with pytest.raises(StoreError, match=r"damaged.*version"):
+        open_store(ssl.DER_cert_to_PEM_cert(der).encode())
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def open_store(data: bytes, password: str | None = None, key_password: str | Non
             return _open_jks(data, password or "", key_password or password or "")
         if data.startswith(_SEQUENCE):
             return _open_pkcs12(data, password or "")
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
         raise StoreError(_reason(error)) from None
     raise StoreError("it is neither PEM nor PKCS12 nor JKS")
 
