@@ -122,8 +122,8 @@ storm: setup    ## ten thousand TLS connections at once, again, and as many that
 	$(PY) -m tests.storm $(COUNT)
 
 .PHONY: fuzz-gate
-fuzz-gate: setup  ## a million damaged logins, tokens, JAAS lines, rules and stores: all are refused
-	$(PY) -m tests.broker.authentication.fuzz 1000000 $(SEED)
+fuzz-gate: setup  ## ten million damaged logins, tokens, JAAS lines, rules and stores: all are refused
+	$(PY) -m tests.broker.authentication.fuzz 10000000 $(SEED)
 
 crash: setup    ## kill -9 under load, a hundred times
 	$(PY) -m tests.crash

@@ -1,21 +1,26 @@
 """Random input for all that reads what strangers send: `make fuzz-gate`, or `python -m ... COUNT SEED`.
 
 Good input, without the one secret that it would need, is damaged in a few places. Whatever comes of it, it is refused
-by the errors that are meant for it, and nobody comes in. A failure prints the seed of its input.
+by the errors that are meant for it, and nobody comes in. A failure prints the seed of its input, and the input itself:
+keys are new for each run. Each core has a process.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
+from multiprocessing import Pool
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
@@ -38,7 +43,8 @@ from tests.broker.authentication.secured import BEARER, SCRAM, plain_line
 from tests.broker.conftest import World
 from tests.tls.keystores import jks, self_signed
 
-COUNT = 1_000_000
+COUNT = 10_000_000
+AT_ONCE = 20_000  # inputs that a process is given
 SECRET = "the secret that no input has"
 NOW = 1_000_000.0
 WORDS = [
@@ -84,6 +90,9 @@ CONVERSATIONS = [
 ]
 
 
+MADE: deque[bytes] = deque(maxlen=4)  # the last pieces of input, the newest at the end
+
+
 def damaged(random: Random, data: bytes) -> bytes:
     """Change some places of the data."""
     made = bytearray(data)
@@ -102,7 +111,8 @@ def damaged(random: Random, data: bytes) -> bytes:
                 made[at:at] = random.randbytes(random.choice((1, 4, 50)))
             case _:
                 del made[at:]
-    return bytes(made)
+    MADE.append(bytes(made))
+    return MADE[-1]
 
 
 def talk(exchange: Any, messages: list[bytes]) -> None:
@@ -178,6 +188,7 @@ def fuzz_store(random: Random) -> None:
         open_store(damaged(random, random.choice(STORES)), "password", "password")
 
 
+@cache
 def make_gate_fuzzer(folder: Path) -> Fuzzer:
     lines = {"plain": plain_line({"alice": SECRET}), "scram-sha-256": SCRAM, "scram-sha-512": SCRAM}
     given = {
@@ -214,40 +225,62 @@ def frame_of(said: Any, version: int) -> bytes:
     return frames.request_frame(request, version, 3, "visitor")[4:]
 
 
-# How many of the inputs each has: what is slow has fewer.
-SHARES: Mapping[str, tuple[Fuzzer, float]] = {
-    "PLAIN": (fuzz_plain, 0.25),
-    "SCRAM": (fuzz_scram, 0.2),
-    "OAUTHBEARER": (fuzz_bearer, 0.15),
-    "tokens": (fuzz_token, 0.05),
-    "JAAS": (fuzz_jaas, 0.1),
-    "mapping rules": (fuzz_rules, 0.05),
-    "stores": (fuzz_store, 0.1),
+# Who makes a fuzzer with a folder, and how many of the inputs it has: what is slow has fewer.
+FUZZERS: dict[str, tuple[Callable[[Path], Fuzzer], float]] = {
+    "PLAIN": (lambda _: fuzz_plain, 0.25),
+    "SCRAM": (lambda _: fuzz_scram, 0.2),
+    "OAUTHBEARER": (lambda _: fuzz_bearer, 0.15),
+    "tokens": (lambda _: fuzz_token, 0.05),
+    "JAAS": (lambda _: fuzz_jaas, 0.1),
+    "mapping rules": (lambda _: fuzz_rules, 0.05),
+    "stores": (lambda _: fuzz_store, 0.1),
+    "gate": (make_gate_fuzzer, 0.1),
 }
-GATE_SHARE = 0.1
 
 
-def run(count: int, seed: int) -> Iterator[tuple[str, int, float]]:
-    """Feed all fuzzers; yields name, inputs and seconds of each."""
-    with TemporaryDirectory() as folder:
-        for name, (fuzzer, share) in {**SHARES, "gate": (make_gate_fuzzer(Path(folder)), GATE_SHARE)}.items():
-            inputs, began = max(1, int(count * share)), time.monotonic()
-            for number in range(inputs):
-                try:
-                    fuzzer(Random(f"{seed}/{name}/{number}"))
-                except BaseException:
-                    print(f"seed {seed}, {name}, input {number}", file=sys.stderr)
-                    raise
-            yield name, inputs, time.monotonic() - began
+class Inputs(NamedTuple):
+    """Some of the inputs of one fuzzer, by their numbers."""
+
+    name: str
+    numbers: range
+    seed: int
+    folder: Path  # for what a fuzzer keeps; each process has its own below it
+
+
+def feed(inputs: Inputs) -> tuple[str, int, float]:
+    """Feed a fuzzer; returns its name, how many inputs it had, and the seconds that it took."""
+    logging.disable()  # each failed login would be a line
+    fuzzer, began = FUZZERS[inputs.name][0](inputs.folder / str(os.getpid())), time.monotonic()
+    for number in inputs.numbers:
+        try:
+            fuzzer(Random(f"{inputs.seed}/{inputs.name}/{number}"))
+        except BaseException:
+            made = " ".join(piece.hex() for piece in MADE)
+            print(f"seed {inputs.seed}, {inputs.name}, input {number}: {made}", file=sys.stderr)
+            raise
+    logging.disable(logging.NOTSET)
+    return inputs.name, len(inputs.numbers), time.monotonic() - began
+
+
+def shared_out(count: int, seed: int, folder: Path, at_once: int = AT_ONCE) -> Iterator[Inputs]:
+    for name, (_, share) in FUZZERS.items():
+        numbers = range(max(1, int(count * share)))
+        for first in range(0, len(numbers), at_once):
+            yield Inputs(name, numbers[first : first + at_once], seed, folder)
 
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else COUNT
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    print(f"seed {seed}")
-    logging.disable()  # each failed login would be a line
-    for name, inputs, seconds in run(count, seed):
-        print(f"{name:<14} {inputs:>10,} inputs {seconds:8.1f} s", flush=True)
+    print(f"seed {seed}", flush=True)
+    totals, seconds, began = Counter[str](), Counter[str](), time.monotonic()
+    with TemporaryDirectory() as folder, Pool(os.cpu_count()) as pool:
+        for name, inputs, took in pool.imap_unordered(feed, shared_out(count, seed, Path(folder))):
+            totals[name] += inputs
+            seconds[name] += took
+    for name, inputs in totals.items():
+        print(f"{name:<14} {inputs:>10,} inputs {seconds[name]:8.1f} s")
+    print(f"{'all':<14} {totals.total():>10,} inputs {time.monotonic() - began:8.1f} s on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":
