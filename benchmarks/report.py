@@ -6,7 +6,7 @@ import platform
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -18,28 +18,6 @@ from benchmarks.table import Metric, Row
 from benchmarks.workloads import Sample
 
 Results = dict[str, dict[str, list[Sample]]]  # by row, by broker
-
-
-class Kept(NamedTuple):
-    """What outlives a run. A row that is measured alone may be of another commit than the others."""
-
-    results: Results
-    commits: dict[str, str]
-
-    def add(self, row: Row, samples: dict[str, list[Sample]]) -> None:
-        self.results[row.name] = samples
-        self.commits[row.name] = said("git", "rev-parse", "--short", "HEAD")
-
-
-class Page(NamedTuple):
-    """A table of rows, and where it is kept and shown."""
-
-    title: str
-    rows: tuple[Row, ...]
-    method: str
-    results: Path
-    file: Path
-    remarks: Path
 
 
 class Line(NamedTuple):
@@ -54,6 +32,33 @@ class Line(NamedTuple):
     change: str
     expected: str
     verdict: str
+
+
+class Kept(NamedTuple):
+    """What outlives a run. A row that is measured alone may be of another commit than the others.
+
+    `written` has the lines of rows whose results are not here: the page is in the repository, the results are not.
+    """
+
+    results: Results
+    commits: dict[str, str]
+    written: dict[str, list[Line]]
+
+    def add(self, row: Row, samples: dict[str, list[Sample]]) -> None:
+        self.results[row.name] = samples
+        self.written.pop(row.name, None)
+        self.commits[row.name] = said("git", "rev-parse", "--short", "HEAD")
+
+
+class Page(NamedTuple):
+    """A table of rows, and where it is kept and shown."""
+
+    title: str
+    rows: tuple[Row, ...]
+    method: str
+    results: Path
+    file: Path
+    remarks: Path
 
 
 HEADINGS = Line("workload", "figure", "Kafka", "before", "Moldau", "ratio", "now : before", "expected", "")
@@ -90,37 +95,41 @@ def line(row: Row, metric: Metric, samples: dict[str, list[Sample]]) -> Line:
     )
 
 
-def lines(page: Page, results: Results) -> Iterator[Line]:
+def lines(page: Page, results: Results, written: dict[str, list[Line]]) -> Iterator[Line]:
     """In the order of the table; a title only on its first line."""
     for row in page.rows:
-        if row.name in results:
+        if row.name in written:
+            yield from written[row.name]
+        elif row.name in results:
             for number, metric in enumerate(row.metrics):
                 made = line(row, metric, results[row.name])
                 yield made if number == 0 else made._replace(title="")
 
 
-def columns(results: Results) -> list[int]:
+def columns(shown: list[Line]) -> list[int]:
     """The numbers of the columns that have something to show."""
-    has_before = any("before" in samples for samples in results.values())
+    has_before = any(each.before for each in shown)
     return [number for number, name in enumerate(Line._fields) if has_before or name not in EARLIER]
 
 
 def terminal_table(page: Page, results: Results) -> Table:
-    shown = columns(results)
+    rows = list(lines(page, results, {}))
+    shown = columns(rows)
     table = Table(title=page.title)
     for number in shown:
         table.add_column(HEADINGS[number], justify=ALIGNED[number])
     colours = {"PASS": "[green]PASS[/]", "MISS": "[red]MISS[/]"}
-    for each in lines(page, results):
+    for each in rows:
         coloured = each._replace(verdict=colours.get(each.verdict, ""))
         table.add_row(*(coloured[number] for number in shown))
     return table
 
 
-def markdown_table(page: Page, results: Results) -> str:
+def markdown_table(page: Page, kept: Kept) -> str:
     rules = ["---:" if side == "right" else "---" for side in ALIGNED]
-    rows = [HEADINGS, rules, *lines(page, results)]
-    return "\n".join("| " + " | ".join(row[number] for number in columns(results)) + " |" for row in rows)
+    rows = list(lines(page, kept.results, kept.written))
+    shown = columns(rows)
+    return "\n".join("| " + " | ".join(row[number] for number in shown) + " |" for row in (HEADINGS, rules, *rows))
 
 
 def said(*command: str) -> str:
@@ -172,7 +181,7 @@ def text(page: Page, kept: Kept) -> str:
         f"# Benchmarks: {page.title}",
         f"| | |\n|---|---|\n{where}",
         "## Figures",
-        markdown_table(page, kept.results),
+        markdown_table(page, kept),
         "The ratio is Moldau : Kafka; an aim is what we would like, a bound is what we promise.",
         f"## Method\n\n{page.method.format(kafka=kafka.VERSION).strip()}",
         remarks,
@@ -181,14 +190,48 @@ def text(page: Page, kept: Kept) -> str:
 
 
 def load(page: Page) -> Kept:
-    """Of earlier runs."""
-    return Kept(**json.loads(page.results.read_text())) if page.results.exists() else Kept({}, {})
+    """Of earlier runs: their results, and what the page has of others."""
+    kept = Kept(**json.loads(page.results.read_text()), written={}) if page.results.exists() else Kept({}, {}, {})
+    if page.file.exists():
+        written, commits = read(page, page.file.read_text().splitlines())
+        for name in written.keys() - kept.results.keys():
+            kept.written[name] = written[name]
+            kept.commits[name] = commits.get(name, "unknown")
+    return kept
+
+
+def read(page: Page, written: list[str]) -> tuple[dict[str, list[Line]], dict[str, str]]:
+    """The rows of a page as they stand there, and the commits of those rows that have one, by their names."""
+    names = {row.title: row.name for row in page.rows}
+    found: dict[str, list[Line]] = {}
+    fields: list[str] = []
+    measured, row = "", ""
+    for cells in ([cell.strip() for cell in line.split("|")[1:-1]] for line in written if line.startswith("|")):
+        if cells[:1] == [HEADINGS.title]:
+            fields = [Line._fields[HEADINGS.index(heading)] for heading in cells]
+        elif fields and not cells[0].startswith("---"):
+            row = names.get(cells[0], "") if cells[0] else row
+            if row:
+                line = Line(*[""] * len(Line._fields))._replace(**dict(zip(fields, cells, strict=True)))
+                found.setdefault(row, []).append(line)
+        elif cells[0] == "Moldau":
+            measured = cells[1]
+    return found, commits_of(measured, found)
+
+
+def commits_of(measured: str, rows: Iterable[str]) -> dict[str, str]:
+    """The reverse of `commits`."""
+    if ":" not in measured:
+        return dict.fromkeys(rows, measured)
+    several = (part.partition(": ") for part in measured.split("; "))
+    return {name: commit for commit, _, names in several for name in names.split(", ")}
 
 
 def save(page: Page, kept: Kept) -> None:
     """Keep the figures and write the page."""
     page.results.parent.mkdir(parents=True, exist_ok=True)
-    page.results.write_text(json.dumps(kept._asdict(), indent=1))
+    ours = {name: kept.commits[name] for name in kept.results}
+    page.results.write_text(json.dumps({"results": kept.results, "commits": ours}, indent=1))
     page.file.write_text(text(page, kept))
 
 
