@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from moldau.broker.api.produce_one import Appends
 from moldau.broker.metrics import QUOTAS
 from moldau.broker.quotas import MOST_THROTTLED
 from moldau.wire import messages as m
@@ -108,6 +109,40 @@ def test_requests_that_are_known_by_their_head_count_too(limited: World) -> None
         assert produce(client).throttle_time_ms == 0
     set_quota(limited, "producer_byte_rate", 200.0, user="u")
     assert sum(produce(user(limited, "u")).throttle_time_ms > 0 for _ in range(5)) >= 3
+
+
+def test_a_quota_that_is_not_reached_leaves_requests_known_by_their_head(
+    limited: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_quota(limited, "producer_byte_rate", 1e9, user="u")
+    set_quota(limited, "request_percentage", 100.0, user="u")
+    client, served, serve = user(limited, "u"), list[Any](), Appends.serve
+    monkeypatch.setattr(Appends, "serve", lambda *given: served.append(serve(*given)) or served[-1])
+    for _ in range(3):
+        produce(client)
+    assert len(served) >= 2 and all(served)
+
+
+def test_known_requests_take_as_much_of_a_quota_as_others(limited: World) -> None:
+    def throttled(connect: Callable[[], Client]) -> list[int]:
+        told = [0]
+        while not told[-1]:
+            told.append(produce(connect()).throttle_time_ms)
+        return told
+
+    for name in ("known", "new"):
+        set_quota(limited, "producer_byte_rate", 900.0, user=name)
+    known = user(limited, "known")
+    told = throttled(lambda: known)
+    assert len(told) > 5 and told == throttled(lambda: user(limited, "new"))
+
+
+def test_a_quota_that_is_changed_counts_at_once(limited: World) -> None:
+    client = user(limited, "u")
+    set_quota(limited, "producer_byte_rate", 1e9, user="u")
+    assert not any(produce(client).throttle_time_ms for _ in range(10))
+    set_quota(limited, "producer_byte_rate", 10.0, user="u")
+    assert produce(client).throttle_time_ms
 
 
 def test_a_consumer_over_its_rate_is_answered_empty_and_not_counted(limited: World) -> None:

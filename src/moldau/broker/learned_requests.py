@@ -44,6 +44,10 @@ class Known(Protocol):
         """What the client must be allowed to do."""
         ...
 
+    def measure(self, frame: memoryview, end: int) -> int:
+        """Return the bytes of records of a request whose head ends at `end`: a quota may count them."""
+        ...
+
     def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | Wait | None:
         """Answer a request whose head ends at `end`, or return a Wait, or None.
 
@@ -68,10 +72,18 @@ def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | Wait
             if known is not None:
                 if node.authorizer is not None and not all(permissions(node.authorizer, connection, known)):
                     return None
-                if node.quotas is not None and node.quotas.is_limited(connection, known.client_id):
-                    return None
+                account, size = None, 0
+                if (
+                    node.quotas is not None
+                    and (account := node.quotas.account(connection, known.client_id)) is not None
+                ):
+                    size = known.measure(frame, end)
+                    if not account.has_room(size):
+                        return None  # the answer says for how long the client is throttled
                 answer = known.serve(node, frame, end, correlation_id)
                 if answer is not None:
+                    if account is not None and size:
+                        account.count(size)
                     connection.client_id = known.client_id
                     node.request_counts[known.key] += 1
                 return answer

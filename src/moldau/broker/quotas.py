@@ -37,6 +37,32 @@ MOST_THROTTLED = 200  # users and clients in the metrics
 ENTITIES = 10_000  # whose rates are remembered
 
 
+class Account:
+    """The rates that produce requests of a client count for, with their limits: for those that are not decoded."""
+
+    __slots__ = ("_clock", "_produced", "_time")
+
+    def __init__(self, node: Node, produced: tuple[Rate, float] | None, time: tuple[Rate, float] | None) -> None:
+        self._clock, self._produced, self._time = node.clock, produced, time
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether a request with so many bytes of records is below the limits."""
+        if self._produced is not None and size:
+            rate, limit = self._produced
+            if not rate.is_far_below(limit, size):
+                now_ms = self._clock.monotonic_ms()
+                rate.record(size, now_ms)
+                throttle_ms = rate.throttle_ms(limit, now_ms)
+                rate.record(-size, now_ms)
+                if throttle_ms:
+                    return False
+        return self._time is None or not self._time[0].throttle_ms(self._time[1], self._clock.monotonic_ms())
+
+    def count(self, size: int) -> None:
+        if self._produced is not None:
+            self._produced[0].record(size, self._clock.monotonic_ms())
+
+
 class Quotas:
     """What clients have used."""
 
@@ -45,31 +71,61 @@ class Quotas:
         settings = node.settings
         self._windows = settings["quota.window.num"], settings["quota.window.size.seconds"] * 1000.0
         self._burst_s = settings["controller.quota.window.num"] * settings["controller.quota.window.size.seconds"]
+        self._limits: dict[tuple[str, str, str | None], Limit | None] = {}  # that were looked up, until one changes
+        self._accounts: dict[tuple[str, str | None], Account | None] = {}
+        self._has_time_limits = False
         self._rates: dict[tuple[str, str | None, str | None], Rate] = {}
         self.throttled: dict[tuple[str, str, str], list[float]] = {}  # quota, user, client id: how often, how many ms
         self._buckets: dict[tuple[str | None, str | None], Bucket] = {}
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """Take a frame in the node's place: measure its time, and mute the connection if it is over its limits."""
-        node, begin_ms = self.node, self.node.clock.monotonic_ms()
-        type(node).receive(node, connection, frame)
-        now_ms = node.clock.monotonic_ms()
-        if (limit := self.limit(TIME, connection)) is not None:
-            self.rate(TIME, limit).record((now_ms - begin_ms) / 10, now_ms)  # percent of a second
+        node = self.node
+        if self._has_time_limits:
+            begin_ms = node.clock.monotonic_ms()
+            type(node).receive(node, connection, frame)
+            if (limit := self.limit(TIME, connection)) is not None:
+                now_ms = node.clock.monotonic_ms()
+                self.rate(TIME, limit).record((now_ms - begin_ms) / 10, now_ms)  # percent of a second
+        else:
+            type(node).receive(node, connection, frame)
         if connection.throttle_ms:
             self.mute(connection, connection.throttle_ms)
             connection.throttle_ms = 0.0
 
-    def limit(self, key: str, connection: Connection, client_id: str | None = None) -> Limit | None:
-        user = connection.principal.partition(":")[2]
-        return find_limit(self.node.cluster.quotas, key, user, client_id or connection.client_id or "")
+    def forget_limits(self) -> None:
+        """Look them up again: some have changed."""
+        self._limits.clear()
+        self._accounts.clear()
+        self._has_time_limits = any(TIME in values for values in self.node.cluster.quotas.values())
 
-    def is_limited(self, connection: Connection, client_id: str | None) -> bool:
-        """Tell whether a produce must be decoded, since its bytes are counted."""
-        return any(self.limit(key, connection, client_id) is not None for key in (PRODUCED, TIME))
+    def limit(self, key: str, connection: Connection, client_id: str | None = None) -> Limit | None:
+        asked = key, connection.principal, client_id or connection.client_id
+        try:
+            return self._limits[asked]
+        except KeyError:
+            if len(self._limits) >= ENTITIES:
+                self._limits.clear()
+            user = connection.principal.partition(":")[2]
+            found = self._limits[asked] = find_limit(self.node.cluster.quotas, key, user, asked[2] or "")
+            return found
+
+    def account(self, connection: Connection, client_id: str | None) -> Account | None:
+        """Return what a client's produce requests are measured by, None if nothing limits them."""
+        asked = connection.principal, client_id
+        try:
+            return self._accounts[asked]
+        except KeyError:
+            if len(self._accounts) >= ENTITIES:
+                self._accounts.clear()
+            limits = {key: self.limit(key, connection, client_id) for key in (PRODUCED, TIME)}
+            rates = {key: (self.rate(key, limit), limit.value) for key, limit in limits.items() if limit is not None}
+            found = self._accounts[asked] = Account(self.node, rates.get(PRODUCED), rates.get(TIME)) if rates else None
+            return found
 
     def rate(self, key: str, limit: Limit) -> Rate:
-        return self._known(self._rates, (key, limit.user, limit.client_id), partial(Rate, *self._windows))
+        name = key, limit.user, limit.client_id
+        return self._rates.get(name) or self._known(self._rates, name, partial(Rate, *self._windows))
 
     def note(self, key: str, limit: Limit, throttle_ms: float) -> float:
         """Count that a client was throttled, for the metrics; returns for how long."""
@@ -86,6 +142,7 @@ class Quotas:
         if found is None:
             if len(known) >= ENTITIES:
                 known.pop(next(iter(known)))
+                self._accounts.clear()  # one may count for that rate
             found = known[key] = make()
         return found
 
@@ -243,13 +300,14 @@ def set_throttle(response: Any, version: int, throttle_ms: float) -> None:
 def apply_quotas(node: Node) -> None:
     """Begin to measure when the metadata has quotas of clients, and end when it has none any more."""
     wanted = any(kind != IP for entity in node.cluster.quotas for kind, _ in entity)
-    if wanted and node.quotas is None:
-        node.quotas = Quotas(node)
-        node.receive = node.quotas.receive
-    elif not wanted and node.quotas is not None:
-        node.quotas = None
-        del node.receive  # pyright: ignore[reportAttributeAccessIssue]
-    else:
+    before, node.quotas = node.quotas, (node.quotas or Quotas(node)) if wanted else None
+    if node.quotas is not None:
+        node.quotas.forget_limits()
+    if before is node.quotas:
         return
+    if node.quotas is not None:
+        node.receive = node.quotas.receive
+    else:
+        del node.receive  # pyright: ignore[reportAttributeAccessIssue]
     node.routes.clear()
     node.controller_routes.clear()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from moldau.broker.api.produce_one import TAGS, Appends, flexible_records, plain_records
 from moldau.broker.learned_requests import serve
 from moldau.machines.metadata.acls import ALLOW, DENY, LITERAL, TOPIC, WRITE
 from moldau.wire import frames
@@ -248,3 +249,22 @@ def test_nothing_is_learnt_of_a_request_that_was_refused_in_part(make_world):
     both.topic_data = [*both.topic_data, *request(10, "b", None, 0, [b"v"]).topic_data]
     send(world, frames.request_frame(both, 10, 1, "c")[4:])
     assert not world.node.heads
+
+
+@pytest.mark.parametrize("size", [1, 90, *range(50, 70), 126, 127, 128, 16_100, 16_383, 16_384, 100_000, 2_200_000])
+@pytest.mark.parametrize("version", [8, 9])
+def test_records_are_measured_without_being_read(version, size):
+    records = b"x" * size
+    length = size.to_bytes(4) if version == 8 else varint(size + 1)
+    frame = memoryview(b"head" + length + records + (b"" if version == 8 else TAGS))
+    blank = Appends(None, None, version, range(1), 0, b"", b"", bytes, (), 1, 0)
+    read = plain_records if version == 8 else flexible_records
+    assert blank.measure(frame, 4) == len(read(frame, 4)) == size
+
+
+def varint(number):
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes(made + bytes([number]))

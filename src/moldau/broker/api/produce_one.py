@@ -34,6 +34,8 @@ FIRST_VERSION = 5  # whose answer has the three numbers
 FIRST_FLEXIBLE = 9
 
 LENGTH = Struct(">i")  # of the records; in flexible versions a varint of one more
+# How long the varint of one more is, by what it has together with the records at most.
+LENGTHS = tuple((length, (1 << 7 * length) - 2 + length) for length in range(1, 6))
 TAGS = b"\0\0\0"  # of the partition, the topic and the request, which end a flexible one
 HOLE = Struct(">qqq")  # base offset, append time and start offset, in an answer
 FILLING = (-2, -3, -4)  # no name and no topic id holds these
@@ -56,6 +58,13 @@ class Appends:
     acks: int
     timeout_ms: int
     key: int = field(default=PRODUCE, init=False)
+
+    def measure(self, frame: memoryview, end: int) -> int:
+        rest = len(frame) - end
+        if self.version < FIRST_FLEXIBLE:
+            return rest - LENGTH.size
+        rest -= len(TAGS)
+        return rest - next(length for length, most in LENGTHS if rest <= most)
 
     def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | Wait | None:
         """Append and answer, at once or when that is settled, or None."""

@@ -45,30 +45,36 @@ def find_limit(quotas: Mapping[QuotaEntity, Mapping[str, float]], key: str, user
 class Rate:
     """What was used in the last windows, per second. A rate that has just begun counts as if all but one had passed."""
 
-    __slots__ = ("_samples", "count", "window_ms")
+    __slots__ = ("_samples", "_total", "count", "window_ms")
 
     def __init__(self, count: int, window_ms: float) -> None:
         self.count, self.window_ms = count, window_ms
         self._samples: deque[list[float]] = deque()  # when it began, how much
+        self._total = 0.0  # of all samples
 
     def record(self, value: float, now_ms: float) -> None:
         samples = self._samples
         if not samples or now_ms - samples[-1][0] >= self.window_ms:
             samples.append([now_ms, 0.0])
             if len(samples) > self.count:
-                samples.popleft()
+                self._total -= samples.popleft()[1]
         samples[-1][1] += value
+        self._total += value
+
+    def is_far_below(self, limit: float, value: float) -> bool:
+        """Tell whether the value keeps the rate below its limit for sure: no windows are shorter than all but one."""
+        return (self._total + value) * 1000 <= limit * max(self.count - 1, 1) * self.window_ms
 
     def measure(self, now_ms: float) -> tuple[float, float]:
         """Return the rate, and the length of the windows that it is of."""
         samples = self._samples
         while samples and now_ms - samples[0][0] >= self.count * self.window_ms:
-            samples.popleft()
+            self._total -= samples.popleft()[1]
         elapsed = now_ms - samples[0][0] if samples else 0.0
         missing = self.count - 1 - int(elapsed // self.window_ms)
         length = elapsed + max(missing, 0) * self.window_ms
         length = max(length, self.window_ms)
-        return sum(amount for _, amount in samples) / length * 1000, length
+        return self._total / length * 1000, length
 
     def throttle_ms(self, limit: float, now_ms: float) -> float:
         """Return for how long nothing may follow, so that the rate comes down to its limit."""
