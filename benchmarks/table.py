@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import coordination
+from benchmarks import coordination, guarded
 from benchmarks import workloads as load
 from benchmarks.client import CONSUME, ONE_RECORD, PRODUCE
 from benchmarks.workloads import Samples
@@ -81,6 +81,15 @@ COMMITS = (
     Metric("per_second", "commits", "k/s", 1e-3, at_least=1.0),
     Metric("cpu_us", "broker CPU", "µs/commit"),
 )
+HANDSHAKES = (
+    Metric("per_second", "handshakes", "k/s", 1e-3),
+    Metric("cpu_us", "broker CPU", "µs/handshake"),
+)
+GUARDED = (
+    Metric("per_second", "throughput", "k msg/s", 1e-3),
+    Metric("kept", "throughput, ACLs and quota : none", "", floor=0.95),
+    Metric("cpu_kept", "broker CPU, ACLs and quota : none", "", limit=1.05),
+)
 COPIED = (
     Metric("per_second", "throughput", "k msg/s", 1e-3, at_least=0.9),
     Metric("cpu_us", "broker CPU", "µs/msg"),
@@ -137,6 +146,36 @@ ROWS = (
         partial(load.over_tls, run=load.produce, settings=ONE_RECORD, count=150_000, size=100, partitions=1),
         REQUESTS,
         rehearsed=True,
+    ),
+    Row(
+        "tls-handshakes",
+        "TLS: handshakes",
+        partial(guarded.handshakes, count=4_000),
+        HANDSHAKES,
+        rehearsed=True,
+    ),
+    Row(
+        "tls-connections",
+        "TLS: 10,000 connections that stay",
+        partial(guarded.connections, count=10_000),
+        (Metric("kb_each", "memory of each", "KB"), Metric("rss", "RSS with all of them", "MB")),
+        warm=False,
+        runs=1,
+    ),
+    *(
+        Row(
+            f"guarded-{name}",
+            f"{title}, under ACLs and a quota that is not reached",
+            partial(guarded.beside_open, run=run, count=count, size=size, partitions=1, settings=settings),
+            GUARDED,
+            warm=False,
+            brokers=("moldau",),
+        )
+        for name, title, run, count, size, settings in (
+            ("produce", "produce 1 KB, 1 partition", load.produce, 1_000_000, 1024, PRODUCE),
+            ("consume", "consume 1 KB, 1 partition", load.consume, 1_500_000, 1024, CONSUME),
+            ("one-record", "one record a request, librdkafka", load.produce, 150_000, 100, ONE_RECORD),
+        )
     ),
     Row(
         "flood",

@@ -1,5 +1,6 @@
 """The listener with TLS that a warm broker has beside its plain one: certificates, and settings of both sides."""
 
+import ssl
 from pathlib import Path
 
 from benchmarks.client import Options
@@ -29,3 +30,7 @@ def broker_settings(home: Path, port: int) -> dict[str, str]:
 def client_settings(home: Path, port: int) -> Options:
     address = f"127.0.0.1:{port + STEP}"
     return {"brokers": address, "rd.security.protocol": "ssl", "rd.ssl.ca.location": str(home / "ca.pem")}
+
+
+def client_context(home: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(home / "ca.pem"))
