@@ -5,6 +5,7 @@ from __future__ import annotations
 from moldau.broker.operations import NOT_ASKED, bits
 from moldau.machines.metadata.acls import (
     ALL,
+    ALLOW,
     ALTER,
     CLUSTER,
     CREATE,
@@ -14,6 +15,7 @@ from moldau.machines.metadata.acls import (
     DESCRIBE_CONFIGS,
     GROUP,
     IDEMPOTENT_WRITE,
+    LITERAL,
     PREFIXED,
     READ,
     TOPIC,
@@ -23,7 +25,7 @@ from moldau.machines.metadata.acls import (
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from moldau.wire.records import Record, build
-from tests.broker.authorization.conftest import Realm
+from tests.broker.authorization.conftest import ALICE, Realm
 
 NO_TOPIC, NO_GROUP, NO_CLUSTER = (
     Error.TOPIC_AUTHORIZATION_FAILED,
@@ -186,7 +188,7 @@ def test_a_produce_that_is_not_answered_loses_the_connection(realm: Realm):
     assert realm.world.node.replicas.by_name["t"][0].log.end_offset == 0
 
 
-def test_a_transactional_batch_needs_the_transactional_id(realm: Realm):
+def test_transactional_batch_needs_its_transactional_id(realm: Realm):
     realm.grant((TOPIC, "t", WRITE))
     batch = produce("t", transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
     batch.transactional_id = "x"
@@ -210,7 +212,7 @@ def test_a_fetch_session_ends_to_give_records_when_the_permission_does(realm: Re
     assert (row.error_code, len(row.records)) == (NO_TOPIC, 0)
 
 
-def test_a_fetch_of_a_replica_is_an_act_of_the_cluster(realm: Realm):
+def test_replica_id_needs_cluster_action(realm: Realm):
     wanted = [m.FetchRequest_FetchTopic("t", partitions=[m.FetchRequest_FetchPartition(0)])]
 
     def code():
@@ -221,6 +223,21 @@ def test_a_fetch_of_a_replica_is_an_act_of_the_cluster(realm: Realm):
     assert code() == NO_TOPIC
     realm.grant_cluster(ALL)
     assert code() == Error.NOT_LEADER_OR_FOLLOWER, "it may, but broker 5 has no replica"
+
+
+def test_removing_one_acl_keeps_the_others(realm: Realm):
+    def codes():
+        return [realm.ask(produce(name), 9).responses[0].partition_responses[0].error_code for name in ("t", "u")]
+
+    realm.world.create("u")
+    realm.grant((TOPIC, "t", WRITE), (TOPIC, "t", READ), (TOPIC, "u", WRITE))
+    realm.grant((TOPIC, "u", WRITE), permission=DENY)
+    assert codes() == [0, NO_TOPIC]
+    for operation, expected in ((READ, 0), (WRITE, NO_TOPIC)):
+        removed = m.DeleteAclsRequest_DeleteAclsFilter(TOPIC, "t", LITERAL, ALICE, "*", operation, ALLOW)
+        (row,) = realm.world.call(m.DeleteAclsRequest([removed])).filter_results
+        assert len(row.matching_acls) == 1
+        assert codes() == [expected, NO_TOPIC]
 
 
 def test_who_may_write_to_any_topic_may_do_so_idempotently(realm: Realm):
