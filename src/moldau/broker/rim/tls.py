@@ -31,8 +31,9 @@ HEADER = 5  # bytes of a record's header, the last two of which are its length
 HANDSHAKE_RECORD = 0x16
 SLICE = 128 * 1024  # that is encrypted by one call
 TURN_S = 0.002  # that handshakes have in each round of the loop
-HALF_DONE = 256  # the most handshakes that have begun and are not over
-HALF_DONE_S = 1.0  # after which one does not count among them: its peer may never go on
+HALF_DONE = 32  # the most handshakes that have begun and are not over; holes of what many take stay in the heap
+HALF_DONE_S = 10.0  # after which one does not count among them: its peer may never go on
+IN_VAIN_S = 0.2  # instead, if no handshake has ended for as long
 
 
 class TlsSocket(ssl.SSLSocket):
@@ -210,6 +211,7 @@ class Handshakes:
         self._new: deque[TlsChannel] = deque()
         self._begun: deque[TlsChannel] = deque()
         self._half_done: dict[TlsChannel, float] = {}  # when they began; the oldest is the first
+        self._ended = 0.0  # when the last one did
         self._is_due = False
         self._timer: asyncio.Handle | None = None
 
@@ -222,8 +224,10 @@ class Handshakes:
 
     def end(self, channel: TlsChannel) -> None:
         """Forget a channel whose handshake is over, or which is closed."""
-        if self._half_done.pop(channel, None) is not None and self._new:
-            self._schedule()
+        if self._half_done.pop(channel, None) is not None:
+            self._ended = monotonic()
+            if self._new:
+                self._schedule()
 
     def _schedule(self) -> None:
         if not self._is_due:
@@ -240,7 +244,7 @@ class Handshakes:
         if self._begun or (self._new and self._has_room()):
             self._schedule()
         elif self._new and self._timer is None:
-            self._timer = self._loop.call_later(HALF_DONE_S, self._try_again)
+            self._timer = self._loop.call_later(IN_VAIN_S, self._try_again)
 
     def _try_again(self) -> None:
         self._timer = None
@@ -252,7 +256,10 @@ class Handshakes:
         return self._new.popleft() if self._new and self._has_room() else None
 
     def _has_room(self) -> bool:
-        long_ago = monotonic() - HALF_DONE_S
+        if len(self._half_done) < HALF_DONE:
+            return True
+        now = monotonic()
+        long_ago = now - (IN_VAIN_S if now - self._ended > IN_VAIN_S else HALF_DONE_S)
         while self._half_done:
             oldest = next(iter(self._half_done))
             if self._half_done[oldest] > long_ago:
