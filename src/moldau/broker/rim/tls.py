@@ -33,7 +33,7 @@ SLICE = 128 * 1024  # that is encrypted by one call
 TURN_S = 0.002  # that handshakes have in each round of the loop
 HALF_DONE = 32  # the most handshakes that have begun and are not over; holes of what many take stay in the heap
 HALF_DONE_S = 10.0  # after which one does not count among them: its peer may never go on
-IN_VAIN_S = 0.2  # instead, if no handshake has ended for as long
+IN_VAIN_S = 1.0  # instead, if no handshake has ended for as long
 
 
 class TlsSocket(ssl.SSLSocket):
