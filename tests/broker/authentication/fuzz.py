@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from base64 import urlsafe_b64encode
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -273,7 +273,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else COUNT
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     print(f"seed {seed}", flush=True)
-    totals, seconds, began = Counter[str](), Counter[str](), time.monotonic()
+    totals, seconds, began = Counter[str](), defaultdict[str, float](float), time.monotonic()
     with TemporaryDirectory() as folder, Pool(os.cpu_count()) as pool:
         for name, inputs, took in pool.imap_unordered(feed, shared_out(count, seed, Path(folder))):
             totals[name] += inputs
