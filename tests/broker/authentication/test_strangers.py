@@ -18,6 +18,7 @@ from moldau.client import Client, ClientError
 from moldau.testing.process import Broker, eventually
 from moldau.wire import messages as m
 from tests.broker.authentication.secured import Secured
+from tests.tls.keystores import self_signed
 
 TIMEOUT_MS = 1500
 MOST = 5
@@ -103,9 +104,10 @@ def test_certificates_that_do_not_count_are_refused(secured: Secured) -> None:
         "not yet": ca.issue_cert("c", not_before=now + day, not_after=now + 2 * day),
         "a stranger's": trustme.CA().issue_cert("c"),
     }
-    for name, one in issued.items():
+    stores = {name: one.private_key_and_cert_chain_pem.bytes() for name, one in issued.items()}
+    for name, store in (stores | {"self-signed": self_signed("client").pem}).items():
         path = secured.folder / "bad.pem"
-        one.private_key_and_cert_chain_pem.write_to_path(str(path))
+        path.write_bytes(store)
         settings = secured.client("SSL", ssl_keystore_location=str(path), retries=0)
         with Client(settings) as client, pytest.raises(ClientError):
             client.send(m.MetadataRequest([]), timeout_s=20)
