@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from moldau.java import times
-from moldau.java.numbers import double_text, parse_double, parse_int, plain_text, trim, wrap
+from moldau.java.numbers import decimal_text, double_text, parse_double, parse_int, plain_text, trim, wrap
 
 from .errors import SqlError
 from .maps import items
@@ -41,7 +41,8 @@ EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP, Emax=decimal.M
 EXACT.traps[decimal.Inexact] = False
 _TRUE = re.compile(r"t(r(ue?)?)?|y(es?)?", re.I)
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
-_CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+_MIDNIGHT = "00:00:00.000"  # completes a time that is part of a timestamp
 _ZONE = re.compile(r"(Z|[+-]\d{1,2}:?\d{0,2}|[A-Za-z]+/[A-Za-z_/]+)$")
 _END_OF_DAY = re.compile(r"24(:00)*(\.0+)?")
 TIMESTAMP_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSS"
@@ -62,7 +63,8 @@ def to_decimal(value: int | float | Decimal | str, to: DecimalType) -> Decimal:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("Infinite or NaN")
-        value = repr(value)
+        # ksqlDB rounds twice: the exact value to the digits of the type, then to its scale.
+        value = decimal.Context(prec=to.precision, rounding=decimal.ROUND_HALF_UP).plus(Decimal(value))
     return fit(Decimal(value), to)
 
 
@@ -94,13 +96,21 @@ def text_to_int(value: str, bits: int) -> int:
     return parse_int(trim(value), bits)
 
 
+def text_to_double(value: str) -> float:
+    found = parse_double(value)
+    if not math.isfinite(found):
+        raise ValueError(f"Invalid double value: {value}")
+    return found
+
+
 def text_to_boolean(value: str) -> bool:
     return _TRUE.fullmatch(trim(value)) is not None
 
 
 def text_to_bytes(value: str) -> bytes:
     try:
-        return base64.b64decode(value, validate=True)
+        rest = len(value) % 4
+        return base64.b64decode(value if "=" in value or rest < 2 else value + "=" * (4 - rest), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"{value!r} is not base64") from None
 
@@ -117,10 +127,11 @@ def text_to_date(value: str) -> int:
 
 
 def text_to_time(value: str) -> int:
+    """Read a time as LocalTime does: hours and minutes, seconds and their fraction if they are there."""
     found = _CLOCK.fullmatch(trim(value))
-    if found is None or int(found[1]) > 23 or int(found[2] or 0) > 59 or int(found[3] or 0) > 59:
+    if found is None:
         raise ValueError(f"Failed to parse time '{value}': required format is \"HH:mm:ss.SSS\"")
-    seconds = int(found[1]) * 3600 + int(found[2] or 0) * 60 + int(found[3] or 0)
+    seconds = int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3] or 0)
     return seconds * 1000 + int((found[4] or "").ljust(3, "0")[:3])
 
 
@@ -134,7 +145,7 @@ def text_to_timestamp(value: str) -> int:
         zone, clock = times.zone_of(suffix[1]), clock[: suffix.start()]
     midnight = _END_OF_DAY.fullmatch(clock) is not None  # 24:00 is the end of a day
     try:
-        time = times.MS_PER_DAY if midnight else text_to_time(clock) if clock else 0
+        time = times.MS_PER_DAY if midnight else text_to_time(clock + _MIDNIGHT[len(clock) :])
         local = text_to_date(day) * times.MS_PER_DAY + time
     except ValueError:
         raise ValueError(
@@ -152,12 +163,10 @@ def date_text(value: int) -> str:
 
 
 def time_text(value: int) -> str:
-    """Write a time as LocalTime does: seconds and their fraction only if they are not zero."""
-    hours, rest = divmod(value, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    seconds, ms = divmod(rest, 1000)
-    tail = f":{seconds:02d}" if seconds or ms else ""
-    return f"{hours:02d}:{minutes:02d}{tail}" + (f".{ms:03d}" if ms else "")
+    """Write a time as ksqlDB does: seconds only if they are not zero, and never their fraction."""
+    minutes, seconds = divmod(value // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}" + (f":{seconds:02d}" if seconds else "")
 
 
 # The pairs of types without parameters.
@@ -175,7 +184,7 @@ PAIRS: dict[tuple[Type, Type], Convert] = {
     (STRING, BOOLEAN): text_to_boolean,
     (STRING, INTEGER): lambda v: text_to_int(v, 32),
     (STRING, BIGINT): lambda v: text_to_int(v, 64),
-    (STRING, DOUBLE): parse_double,
+    (STRING, DOUBLE): text_to_double,
     (STRING, DATE): text_to_date,
     (STRING, TIME): text_to_time,
     (STRING, TIMESTAMP): text_to_timestamp,
@@ -199,7 +208,7 @@ def java_text(type: Type) -> Convert:
     """Return a function that writes a value inside an array, map or struct as Java's toString does."""
     match type:
         case DecimalType():
-            write: Convert = plain_text
+            write: Convert = decimal_text
         case ArrayType(item):
             of_item = java_text(item)
             write = lambda v: f"[{', '.join(map(of_item, v))}]"  # noqa: E731

@@ -44,11 +44,11 @@ def coerced(value: Typed, target: Type | None) -> Typed:
 
 
 def decimal_type(value: Decimal) -> DecimalType:
-    """Return the type of a decimal literal: as many digits as it has."""
+    """Return the type of a decimal literal: as many digits as it has, one of them before the point."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
-    return DecimalType(max(len(digits) + max(0, exponent), scale), scale)
+    return DecimalType(max(len(digits) + max(0, exponent), scale + 1 if abs(value) < 1 else scale), scale)
 
 
 def coerced_list(nodes: Sequence[Expression], values: list[Typed]) -> tuple[list[Typed], Type | None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from ..casts import java_text
-from ..errors import SqlError
 from ..maps import items
-from ..tree import ArrayType, Field, MapType, StructType, Type
+from ..tree import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, ArrayType, DecimalType, Field, MapType, StructType, Type
 from ..types import text
 from .registry import scalar
 
@@ -101,7 +101,7 @@ def array_min(array: list[Any]) -> Any:
     doc="Sorts an array, ASC or DESC; nulls come last.",
 )
 def array_sort(array: list[Any], direction: str = "ASC") -> list[Any] | None:
-    word = direction.strip().upper()
+    word = direction.upper()
     if word not in ("ASC", "ASCENDING", "DESC", "DESCENDING"):
         return None
     known = sorted(_known(array), reverse=word.startswith("DESC"))
@@ -110,9 +110,13 @@ def array_sort(array: list[Any], direction: str = "ASC") -> list[Any] | None:
 
 def _joiner(types: Sequence[Any]) -> Callable[..., Any]:
     item = types[0].item if isinstance(types[0], ArrayType) else None
-    if isinstance(item, ArrayType | MapType | StructType):
-        raise SqlError(f"ARRAY_JOIN does not accept elements of the type {text(item)}")
-    write = str if item is None else java_text(item)
+    simple = item is None or isinstance(item, DecimalType) or item in (BOOLEAN, INTEGER, BIGINT, DOUBLE, STRING)
+    text_of = str if item is None else java_text(item)
+
+    def write(value: Any) -> str:
+        if value is not None and not simple:
+            raise ValueError(f"error: hit element of type {text(item)} which is currently not supported")
+        return text_of(value)
 
     def join(array: list[Any] | None, delimiter: str | None = ",") -> str | None:
         return None if array is None else (delimiter or "").join(map(write, array))
@@ -146,7 +150,7 @@ def slice_array(array: list[Any] | None, start: int | None, end: int | None) -> 
 
 @scalar("as_map(ARRAY<STRING> keys, ARRAY<T> values) -> MAP<STRING, T>", doc="Makes a map of keys and values.")
 def as_map(keys: list[str], values: list[Any]) -> dict[str, Any]:
-    return dict(zip(keys, values, strict=False))
+    return dict(zip_longest(keys, values[: len(keys)]))
 
 
 @scalar("map_keys(MAP<K, V> map) -> ARRAY<K>", doc="Returns the keys of a map.")
@@ -192,6 +196,13 @@ def field(value: str | None, *values: str | None) -> int:
     return 0 if value is None or value not in values else values.index(value) + 1
 
 
+def _known_value(value: Any) -> Any:
+    """Refuse a null value, which the map that FILTER and TRANSFORM make cannot hold in Java."""
+    if value is None:
+        raise ValueError("a value of the map is null")
+    return value
+
+
 @scalar("filter(ARRAY<T> array, LAMBDA<T, BOOLEAN> keep) -> ARRAY<T>", doc="Keeps what a lambda says.")
 def filter_array(array: list[Any], keep: Callable[..., Any]) -> list[Any]:
     return [each for each in array if keep(each)]
@@ -199,7 +210,7 @@ def filter_array(array: list[Any], keep: Callable[..., Any]) -> list[Any]:
 
 @scalar("filter(MAP<K, V> map, LAMBDA<K, V, BOOLEAN> keep) -> MAP<K, V>")
 def filter_map(map: dict[Any, Any], keep: Callable[..., Any]) -> dict[Any, Any]:
-    return {key: value for key, value in map.items() if keep(key, value)}
+    return {key: _known_value(value) for key, value in map.items() if keep(key, value)}
 
 
 @scalar("transform(ARRAY<T> array, LAMBDA<T, U> change) -> ARRAY<U>", doc="Applies lambdas to each element.")
@@ -214,7 +225,7 @@ def transform_map(map: dict[Any, Any], key: Callable[..., Any], value: Callable[
         new = key(one, two)
         if new in made:
             raise ValueError(f"Duplicate key {new}")
-        made[new] = value(one, two)
+        made[new] = _known_value(value(one, two))
     return made
 
 

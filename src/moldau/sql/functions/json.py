@@ -4,58 +4,67 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from moldau.java.numbers import plain_text
+from moldau.java.numbers import decimal_text, double_text, plain_text
 
-from ..casts import date_text, time_text, timestamp_text
-from ..maps import items
+from ..casts import date_text, java_text, time_text, timestamp_text
 from ..tree import ArrayType, DecimalType, MapType, Primitive, StructType, Type
 from .registry import scalar
 
 MISSING = object()
+_CONTROL = re.compile(r"[\x00-\x1f\"\\]")
 
 
 class Spelled(float):
-    """A number as it was written."""
+    """A number as Java writes it after it was read: with all its digits, the exponent as BigDecimal has it."""
 
-    text: str
+    exact: Decimal
 
     def __new__(cls, text: str) -> Spelled:
         made = super().__new__(cls, text)
-        made.text = text
+        made.exact = Decimal(text)
         return made
 
 
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=Spelled, parse_constant=_no_constant)
+_BLANKS = " \t\r\n"
+
+
 def parse(text: str) -> Any:
-    """Read a JSON text; a ValueError if it is none."""
-    return json.loads(text, parse_float=Spelled)
+    """Read the first JSON value of a text, as Jackson does; what follows it does not count. A ValueError if none."""
+    value, end = _DECODER.raw_decode(text.lstrip(_BLANKS))
+    rest = text.lstrip(_BLANKS)[end : end + 1]
+    if rest and rest not in _BLANKS and not isinstance(value, dict | list | str):
+        raise ValueError(f"Invalid JSON format: {text}")  # a number or a word that goes on
+    return value
 
 
-def dump(value: Any) -> str:
-    """Write a value without blanks, numbers as they were read."""
+def dump(value: Any, number: Callable[[Decimal], str] = decimal_text) -> str:
+    """Write a value without blanks."""
     match value:
         case dict():
-            return (
-                "{"
-                + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{dump(each)}" for key, each in value.items())
-                + "}"
-            )
+            return "{" + ",".join(f"{_quoted(key)}:{dump(each, number)}" for key, each in value.items()) + "}"
         case list():
-            return "[" + ",".join(map(dump, value)) + "]"
+            return "[" + ",".join(dump(each, number) for each in value) + "]"
         case Spelled():
-            return value.text
+            return number(value.exact)
+        case str():
+            return _quoted(value)
         case _:
             return json.dumps(value, ensure_ascii=False)
 
 
-def text_of(value: Any) -> str | None:
-    """Return a value as EXTRACTJSONFIELD and JSON_ITEMS give it: strings bare, all else as JSON."""
-    if value is None:
-        return None
+def text_of(value: Any) -> str:
+    """Return a value as EXTRACTJSONFIELD and JSON_RECORDS give it: strings bare, all else as JSON."""
     return value if isinstance(value, str) else dump(value)
 
 
@@ -83,8 +92,8 @@ def extractjsonfield(text: str, path: str) -> str | None:
             if not isinstance(value, list) or not 0 <= step < len(value):
                 return None
             value = value[step]
-        elif isinstance(value, dict):
-            value = value.get(step)
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
         else:
             return None
     return text_of(value)
@@ -107,12 +116,13 @@ def is_json_string(text: str | None) -> bool:
     doc="Says whether a JSON array has a value.",
     takes_nulls=True,
 )
-def json_array_contains(text: str | None, value: Any) -> bool:
-    array = MISSING if text is None else _read(text)
-    if not isinstance(array, list):
-        return False
-    wanted = float(value) if isinstance(value, Decimal) else value
-    return any(each == wanted and isinstance(each, bool) == isinstance(wanted, bool) for each in array)
+def json_array_contains(text: str | None, value: Any) -> bool | None:
+    """Decimals are never found, as in ksqlDB: a number of JSON with a point is a DOUBLE."""
+    if text is None:
+        return None
+    array = _read(text)
+    kind = Spelled if isinstance(value, float) else type(value)
+    return isinstance(array, list) and any(type(each) is kind and each == value for each in array)
 
 
 @scalar("json_array_length(STRING json) -> INTEGER", doc="Returns the length of a JSON array.")
@@ -134,7 +144,7 @@ def json_keys(text: str) -> list[str] | None:
 
 
 @scalar("json_records(STRING json) -> MAP<STRING, STRING>", doc="Returns a JSON object as a map of JSON texts.")
-def json_records(text: str) -> dict[str, str | None] | None:
+def json_records(text: str) -> dict[str, str] | None:
     value = parse(text)
     return {key: text_of(each) for key, each in value.items()} if isinstance(value, dict) else None
 
@@ -151,10 +161,10 @@ def json_concat(*texts: str | None) -> str | None:
     if any(each is MISSING for each in values):
         return None
     if len(values) == 1:
-        return dump(values[0])
+        return dump(values[0], plain_text)
     if all(isinstance(each, dict) for each in values):
-        return dump({key: value for each in values for key, value in each.items()})
-    return dump([item for each in values for item in (each if isinstance(each, list) else [each])])
+        return dump({key: value for each in values for key, value in each.items()}, plain_text)
+    return dump([item for each in values for item in (each if isinstance(each, list) else [each])], plain_text)
 
 
 def writer(type: Type | None) -> Callable[[Any], str]:
@@ -163,14 +173,13 @@ def writer(type: Type | None) -> Callable[[Any], str]:
         case ArrayType(item):
             of_item = writer(item)
             write: Callable[[Any], str] = lambda v: "[" + ",".join(map(of_item, v)) + "]"  # noqa: E731
-        case MapType(_, value):
+        case MapType(key, value):
             of_value = writer(value)
-            write = lambda v: "{" + ",".join(f"{_quoted(str(k))}:{of_value(x)}" for k, x in items(v)) + "}"  # noqa: E731
+            of_key = java_text(key)
+            write = lambda v: _object(sorted((of_key(k), of_value(x)) for k, x in v.items()))  # noqa: E731
         case StructType(fields):
-            parts = [(_quoted(each.name), writer(each.type)) for each in fields]
-            write = lambda v: (  # noqa: E731
-                "{" + ",".join(f"{n}:{w(x)}" for (n, w), x in zip(parts, v, strict=True)) + "}"
-            )
+            parts = sorted((each.name, place, writer(each.type)) for place, each in enumerate(fields))
+            write = lambda v: _object((n, w(v[at])) for n, at, w in parts)  # noqa: E731
         case DecimalType():
             write = plain_text
         case Primitive("BYTES"):
@@ -178,13 +187,25 @@ def writer(type: Type | None) -> Callable[[Any], str]:
         case Primitive("DATE" | "TIME" | "TIMESTAMP" as name):
             shown = {"DATE": date_text, "TIME": time_text, "TIMESTAMP": timestamp_text}[name]
             write = lambda v: _quoted(shown(v))  # noqa: E731
+        case Primitive("STRING"):
+            write = _quoted
+        case Primitive("DOUBLE"):
+            write = lambda v: double_text(v) if math.isfinite(v) else _quoted(double_text(v))  # noqa: E731
         case _:
-            write = lambda v: json.dumps(v, ensure_ascii=False)  # noqa: E731
+            write = json.dumps
     return lambda v: "null" if v is None else write(v)
 
 
+def _object(members: Iterable[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{_quoted(name)}:{value}" for name, value in members) + "}"
+
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """Write a text as Jackson does: control characters in upper-case hex."""
+    return '"' + _CONTROL.sub(lambda found: _SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}", text) + '"'
 
 
 def _to_json(types: Sequence[Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
-from moldau.java.numbers import wrap
+from moldau.java.numbers import trim, wrap
 
 from ..casts import EXACT, double_to_int
 from ..tree import DecimalType, Type
@@ -18,6 +18,8 @@ from .registry import scalar
 
 NAN, INFINITY = float("nan"), float("inf")
 EARTH_KM, EARTH_MILES = 6371.0, 3959.0
+KILOMETERS = ("km", "kilometer", "kilometers", "kilometre", "kilometres")
+MILES = ("mi", "mile", "miles")
 
 
 def _trig(name: str, call: Callable[[float], float], doc: str) -> None:
@@ -105,9 +107,9 @@ def power(first: float, second: float) -> float:
 def log(first: float, second: float) -> float:
     if first <= 0 or first == 1:
         return NAN
-    if second <= 0:
-        return -INFINITY if second == 0 else NAN
-    return math.log(second) / math.log(first)
+    if second < 0:
+        return NAN
+    return _ln(second) / math.log(first)
 
 
 @scalar("abs(INTEGER value) -> INTEGER", doc="Returns the absolute value.")
@@ -161,11 +163,13 @@ def _truncate(value: Decimal, places: int) -> Decimal:
 
 
 def _rounding(name: str, to_long: Callable[[float], int], decimal: Callable[[Decimal, int], Decimal], doc: str) -> None:
-    scalar(f"{name}(INTEGER value) -> INTEGER", f"{name}(BIGINT value) -> BIGINT", doc=doc)(lambda value: value)
+    scalar(f"{name}(INTEGER value) -> BIGINT", f"{name}(BIGINT value) -> BIGINT", doc=doc)(lambda value: value)
     scalar(f"{name}(DOUBLE value) -> BIGINT")(to_long)
 
     def of_double(value: float, places: int) -> float:
-        return float(decimal(Decimal(repr(value)), places)) if math.isfinite(value) else value
+        if not math.isfinite(value):
+            raise ValueError("Infinite or NaN")
+        return float(decimal(Decimal(repr(value)), places))
 
     scalar(f"{name}(DOUBLE value, INTEGER places) -> DOUBLE")(of_double)
 
@@ -183,7 +187,10 @@ def _rounding(name: str, to_long: Callable[[float], int], decimal: Callable[[Dec
 
 
 def _round_double(value: float) -> int:
-    return double_to_int(math.floor(value + 0.5) if math.isfinite(value) else value, 64)
+    if not math.isfinite(value):
+        return double_to_int(value, 64)
+    whole = math.floor(value)
+    return double_to_int(whole + (value - whole >= 0.5), 64)
 
 
 _rounding("round", _round_double, round_half_up, "Rounds a value half up, to whole numbers or to decimal places.")
@@ -219,20 +226,20 @@ def geo_distance(
 ) -> float | None:
     if lat1 is None or lon1 is None or lat2 is None or lon2 is None:
         return None
-    units = units or "KM"
     for latitude in (lat1, lat2):
         if not -90 <= latitude <= 90:
             raise ValueError("valid latitude values for GeoDistance function are in the range -90 to 90")
     for longitude in (lon1, lon2):
         if not -180 <= longitude <= 180:
             raise ValueError("valid longitude values for GeoDistance function are in the range -180 to 180")
-    if not units.lower().startswith(("km", "kilomet", "mi")):
+    unit = trim(units or "").lower() or "km"
+    if unit not in (*KILOMETERS, *MILES):
         raise ValueError(f"the unit of GEO_DISTANCE is KM or MILES, not {units}")
     dlat, dlon = math.radians(lat2 - lat1), math.radians(lon2 - lon1)
     half = math.sin(dlat / 2) ** 2 + math.sin(dlon / 2) ** 2 * math.cos(math.radians(lat1)) * math.cos(
         math.radians(lat2)
     )
-    return (EARTH_MILES if units.lower().startswith("mi") else EARTH_KM) * 2 * math.asin(math.sqrt(half))
+    return (EARTH_MILES if unit in MILES else EARTH_KM) * 2 * math.asin(math.sqrt(half))
 
 
 def _series(start: int, end: int, step: int | None = None) -> list[int]:

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import re as plain_re
 import struct
+import unicodedata
 import uuid
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,6 +17,7 @@ import regex
 
 from moldau.java.regex import RegexError, finds, replace_all, translate
 
+from ..casts import text_to_bytes
 from .registry import scalar
 
 SECONDS = 5  # how long a regular expression may search
@@ -44,7 +46,9 @@ scalar("lcase(STRING text) -> STRING", doc="Returns a text in lower case.")(str.
 
 @scalar("initcap(STRING text) -> STRING", doc="Begins each word with a capital and goes on in lower case.")
 def initcap(text: str) -> str:
-    return plain_re.sub(r"\S+", lambda found: found[0][:1].upper() + found[0][1:].lower(), text)
+    """Blanks before the first word are lost, as in ksqlDB."""
+    words = plain_re.findall(r"[^ \t-\r]+[ \t-\r]*", text.lower())
+    return "".join(word[0].upper() + word[1:] for word in words)
 
 
 @scalar("trim(STRING text) -> STRING", doc="Removes blanks at both ends.")
@@ -71,12 +75,23 @@ def chr_code(code: int) -> str | None:
     return chr(code) if 0 <= code <= 0x10FFFF else None
 
 
+_ESCAPE = plain_re.compile(r"\\(?:u+\+?([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.?))", plain_re.DOTALL)
+_CONTROLS = {"b": "\b", "n": "\n", "t": "\t", "f": "\f", "r": "\r"}
+
+
+def _unescaped(found: plain_re.Match[str]) -> str:
+    code, octal, char = found.groups()
+    if char == "u":
+        raise ValueError("an escape \\u needs four hex digits")
+    return chr(int(code, 16)) if code else chr(int(octal, 8)) if octal else _CONTROLS.get(char, char)
+
+
 @scalar("chr(STRING escape) -> STRING")
 def chr_escape(escape: str) -> str | None:
-    if not plain_re.fullmatch(r"(\\u[0-9a-fA-F]{4})+", escape):
+    """Read all of Java's escapes, but only in a text that begins with the code of a character."""
+    if len(escape) < 6 or not escape.startswith("\\u"):
         return None
-    codes = plain_re.findall(r"\\u([0-9a-fA-F]{4})", escape)
-    return of_units("".join(chr(int(code, 16)) for code in codes))
+    return of_units(_ESCAPE.sub(_unescaped, escape))
 
 
 @scalar(
@@ -84,23 +99,25 @@ def chr_escape(escape: str) -> str | None:
     "instr(STRING text, STRING part, INTEGER position) -> INTEGER",
     "instr(STRING text, STRING part, INTEGER position, INTEGER occurrence) -> INTEGER",
     doc="Returns the place of a part in a text, from 1; 0 if it is not there. A negative position searches backwards.",
+    takes_nulls=True,
 )
-def instr(text: str, part: str, position: int = 1, occurrence: int = 1) -> int:
-    if position == 0 or occurrence < 1:
+def instr(text: str | None, part: str | None, position: int | None = 1, occurrence: int | None = 1) -> int | None:
+    """Occurrences may overlap. Backwards, the position is that of the part's last character."""
+    if position is None or occurrence is None:
+        return None
+    if text is None or part is None:
         return 0
-    text, part = units(text), units(part)
-    at = position - 1 if position > 0 else len(text) + position
-    found = -1
-    for _ in range(occurrence):
-        if position > 0:
-            found = text.find(part, at)
-            at = found + len(part)
-        else:
-            found = text.rfind(part, 0, max(0, at + len(part)))
-            at = found - len(part)
-        if found < 0:
+    backwards, distance = position < 0, abs(position)
+    whole, wanted = (units(text[::-1]), units(part[::-1])) if backwards else (units(text), units(part))
+    if distance > len(whole) or occurrence < 1:
+        return 0
+    rest = whole[distance - 1 :]
+    at = -1
+    for _ in range(occurrence if wanted else 1):
+        at = rest.find(wanted, at + 1)
+        if at < 0:
             return 0
-    return found + 1
+    return len(whole) - distance - at - len(wanted) + 2 if backwards else at + distance
 
 
 def _start(position: int, size: int) -> int:
@@ -177,6 +194,8 @@ def concat_bytes(*data: bytes | None) -> bytes:
     takes_nulls=True,
 )
 def concat_ws(separator: Any, *values: Any) -> Any:
+    if not values:
+        raise ValueError("Function Concat_WS expects at least two input arguments.")
     return None if separator is None else separator.join(each for each in values if each is not None)
 
 
@@ -196,7 +215,7 @@ def split_bytes(data: bytes, delimiter: bytes) -> list[bytes]:
     "split_to_map(STRING text, STRING entries, STRING pair) -> MAP<STRING, STRING>", doc="Splits a text into a map."
 )
 def split_to_map(text: str, entries: str, pair: str) -> dict[str, str] | None:
-    if not entries or not pair:
+    if not entries or not pair or entries == pair:
         return None
     pairs = (each.split(pair) for each in text.split(entries) if each)
     return {each[0]: each[1] for each in pairs if len(each) >= 2}
@@ -261,12 +280,20 @@ Masks = tuple[str | None, ...]
 
 
 def _masked(text: str, masks: Masks) -> str:
-    upper, lower, digit, other = (each[:1] if each else None for each in masks)
+    upper, lower, digit, other = masks
+    by_category = {"Lu": upper, "Ll": lower, "Nd": digit}
     made = []
     for char in text:
-        mask = upper if char.isupper() else lower if char.islower() else digit if char.isdigit() else other
+        mask = by_category.get(unicodedata.category(char), other)
         made.append(char if mask is None else mask)
     return "".join(made)
+
+
+def _masks(given: Masks) -> Masks:
+    for each in given:
+        if each is not None and len(each) != 1:
+            raise ValueError(f"Invalid mask character. Must be only single character, but was '{each}'")
+    return given or MASKS
 
 
 def _mask_functions() -> None:
@@ -278,7 +305,7 @@ def _mask_functions() -> None:
                 return None
             if count < 0:
                 raise ValueError("function MASK_* requires a non-negative number of characters")
-            return of_units(cut(units(text), count, given or MASKS))
+            return of_units(cut(units(text), count, _masks(given)))
 
         lines = (
             f"{name}(STRING text, INTEGER count) -> STRING",
@@ -287,7 +314,7 @@ def _mask_functions() -> None:
         scalar(*lines, doc=doc, takes_nulls=True)(call)
 
     def whole(text: str | None, *given: str | None) -> str | None:
-        return None if text is None else of_units(_masked(units(text), given or MASKS))
+        return None if text is None else of_units(_masked(units(text), _masks(given)))
 
     lines = ("mask(STRING text) -> STRING", f"mask(STRING text, {masks}) -> STRING")
     scalar(*lines, doc="Replaces letters, digits and other characters of a text by masks.", takes_nulls=True)(whole)
@@ -304,32 +331,41 @@ def _mask_functions() -> None:
 _mask_functions()
 
 
-def _unhex(text: str) -> bytes:
-    if text[:2].lower() == "0x":
-        text = text[2:]
-    elif text[:2].lower() == "x'" and text.endswith("'"):
-        text = text[2:-1]
-    return binascii.unhexlify(text if len(text) % 2 == 0 else "0" + text)
+def _stripped(text: str) -> str:
+    """Return the digits of 0xAB, of X'AB' and of AB; only the first form may lack a digit."""
+    if text.startswith("0x"):
+        return text[2:] if len(text) % 2 == 0 else "0" + text[2:]
+    return text[2:-1] if plain_re.fullmatch("[xX]'.*'", text) else text
+
+
+def _lenient_base64(text: str) -> bytes:
+    """Leave out what is no digit of base64; a rest that is no whole byte is lost."""
+    digits = plain_re.sub("[^A-Za-z0-9+/]", "", text.partition("=")[0].replace("-", "+").replace("_", "/"))
+    digits = digits[:-1] if len(digits) % 4 == 1 else digits
+    return base64.b64decode(digits + "=" * (-len(digits) % 4))
 
 
 DECODERS: dict[str, Callable[[str], bytes]] = {
-    "hex": _unhex,
+    "hex": binascii.unhexlify,
     "utf8": str.encode,
     "ascii": lambda text: text.encode("ascii", "replace"),
-    "base64": lambda text: base64.b64decode(text, validate=True),
+    "base64": text_to_bytes,
 }
 ENCODERS: dict[str, Callable[[bytes], str]] = {
-    "hex": bytes.hex,
+    "hex": lambda data: data.hex().upper(),
     "utf8": lambda data: data.decode("utf-8", "replace"),
     "ascii": lambda data: data.decode("ascii", "replace"),
     "base64": lambda data: base64.b64encode(data).decode(),
 }
+# ENCODE reads and writes a little differently from TO_BYTES and FROM_BYTES.
+SOURCES = {**DECODERS, "hex": lambda text: binascii.unhexlify(_stripped(text)), "base64": _lenient_base64}
+TARGETS = {**ENCODERS, "hex": bytes.hex}
 
 
 def _encoding(table: dict[str, Any], name: str) -> Any:
     found = table.get(name.lower())
     if found is None:
-        raise ValueError(f"Supported input and output encodings are: hex, utf8, ascii and base64, not {name}")
+        raise ValueError(f"Unknown encoding type '{name}'. Supported formats are 'hex', 'utf8', 'ascii', and 'base64'.")
     return found
 
 
@@ -342,13 +378,15 @@ def to_bytes(text: str, encoding: str) -> bytes:
     "from_bytes(BYTES data, STRING encoding) -> STRING", doc="Writes bytes as a text in hex, utf8, ascii or base64."
 )
 def from_bytes(data: bytes, encoding: str) -> str:
-    written = _encoding(ENCODERS, encoding)(data)
-    return written.upper() if encoding.lower() == "hex" else written
+    return _encoding(ENCODERS, encoding)(data)
 
 
 @scalar("encode(STRING text, STRING source, STRING target) -> STRING", doc="Changes the encoding of a text.")
 def encode(text: str, source: str, target: str) -> str:
-    return _encoding(ENCODERS, target)(to_bytes(text, source))
+    read, write = SOURCES.get(source.lower()), TARGETS.get(target.lower())
+    if read is None or write is None or source.lower() == target.lower():
+        raise ValueError("Supported input and output encodings are: hex, utf8, ascii and base64")
+    return write(read(text))
 
 
 @scalar("uuid() -> STRING", doc="Returns a random UUID, or the one that is given as 16 bytes.")
@@ -363,8 +401,9 @@ def uuid_of(data: bytes) -> str | None:
 
 def _number(kind: str, size: int) -> Callable[..., Any]:
     def read(data: bytes, order: str = "BIG_ENDIAN") -> Any:
+        order = order.upper()
         if order not in ("BIG_ENDIAN", "LITTLE_ENDIAN"):
-            raise ValueError(f"Byte order must be BIG_ENDIAN or LITTLE_ENDIAN, not {order}")
+            raise ValueError(f"Byte order must be BIG_ENDIAN or LITTLE_ENDIAN. Unknown byte order '{order}'.")
         if len(data) != size:
             raise ValueError(f"Number of bytes must be equal to {size}, but found {len(data)}")
         return struct.unpack(("<" if order == "LITTLE_ENDIAN" else ">") + kind, data)[0]

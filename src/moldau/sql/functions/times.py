@@ -40,11 +40,13 @@ def _timestamp_plus(unit: str, count: int, value: int) -> int:
 
 
 def _date_plus(unit: str, count: int, value: int) -> int:
-    return _timestamp_plus(unit, count, value * MS_PER_DAY) // MS_PER_DAY
+    """A part of a day is cut off towards 1970, as TimeUnit does."""
+    ms = _timestamp_plus(unit, count, value * MS_PER_DAY)
+    return ms // MS_PER_DAY if ms >= 0 else -(-ms // MS_PER_DAY)
 
 
 def _time_plus(unit: str, count: int, value: int) -> int:
-    if unit not in UNIT_MS or unit in ("DAYS", "WEEKS"):
+    if unit not in UNIT_MS:
         raise ValueError(f"Unsupported unit: {unit.title()}")
     return (value + count * UNIT_MS[unit]) % MS_PER_DAY
 
@@ -65,10 +67,14 @@ _both("timestamp", "TIMESTAMP", _timestamp_plus, "timestamp")
     doc="Moves a time from one zone to another.",
 )
 def convert_tz(value: int, source: str, target: str) -> int:
-    there = times.local(times.to_utc(value, zone_of(source)), zone_of(target))
-    offset = there.utcoffset()
+    """Both offsets are those of the value taken as UTC, as in ksqlDB."""
+    return value + _offset(value, target) - _offset(value, source)
+
+
+def _offset(value: int, zone: str) -> int:
+    offset = times.local(value, zone_of(zone)).utcoffset()
     assert offset is not None
-    return times.to_utc(value, zone_of(source)) + int(offset.total_seconds() * 1000)
+    return int(offset.total_seconds() * 1000)
 
 
 def _zone(name: str | None) -> tzinfo:
