@@ -26,7 +26,7 @@ CASES: list[tuple[str, list[str], Any, bool]] = [
     ("SUM($)", ["1.5", "2.5"], 4.0, True),
     ("SUM_LIST($)", ["ARRAY[1, 2]", "ARRAY[3, null]"], 6, True),
     ("AVG($)", ["1", "2", NULL], 1.5, True),
-    ("AVG($)", ["1.5", "2.5"], 2.0, True),
+    ("AVG($)", ["1.5e0", "2.5e0"], 2.0, True),
     ("MAX($)", ["'a'", "'c'", "'b'"], "c", False),
     ("MIN($)", ["3", NULL, "1"], 1, False),
     ("COLLECT_LIST($)", ["1", "2", "1"], [1, 2, 1], True),

@@ -5,6 +5,7 @@ A statement is analysed completely before the catalogue changes, so it takes eff
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from moldau.sql.errors import ParseError, SqlError, StatementError
 from moldau.sql.extensions import DIALECT, STRICT
 from moldau.sql.format_rules import check
 from moldau.sql.parser import parse
-from moldau.sql.printer import quoted, statement_text
+from moldau.sql.printer import quoted, statement_text, type_text
 from moldau.sql.properties import read_with
 from moldau.sql.sources import Inference, create_source
 from moldau.sql.steps import Planned, QueryPlan
@@ -40,6 +41,7 @@ from moldau.sql.tree import (
 from moldau.sql.upgrades import check_query, check_source
 
 T = TypeVar("T")
+RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")  # how the ids of queries begin that are not given
 
 
 def nothing_known(topic: str, key: bool, format_: Format, alone: bool) -> Columns | None:
@@ -100,9 +102,10 @@ class Engine:
             self._terminate(planned.replaces)
         number = self.count
         self.count += 1
-        first = self._start(planned.query, planned.replaces or f"{planned.query.query_id}_{number}")
+        suffix = "" if planned.named else f"_{number}"
+        first = self._start(planned.query, planned.replaces or planned.query.query_id + suffix)
         for query in planned.more:
-            self._start(query, f"{query.query_id}_{number}")
+            self._start(query, query.query_id + suffix)
         return first
 
     def _start(self, query: QueryPlan, query_id: str) -> QueryPlan:
@@ -166,6 +169,8 @@ class Engine:
         if statement.query.union:
             return self._create_union(statement)
         settings = Settings(self.settings)
+        if statement.query.limit is not None:
+            raise SqlError(f"CREATE {statement.kind} AS SELECT statements don't support LIMIT clause.")
         given = read_with(statement.properties, self.catalogue.strict)
         query, scope = prepare(counted(statement.query), self.catalogue)
         prepared = replace(statement, query=query)
@@ -223,10 +228,22 @@ class Engine:
         if sink.headers:
             raise SqlError(f"Cannot insert into {statement.name} because it has header columns")
         given = dict(statement.properties).get("QUERY_ID")
-        name = str(given) if given else "INSERTQUERY"
+        name = "INSERTQUERY" if given is None else self._given_id(str(given).upper())
         first, *others = branches(statement.query)
         query = self._insertion(sink, replace(statement, query=first), name)
-        return Planned(query=query, more=self._inserting(sink, others, name))
+        return Planned(query=query, more=self._inserting(sink, others, name), named=given is not None)
+
+    def _given_id(self, name: str) -> str:
+        """Check the id that a statement gives its query."""
+        if name.startswith(RESERVED_IDS):
+            raise SqlError(
+                f"Query IDs must not start with a reserved query ID prefix ({', '.join(RESERVED_IDS)}). Got '{name}'."
+            )
+        if re.fullmatch("[A-Za-z0-9_]+", name) is None:
+            raise SqlError(f"Query IDs may contain only alphanumeric characters and '_'. Got: '{name}'")
+        if name in self.queries:
+            raise SqlError(f"Query ID '{name}' already exists.")
+        return name
 
     def _inserting(self, sink: Source, queries: Iterable[Query], name: str) -> tuple[QueryPlan, ...]:
         """Plan the further queries of UNION ALL."""
@@ -269,16 +286,32 @@ class Engine:
             raise SqlError(f"Incompatible data source type is {known.kind}, but statement was DROP {statement.kind}")
         if statement.delete_topic and known.read_only:
             raise SqlError(f"Cannot delete topic for read-only source: {statement.name}")
-        readers = sorted(self.catalogue.readers.get(statement.name, ()))
-        if readers:
-            raise SqlError(
-                f"Cannot drop {statement.name}.\nThe following queries read from this source: [{', '.join(readers)}].\n"
-                "You need to terminate them before dropping it."
-            )
+        self._check_unused(statement.name)
         for query_id in list(self.catalogue.writers.get(statement.name, ())):
             self._terminate(query_id)
         self.catalogue.writers.pop(statement.name, None)
         del self.catalogue.sources[statement.name]
+
+    def _check_unused(self, name: str) -> None:
+        """Refuse to drop a source that queries insert into or read. The query that made it ends with it."""
+        readers = sorted(self.catalogue.readers.get(name, ()))
+        reading = [each for each in readers if self._inserts(each)]
+        writing = [each for each in sorted(self.catalogue.writers.get(name, ())) if self._inserts(each)]
+        if reading or writing:
+            raise SqlError(
+                f"Cannot drop {name}.\nThe following queries read from this source: [{', '.join(reading)}].\n"
+                f"The following queries write into this source: [{', '.join(writing)}].\n"
+                f"You need to terminate them before dropping {name}."
+            )
+        if readers:
+            made = ", ".join(sorted({self.queries[each].sink.name for each in readers}))
+            raise SqlError(
+                f"Cannot drop {name}.\nThe following streams and/or tables read from this source: [{made}].\n"
+                f"You need to drop them before dropping {name}."
+            )
+
+    def _inserts(self, query_id: str) -> bool:
+        return not query_id.startswith(("CSAS_", "CTAS_"))
 
     def _terminate(self, query_id: str) -> None:
         plan = self.queries.pop(query_id)
@@ -307,7 +340,10 @@ class Engine:
         if statement.name in self.catalogue.types:
             if statement.if_not_exists:
                 return
-            raise SqlError(f"Cannot register custom type '{statement.name}' since it is already registered")
+            known = type_text(self.catalogue.types[statement.name], quoted)
+            raise SqlError(
+                f"Cannot register custom type '{statement.name}' since it is already registered with type: {known}"
+            )
         self.catalogue.types[statement.name] = self.catalogue.resolve(statement.type)
 
     def _drop_type(self, statement: DropType) -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.java.times import Formatter
 from moldau.sql.catalogue import Settings, WindowInfo
 from moldau.sql.errors import ParseError, SqlError
 from moldau.sql.format_rules import RULES
@@ -94,9 +95,13 @@ class With:
             found["fullSchemaName"] = full_name.strip()
         if (schema_id := self.number(f"{side}_SCHEMA_ID")) is not None:
             found["schemaId"] = str(schema_id)
-        if (delimiter := self.text(f"{side}_DELIMITER")) is not None and format_name == "DELIMITED":
+        if (delimiter := self.text(f"{side}_DELIMITER")) is not None:
             found["delimiter"] = delimiter
         if (how := self.text(f"{side}_PROTOBUF_NULLABLE_REPRESENTATION")) is not None:
+            if not format_name.startswith("PROTOBUF"):
+                raise SqlError(
+                    f"Property {side}_PROTOBUF_NULLABLE_REPRESENTATION can only be enabled with protobuf format"
+                )
             found["nullableRepresentation"] = how
         if format_name == "PROTOBUF":
             found["unwrapPrimitives"] = "true"
@@ -107,23 +112,25 @@ class With:
         given = self.text("WINDOW_TYPE")
         size = self.text("WINDOW_SIZE")
         size_ms = None if size is None else duration_ms(size, "WINDOW_SIZE")
+        kind = (given or "").upper()
+        if size is not None and kind in ("", "SESSION"):
+            raise ParseError("'WINDOW_SIZE' should not be set for SESSION windows.")
         if given is None:
             return None
-        kind = given.upper()
         if kind not in ("SESSION", "TUMBLING", "HOPPING"):
             raise ParseError(
                 f"Configuration WINDOW_TYPE is invalid: Unknown window type: '{given}'\nAvailable window types: "
                 "['SESSION', 'TUMBLING', 'HOPPING']"
             )
         if kind == "SESSION":
-            if size is not None:
-                raise ParseError("'WINDOW_SIZE' should not be set for SESSION windows.")
             return WindowInfo("SESSION")
         if size_ms is None:
             raise ParseError(
                 f"{kind} windows require 'WINDOW_SIZE' to be provided in the WITH clause. "
                 "For example: 'WINDOW_SIZE'='10 SECONDS'"
             )
+        if size_ms == 0:
+            raise SqlError("Size must be positive")
         return WindowInfo("TUMBLING" if kind == "TUMBLING" else "HOPPING", size_ms)
 
     def history_ms(self, kind: str, window: WindowInfo | None) -> int | None:
@@ -144,15 +151,17 @@ class With:
 def duration_ms(text: str, name: str) -> int:
     """Read the length of time of a property, such as '30 seconds'."""
     parts = text.split()
-    where = f"Configuration {name} is invalid: Invalid duration:"
+    where = f"Configuration {name} is invalid: Invalid duration: '{text}'."
+    example = "\nExample valid value: '10 SECONDS'"
     if len(parts) != 2:
-        raise ParseError(f"{where} '{text}'. Expected string with two parts of the form 'N UNIT'")
+        raise ParseError(f"{where} Expected 2 tokens, got: {len(parts)}{example}")
     if not re.fullmatch(r"\d+", parts[0]):
-        raise ParseError(f"{where} '{text}'. Size must be numeric. e.g. '10 SECONDS'")
+        raise ParseError(f"{where} Not numeric: '{parts[0]}'{example}")
     unit = parts[1].upper()
     size = UNITS_MS.get(unit.removesuffix("S"))
     if size is None:
-        raise ParseError(f"{where} '{text}'. Unknown time unit: '{unit}'")
+        units = "NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS"
+        raise ParseError(f"{where} Unknown time unit: '{unit}'\nSupported time units are: {units}{example}")
     return int(parts[0]) * size
 
 
@@ -176,6 +185,14 @@ def read_with(properties: Properties, strict: bool) -> With:
     for side in ("KEY", "VALUE"):
         if (delimiter := found.text(f"{side}_DELIMITER")) is not None:
             _check_delimiter(delimiter, side)
+    names = ("VALUE_AVRO_SCHEMA_FULL_NAME", "VALUE_SCHEMA_FULL_NAME")
+    if all(found.text(name) is not None for name in names):
+        raise SqlError(f"Cannot supply both '{names[0]}' and '{names[1]}' properties. Please only set '{names[1]}'.")
+    pattern = found.text("TIMESTAMP_FORMAT")
+    try:
+        Formatter.of(pattern or "")
+    except ValueError as error:
+        raise SqlError(f"Invalid datetime format for config:TIMESTAMP_FORMAT, reason:{error}") from None
     found.format_name("KEY")
     found.format_name("VALUE")
     return found

@@ -112,7 +112,7 @@ def _check_columns(columns: tuple[ColumnDef, ...]) -> None:
     seen: set[tuple[str, str]] = set()
     for c in columns:
         if c.name in SYSTEM_NAMES:
-            raise SqlError(f"{quoted(c.name)} is a reserved column name. You cannot use it as a name for a column.")
+            raise SqlError(f"'{c.name}' is a reserved column name. You cannot use it as a name for a column.")
         if ("", c.name) in seen:
             raise SqlError(f"Duplicate column names: {quoted(c.name)}")
         seen.add(("", c.name))
@@ -125,6 +125,10 @@ def _check_columns(columns: tuple[ColumnDef, ...]) -> None:
             )
     if any(c.role == "HEADERS" for c in columns) and sum(c.role in ("HEADERS", "HEADER") for c in columns) > 1:
         raise SqlError("Schema already contains a HEADERS column.")
+    named = [c.header for c in columns if c.role == "HEADER"]
+    for key in named:
+        if named.count(key) > 1:
+            raise SqlError(f"Schema already contains a HEADER('{key}') column.")
 
 
 def _timestamp(given: With, schema: Schema) -> str | None:

@@ -208,7 +208,8 @@ class Planned:
     """What a statement does: the source that it makes, with its topic, and the queries that it starts.
 
     The id of a query has only its beginning here; the number of the statement completes it. A query that `replaces`
-    another one takes over its id instead. UNION ALL starts `more` queries.
+    another one takes over its id instead; one that is `named` by WITH (QUERY_ID = ...) has its whole id. UNION ALL
+    starts `more` queries.
     """
 
     source: Source | None = None
@@ -216,6 +217,7 @@ class Planned:
     query: QueryPlan | None = None
     replaces: str | None = None
     more: tuple[QueryPlan, ...] = ()
+    named: bool = False
 
 
 def inputs(step: Step) -> tuple[Step, ...]:

@@ -128,7 +128,13 @@ class _Typing:
             case MapType(key, value):
                 return Typed("lookup", value, (of, coerced(index, key)))
             case _:
-                raise SqlError(f"Subscript expression does not apply to {text(of.type)}.")
+                hint = (
+                    f" Use the dereference operator for STRUCTS: {expression_text(node.base)}->"
+                    f"{expression_text(node.index)}"
+                    if isinstance(of.type, StructType)
+                    else ""
+                )
+                raise SqlError(f"Subscript expression ({expression_text(node)}) do not apply to {text(of.type)}.{hint}")
 
     def call(self, node: tree.Call) -> Typed:
         if REGISTRY.kind(node.name) in ("aggregate", "table"):
@@ -228,7 +234,11 @@ class _Typing:
     def comparison(self, op: str, one: Expression, two: Expression, shown: str) -> Typed:
         left, right = _moment(self.visit(one), self.visit(two))
         if left.type is None or right.type is None:
-            raise SqlError(f"Comparison with NULL not supported: {_shown(one, left)} {op} {_shown(two, right)}")
+            kinds = ["NULL" if each.type is None else base(each.type) for each in (left, right)]
+            raise SqlError(
+                f"Comparison with NULL not supported: {kinds[0]} {op} {kinds[1]}\n"
+                "Use 'IS NULL' or 'IS NOT NULL' instead."
+            )
         if not comparable(op, left.type, right.type):
             raise SqlError(
                 f"Cannot compare {expression_text(one)} ({text(left.type)}) to {expression_text(two)} "
@@ -283,14 +293,12 @@ class _Typing:
             else:
                 found = self.comparison("=", node.operand, each.condition, "")
             conditions.append(found)
-        results = [each.result for each in node.whens] + ([node.default] if node.default is not None else [])
-        values, result = self.coerced_list(results)
-        if result is None:
-            raise SqlError("Invalid Case expression. All case branches have a NULL type")
-        if node.default is None:
-            values = [*values, Typed("const", result)]
-        pairs = [each for pair in zip(conditions, values[:-1], strict=True) for each in pair]
-        return Typed("case", result, (*pairs, values[-1]))
+        results = [self.visit(each.result) for each in node.whens]
+        default = Typed("const", None) if node.default is None else self.visit(node.default)
+        result = _case_type(node, results, default)
+        values = [coerced(each, result) for each in results]
+        pairs = [each for pair in zip(conditions, values, strict=True) for each in pair]
+        return Typed("case", result, (*pairs, coerced(default, result)))
 
     def array(self, node: tree.MakeArray) -> Typed:
         issue = "(see https://github.com/confluentinc/ksql/issues/4239)."
@@ -313,7 +321,7 @@ class _Typing:
         if key is None or value is None:
             raise SqlError(
                 f"Cannot construct a map with all NULL {'keys' if key is None else 'values'} {issue} As a workaround, "
-                "you may cast a NULL value to the desired type."
+                f"you may cast a NULL {'key' if key is None else 'value'} to the desired type."
             )
         return Typed(
             "map", MapType(key, value), tuple(each for pair in zip(keys, values, strict=True) for each in pair)
@@ -329,6 +337,29 @@ class _Typing:
 
     def coerced_list(self, nodes: Sequence[Expression]) -> tuple[list[Typed], Type | None]:
         return coerced_list(nodes, [self.visit(each) for each in nodes])
+
+
+def _case_type(node: tree.Case, results: list[Typed], default: Typed) -> Type:
+    """Return the type of a CASE, which all its branches must have: nothing is converted."""
+    found: Type | None = None
+    for when, each in zip(node.whens, results, strict=True):
+        if found is not None and each.type not in (None, found):
+            raise SqlError(
+                "Invalid Case expression. Type for all 'THEN' clauses should be the same.\n"
+                f"THEN expression '{expression_text(when)}' has type: {text(each.type)}.\n"
+                f"Previous THEN expression(s) type: {text(found)}."
+            )
+        found = found or each.type
+    if found is None and default.type is None:
+        raise SqlError("Invalid Case expression. All case branches have NULL type")
+    if found is not None and default.type not in (None, found):
+        raise SqlError(
+            "Invalid Case expression. Type for the default clause should be the same as for 'THEN' clauses.\n"
+            f"THEN type: {text(found)}.\nDEFAULT type: {text(default.type)}."
+        )
+    made = found or default.type
+    assert made is not None
+    return made
 
 
 def _time_literal(read: Callable[[str], int], value: str) -> int:
@@ -353,10 +384,6 @@ def comparable(op: str, left: Type, right: Type) -> bool:
     if times:
         return left == right or STRING in (left, right) or set(times) == {DATE, TIMESTAMP}
     return left == right
-
-
-def _shown(node: Expression, value: Typed) -> str:
-    return "NULL" if value.type is None else expression_text(node)
 
 
 def _moment(left: Typed, right: Typed) -> tuple[Typed, Typed]:

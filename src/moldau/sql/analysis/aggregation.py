@@ -108,7 +108,8 @@ def _check(grouped: Grouped, before: Step) -> None:
         )
     if grouped.having is not None and (outside := columns_outside(grouped.having, keys)):
         raise SqlError(
-            f"Non-aggregate HAVING expression not part of GROUP BY: {', '.join(expression_text(c) for c in outside)}"
+            f"Non-aggregate HAVING expression not part of GROUP BY: {', '.join(expression_text(c) for c in outside)}\n"
+            "Consider switching the HAVING clause to a WHERE clause before the GROUP BY."
         )
     if not any(map(has_aggregate, _expressions(grouped))):
         raise SqlError("GROUP BY requires aggregate functions in either the SELECT or HAVING clause.")

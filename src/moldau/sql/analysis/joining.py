@@ -62,6 +62,7 @@ class Condition:
     left: Expression
     right: Expression
     text: str
+    flipped: bool  # whether it was written the other way round
 
 
 def with_synthetic(query: Query, scope: Scope) -> Scope:
@@ -128,43 +129,59 @@ def _join(node: Join, prefix: str, scope: Scope, catalogue: Catalogue, read: Rea
     if kinds == ("STREAM", "STREAM"):
         return _streams(node, prefix, condition, left, right, scope, wanted)
     if node.within is not None:
-        raise SqlError(
-            "A window definition was provided for a "
-            f"{'Stream' if kinds[0] == 'STREAM' else 'Table'}-Table join. These joins are not windowed. "
-            "Please drop the window definition (ie. the WITHIN clause) and try to execute your join again."
-        )
+        raise SqlError(_windowed_join(kinds[0] == "STREAM"))
     if kinds == ("STREAM", "TABLE"):
         return _stream_table(node, prefix, condition, left, right, scope, wanted)
     if kinds == ("TABLE", "STREAM"):
         raise SqlError(
             f"Invalid join order: table-stream joins are not supported; only stream-table joins. "
-            f"Got {left.source.alias} {_words(node.kind)} {right.source.alias}."
+            f"Got {_sources(left, node.kind, right)}."
         )
     return _tables(node, prefix, condition, left, right, scope, wanted)
 
 
+def _windowed_join(stream: bool) -> str:
+    if stream:
+        return (
+            "A window definition was provided for a Stream-Table join. These joins are not windowed. Please drop the "
+            "window definition (ie. the WITHIN clause) and try to execute your join again."
+        )
+    return (
+        "A window definition was provided for a Table-Table join. These joins are not windowed. Please drop the "
+        "window definition (i.e. the WITHIN clause) and try to execute your Table-Table join again."
+    )
+
+
 def _words(kind: JoinKind) -> str:
-    words = {"INNER": "INNER JOIN", "LEFT": "LEFT OUTER JOIN", "RIGHT": "RIGHT OUTER JOIN"}
+    words = {"INNER": "[INNER] JOIN", "LEFT": "LEFT [OUTER] JOIN", "RIGHT": "RIGHT [OUTER] JOIN"}
     return words.get(kind, "[FULL] OUTER JOIN")
+
+
+def _sources(left: Side, kind: JoinKind, right: Side) -> str:
+    return f"{left.source.source.name} {_words(kind)} {right.source.source.name}"
 
 
 def _condition(node: Join, scope: Scope) -> Condition:
     on = node.on
-    if isinstance(on, Logical):
+    if isinstance(on, Logical) and _is_equality(on.left) and _is_equality(on.right):
         raise SqlError(
             f"Invalid join condition: joins on multiple conditions are not yet supported. Got {expression_text(on)}."
         )
-    if not isinstance(on, Compare) or on.op != "=":
-        raise SqlError(
-            f"Invalid comparison expression '{expression_text(on)}' in join '{expression_text(on)}'. "
-            "Joins must only contain a field comparison."
-        )
+    if not isinstance(on, Compare):
+        raise SqlError(f"Unsupported join expression: {expression_text(on)}")
+    if not _is_equality(on):
+        raise SqlError("Only equality join criteria is supported.")
     sides = [sorted({c.source or "" for c in walk(e) if isinstance(c, Column)}) for e in (on.left, on.right)]
-    if any(len(found) != 1 for found in sides) or sides[0] == sides[1]:
-        shown = [", ".join(map(quoted, found)) for found in sides]
+    for expression, found in zip((on.left, on.right), sides, strict=True):
+        if len(found) != 1:
+            raise SqlError(
+                f"Invalid comparison expression '{expression_text(expression)}' in join '{expression_text(on)}'. "
+                "Each side of the join comparision must contain references from exactly one source."
+            )
+    if sides[0] == sides[1]:
         raise SqlError(
-            "Invalid join condition: Each side of the join must reference exactly one source and not the same source. "
-            f"Left side references {shown[0] or 'no source'} and right references {shown[1] or 'no source'}"
+            "Each side of the join must reference exactly one source and not the same source. "
+            f"Left side references {quoted(sides[0][0])} and right references {quoted(sides[1][0])}"
         )
     (left_alias,), (right_alias,) = sides
     if node.right.alias not in (left_alias, right_alias):
@@ -174,8 +191,12 @@ def _condition(node: Join, scope: Scope) -> Condition:
             f"{quoted(left_alias)}"
         )
     left, right = (on.left, on.right) if right_alias == node.right.alias else (on.right, on.left)
-    text = f"{expression_text(left)} = {expression_text(right)}"
-    return Condition(left, right, text)
+    text = f"{expression_text(on.left)} = {expression_text(on.right)}"
+    return Condition(left, right, text, left is not on.left)
+
+
+def _is_equality(on: Expression) -> bool:
+    return isinstance(on, Compare) and on.op == "="
 
 
 def _source(table: Table, place: str, scope: Scope, read: Reader) -> Side:
@@ -219,12 +240,16 @@ def _types(condition: Condition, left: Side, right: Side, scope: Scope) -> None:
     """Refuse keys of different types."""
     one = typed(_local(condition.left, left, scope), by_name(left.step.schema))
     other = typed(_local(condition.right, right, scope), by_name(right.step.schema))
-    if one != other:
-        texts = (expression_text(condition.left), expression_text(condition.right))
-        raise SqlError(
-            f"Invalid join condition: types don't match. Got {texts[0]}{{{type_text(one, quoted)}}} = "
-            f"{texts[1]}{{{type_text(other, quoted)}}}."
-        )
+    if one == other:
+        return
+    if kind_of(left.step) == "STREAM":
+        raise SqlError(f"Invalid join. Key types differ: {type_text(one, quoted)} vs {type_text(other, quoted)}")
+    texts = [
+        f"{expression_text(each)}{{{type_text(kind, quoted)}}}"
+        for each, kind in ((condition.left, one), (condition.right, other))
+    ]
+    written = texts[::-1] if condition.flipped else texts
+    raise SqlError(f"Invalid join condition: types don't match. Got {' = '.join(written)}.")
 
 
 def _local(expression: Expression, side: Side, scope: Scope) -> Expression:
@@ -313,7 +338,11 @@ def _streams(
     node: Join, prefix: str, condition: Condition, left: Side, right: Side, scope: Scope, wanted: _Wanted
 ) -> Side:
     if node.within is None:
-        raise SqlError("Stream-Stream joins must have a WITHIN clause specified. None was provided.")
+        raise SqlError(
+            "Stream-Stream joins must have a WITHIN clause specified. None was provided. To learn about how to specify "
+            "a WITHIN clause with a stream-stream join, please visit: "
+            "https://docs.confluent.io/current/ksql/docs/syntax-reference.html#create-stream-as-select"
+        )
     _types(condition, left, right, scope)
     left, right = _both_keyed(left, right, condition, scope, prefix)
     left, right = _renamed(left, f"{prefix}Left"), _renamed(right, f"{prefix}Right")
@@ -338,11 +367,10 @@ def _streams(
 def _stream_table(
     node: Join, prefix: str, condition: Condition, left: Side, right: Side, scope: Scope, wanted: _Wanted
 ) -> Side:
-    if node.kind in ("OUTER", "RIGHT"):
-        what = "full-outer" if node.kind == "OUTER" else "right-outer"
+    if node.kind == "OUTER":
         raise SqlError(
-            f"Invalid join type: {what} join not supported for stream-table join. "
-            f"Got {left.source.alias} {_words(node.kind)} {right.source.alias}."
+            "Invalid join type: full-outer join not supported for stream-table join. "
+            f"Got {_sources(left, node.kind, right)}."
         )
     if not right.has_key(condition.right):
         raise SqlError(
@@ -350,6 +378,8 @@ def _stream_table(
             f"Got {condition.text}."
         )
     _types(condition, left, right, scope)
+    if node.kind == "RIGHT":
+        raise SqlError(f"Invalid join type encountered: {_words(node.kind)}")
     left, right = _both_keyed(left, right, condition, scope, prefix)
     left, right = _renamed(left, f"{prefix}Left"), _renamed(right, f"{prefix}Right")
     key, equal = _joined_key(node.kind, left, right, condition, scope, wanted)
@@ -384,17 +414,21 @@ def _tables(
 
 
 def _foreign(node: Join, prefix: str, condition: Condition, left: Side, right: Side, scope: Scope) -> Side:
+    if node.kind == "OUTER":
+        raise SqlError(
+            "Invalid join type: full-outer join not supported for foreign-key table-table join. "
+            f"Got {_sources(left, node.kind, right)}."
+        )
     if not isinstance(left.step, Read) and (scope.strict or not isinstance(left.step, TableTableJoin)):
         raise SqlError(
             "Invalid join condition: foreign-key table-table joins are not supported as part of n-way joins. "
             f"Got {condition.text}."
         )
-    if node.kind in ("OUTER", "RIGHT"):
-        raise SqlError(
-            f"Invalid join type: {_words(node.kind)} on a foreign key is not supported. "
-            f"Got {left.source.alias} {_words(node.kind)} {right.source.alias}."
-        )
     _types(condition, left, right, scope)
+    if window_of(right.step) is not None:
+        raise SqlError("Foreign-key table-table joins are not supported on windowed tables.")
+    if node.kind == "RIGHT":
+        raise SqlError("RIGHT OUTER JOIN on a foreign key is not supported")
     left, right = _renamed(left, f"{prefix}Left"), _renamed(right, f"{prefix}Right")
     key = left.step.schema.key
     step = TableTableJoin(

@@ -42,7 +42,7 @@ def items_of(query: Query, scope: Scope, schema: Schema, aliases: Aliases) -> li
                 items += [Item(name, Column(name)) for name in star(scope, schema, item.source)]
             case SelectFields():
                 base = scope.plain(item.base)
-                for name in struct_fields(type_of(base, by_name(schema))):
+                for name in struct_fields(type_of(base, by_name(schema)), base):
                     items.append(Item(aliases.field(name), Deref(base, name)))
             case SelectItem():
                 assert item.alias is not None, "sanitize names every expression"
@@ -128,10 +128,16 @@ def _typed(expression: Expression, columns: dict[str, Type]) -> Type:
 
 
 def _twice(rule: KeyRule, text: str, names: list[str], expression: Expression) -> str:
+    advice = (
+        "\nEach key column must only be in the projection once. If you intended to copy the key into the value, then "
+        "consider using the `AS_VALUE` function to indicate which key reference should be copied."
+    )
     if rule.grouped:
-        return f"The projection contains a key column more than once: {and_list(map(quoted, names))}."
+        return f"The projection contains a key column more than once: {and_list(map(quoted, names))}.{advice}"
     shown = quoted(expression.name) if isinstance(expression, Column) else text
-    return f"The projection contains a key column ({shown}) more than once, aliased as: {and_list(sorted(names))}."
+    return (
+        f"The projection contains a key column ({shown}) more than once, aliased as: {and_list(sorted(names))}.{advice}"
+    )
 
 
 def _missing(rule: KeyRule, missing: list[str], sink: str) -> str:
@@ -150,7 +156,17 @@ def _missing(rule: KeyRule, missing: list[str], sink: str) -> str:
     else:
         texts = [text for _, text in rule.keys] if not rule.grouped else missing
         many, listed, example = "s" if len(texts) > 1 else "", and_list(texts), ", ".join(texts)
+    keys = "Keys" if many and not rule.alternatives else "Key"
+    synthetic = rule.what == "join expression" and not rule.alternatives
+    link = "See https://cnfl.io/2LV7ouS." if synthetic else ""
+    hint = (
+        f"\n{texts[0]} was added as a synthetic key column because the join criteria did not match any source column. "
+        "This expression must be included in the projection and may be aliased. "
+        if synthetic
+        else ""
+    )
     return (
+        f"{keys} missing from projection (ie, SELECT). {link}\n"
         f"The query used to build {quoted(sink)} must include the {rule.what}{many} {listed} in its projection "
-        f"(eg, SELECT {example}...)."
+        f"(eg, SELECT {example}...).{hint}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from moldau.sql import functions
@@ -12,9 +13,10 @@ from moldau.sql.analysis.projection import Item, KeyRule, check_names, everythin
 from moldau.sql.analysis.scope import Aliases, Named, Scope, aliases_of, sanitize, scope_of
 from moldau.sql.catalogue import BOUNDS, PSEUDO, Catalogue, Format, Schema
 from moldau.sql.errors import SqlError
+from moldau.sql.printer import expression_text, quoted
 from moldau.sql.sources import column_name
 from moldau.sql.steps import Filter, FlatMap, Formats, Read, Step, kind_of
-from moldau.sql.tree import Call, Column, Node, Query, SelectAll, SelectItem, rewrite
+from moldau.sql.tree import Call, Case, Cast, Column, Expression, Node, Query, SelectItem, rewrite, walk
 from moldau.sql.typing import type_of
 
 
@@ -46,7 +48,11 @@ def prepare(query: Query, catalogue: Catalogue) -> tuple[Query, Scope]:
     if query.wait is not None:
         raise SqlError("WAIT UNTIL can stand at the end of pull queries only.")
     scope = joining.with_synthetic(query, scope_of(query, catalogue))
-    return sanitize(query, scope), scope
+
+    def resolved(node: Node) -> Node | None:
+        return replace(node, type=catalogue.resolve(node.type)) if isinstance(node, Cast) else None
+
+    return sanitize(rewrite(query, resolved), scope), scope
 
 
 def plan_query(query: Query, scope: Scope, request: Request, catalogue: Catalogue) -> Planned:
@@ -57,7 +63,13 @@ def plan_query(query: Query, scope: Scope, request: Request, catalogue: Catalogu
     if query.where is not None:
         before = _where(query, scope, before)
     items = items_of(query, scope, before.schema, aliases) if query.group_by is not None else None
-    before, query_items = _table_functions(query, scope, before, aliases, items)
+    partitioned: frozenset[str] = frozenset()
+    became: dict[Expression, Column] = {}
+    if query.partition_by is not None and query.group_by is None:
+        formats = _formats(scope, request)
+        before, rule, became = partitioning.partition(query, scope, before, formats, aliases)
+        partitioned = frozenset(name for name, _ in before.schema.key)
+    before, query_items = _table_functions(query, scope, before, aliases, items, became)
     if query.group_by is not None:
         return _grouped(query, scope, before, query_items, request)
     if query.having is not None:
@@ -66,13 +78,6 @@ def plan_query(query: Query, scope: Scope, request: Request, catalogue: Catalogu
         raise SqlError("WINDOW clause requires a GROUP BY clause.")
     if query.emit == "FINAL":
         raise SqlError("EMIT FINAL is only supported for windowed aggregations.")
-    partitioned: frozenset[str] = frozenset()
-    if query.partition_by is not None:
-        formats = _formats(scope, request)
-        before, rule, became = partitioning.partition(query, scope, before, formats, aliases)
-        partitioned = frozenset(name for name, _ in before.schema.key)
-        query_items = _again(query, scope, before, aliases, query_items)
-        query_items = [Item(item.name, became.get(item.value, item.value)) for item in query_items]
     aggregation.check_ungrouped(query_items, request.kind, _rowtime(scope))
     if request.kind == "QUERY":
         return Planned(everything("Project", before, query_items), query, scope.sources)
@@ -93,13 +98,6 @@ def _check_timestamp(request: Request, items: list[Item]) -> None:
 def _rowtime(scope: Scope) -> Column:
     """Return the time of the rows: of a join, that of its first source."""
     return Column(scope.row_name(Column("ROWTIME", scope.sources[0].alias)))
-
-
-def _again(query: Query, scope: Scope, before: Step, aliases: Aliases, items: list[Item]) -> list[Item]:
-    """Expand `*` over the rows after PARTITION BY, whose key comes first."""
-    if any(isinstance(item, SelectAll) for item in query.items):
-        return items_of(query, scope, before.schema, aliases)
-    return items
 
 
 def read(named: Named, context: str) -> Read:
@@ -141,15 +139,24 @@ def _where(query: Query, scope: Scope, before: Step) -> Filter:
 
 
 def _table_functions(
-    query: Query, scope: Scope, before: Step, aliases: Aliases, items: list[Item] | None
+    query: Query,
+    scope: Scope,
+    before: Step,
+    aliases: Aliases,
+    items: list[Item] | None,
+    became: Mapping[Expression, Column],
 ) -> tuple[Step, list[Item]]:
-    """Put the table functions of SELECT into a step of their own."""
+    """Put the table functions of SELECT into a step of their own. `became` has the expressions that are now a key."""
     listed = items_of(query, scope, before.schema, aliases) if items is None else items
+    listed = [Item(item.name, became.get(item.value, item.value)) for item in listed]
     calls = [call for item in listed for call in calls_of(item.value, "table")]
     if not calls:
         return before, listed
     if query.group_by is not None or any(has_aggregate(item.value) for item in listed):
         raise SqlError("Table functions cannot be used with aggregations.")
+    for case in (node for item in query.items for node in walk(item) if isinstance(node, Case)):
+        if calls_of(case, "table"):
+            raise SqlError(f"Table functions cannot be used in CASE: {expression_text(case)}")
     if kind_of(before) == "TABLE":
         raise SqlError("Table source is not supported with table functions")
     columns = by_name(before.schema)
@@ -157,8 +164,8 @@ def _table_functions(
     added: list[tuple[str, Call]] = []
     types = []
     for call, name in named.items():
-        if any(calls_of(arg, "table") for arg in call.args):
-            raise SqlError("Table functions cannot be nested.")
+        if nested := [inner for arg in call.args for inner in calls_of(arg, "table")]:
+            raise SqlError(f"Table functions cannot be nested: {quoted(call.name)}({quoted(nested[0].name)}())")
         arguments = [type_of(arg, columns) for arg in call.args]
         types.append((name, functions.table(call.name, arguments)[1]))
         added.append((name, call))

@@ -13,6 +13,7 @@ from moldau.sql.tree import (
     Expression,
     Item,
     Join,
+    Lambda,
     Node,
     Query,
     Relation,
@@ -22,6 +23,7 @@ from moldau.sql.tree import (
     StructType,
     Table,
     Type,
+    children,
     rewrite,
     walk,
 )
@@ -72,14 +74,14 @@ class Scope:
         if column.source is not None:
             if column.name not in self.named(column.source).columns():
                 text = expression_text(column)
-                raise SqlError(f"{place}{clause} column '{text}' cannot be resolved.")
+                raise SqlError(f"{place}{clause} column '{text}' {_unresolved(text, clause)}")
             return column
         owners = [source.alias for source in self.sources if column.name in source.columns()]
         if not owners:
             own = self.windowed and column.name in dict(BOUNDS)
             if own or column.name == self.synthetic:
                 return column
-            raise SqlError(f"{place}{clause} column '{column.name}' cannot be resolved.")
+            raise SqlError(f"{place}{clause} column '{column.name}' {_unresolved(column.name, clause)}")
         if len(owners) > 1:
             options = " or ".join(f"{owner}.{column.name}" for owner in owners)
             raise SqlError(
@@ -110,6 +112,15 @@ class Scope:
         return f"{column.source}_{column.name}" if self.joined and column.source is not None else column.name
 
 
+def _unresolved(name: str, clause: str) -> str:
+    if clause != "PARTITION BY":
+        return "cannot be resolved."
+    return (
+        f"cannot be resolved. '{name}' must be a column in the source schema since PARTITION BY is applied on the "
+        "input."
+    )
+
+
 def tables_of(relation: Relation) -> list[Table]:
     return [*tables_of(relation.left), relation.right] if isinstance(relation, Join) else [relation]
 
@@ -123,10 +134,14 @@ def scope_of(query: Query, catalogue: Catalogue) -> Scope:
         source = catalogue.sources.get(table.name)
         if source is None:
             raise SqlError(f"Failed to prepare statement: {table.name} does not exist.{catalogue.hint(table.name)}")
+        if any(other.source.name == table.name for other in named):
+            raise SqlError(
+                f"N-way joins do not support multiple occurrences of the same source. Source: '{table.name}'."
+                if len(named) > 1
+                else f"Can not join '{table.name}' to '{table.name}': self joins are not yet supported."
+            )
         if any(other.alias == table.alias for other in named):
             raise SqlError(f"Each side of the join must have a different alias: {table.alias}")
-        if any(other.source.name == table.name for other in named):
-            raise SqlError(f"Can not join '{table.name}' to '{table.name}': self joins are not yet supported.")
         named.append(Named(table.alias, source))
     return Scope(tuple(named), query.window is not None, strict=catalogue.strict)
 
@@ -162,6 +177,8 @@ def aliases_of(scope: Scope) -> Aliases:
 
 def sanitize(query: Query, scope: Scope) -> Query:
     """Give every column its source and every expression of SELECT a name."""
+    _check_repeated(query)
+    _check_lambdas(query, scope)
     source = _qualified(query.source, scope)
     aliases = aliases_of(scope)
     for item in query.items:
@@ -175,7 +192,7 @@ def sanitize(query: Query, scope: Scope) -> Query:
     def clauses(expressions: tuple[Expression, ...] | None, name: str) -> tuple[Expression, ...] | None:
         return None if expressions is None else tuple(scope.qualify(e, name) for e in expressions)
 
-    return replace(
+    made = replace(
         query,
         items=tuple(items),
         source=source,
@@ -185,6 +202,36 @@ def sanitize(query: Query, scope: Scope) -> Query:
         having=clause(query.having, "HAVING"),
         emit=query.emit or "CHANGES",
     )
+    _check_repeated(made)
+    return made
+
+
+def _check_lambdas(query: Query, scope: Scope) -> None:
+    """Refuse parameters of lambdas with the name of a column, or of a lambda around theirs."""
+    columns = {name for named in scope.sources for name, _ in (*named.source.schema.key, *named.source.schema.value)}
+
+    def check(node: Node, around: frozenset[str]) -> None:
+        if isinstance(node, Lambda):
+            for name in node.parameters:
+                if name in columns:
+                    raise SqlError(f"Lambda function argument can't be a column name: {name}")
+                if name in around:
+                    raise SqlError("Reusing lambda arguments in nested lambda is not allowed")
+            around |= frozenset(node.parameters)
+        for child in children(node):
+            check(child, around)
+
+    check(query, frozenset())
+
+
+def _check_repeated(query: Query) -> None:
+    """Refuse an expression that GROUP BY or PARTITION BY names twice."""
+    for clause, expressions in (("GROUP BY", query.group_by), ("PARTITION BY", query.partition_by)):
+        seen: set[Expression] = set()
+        for each in expressions or ():
+            if each in seen:
+                raise SqlError(f"Duplicate {clause} expression: {expression_text(each)}")
+            seen.add(each)
 
 
 def _qualified(relation: Relation, scope: Scope) -> Relation:
@@ -215,8 +262,9 @@ def _alias(value: Expression, scope: Scope, aliases: Aliases) -> str:
     return aliases.generated()
 
 
-def struct_fields(kind: Type | None) -> tuple[str, ...]:
+def struct_fields(kind: Type | None, base: Expression) -> tuple[str, ...]:
     """Return the fields that `expression->*` gives."""
     if not isinstance(kind, StructType):
-        raise SqlError("Cannot use '->*' on a type that is not a STRUCT.")
+        what = f"Field {base.name}" if isinstance(base, Deref) else f"Column `{getattr(base, 'name', '')}`"
+        raise SqlError(f"{what} is not a STRUCT type.")
     return tuple(f.name for f in kind.fields)

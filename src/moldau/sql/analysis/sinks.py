@@ -85,7 +85,8 @@ def insert_into(sink: Source, planned: Planned) -> Planned:
     """Check that the query fits the stream that it writes to, and cast what is narrower."""
     if kind_of(planned.step) != "STREAM":
         raise SqlError(
-            "Incompatible data sink type and query result. Data sink type: STREAM, select query result: TABLE."
+            f"Incompatible data sink and query result. Data sink ({sink.name}) type is KSTREAM but select query result "
+            "is KTABLE."
         )
     result, wanted = planned.step.schema, Schema(sink.schema.key, sink.stored_value)
     step = planned.step

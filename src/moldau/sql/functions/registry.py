@@ -77,7 +77,7 @@ class Registry:
 
     def choose(self, name: str, arguments: Sequence[Argument]) -> tuple[Any, Bindings]:
         found = self.overloads(name)
-        return choose(found[0].signature.name, found, arguments)
+        return choose(found[0].signature.name, found, arguments, isinstance(found[0], Scalar))
 
 
 REGISTRY = Registry()

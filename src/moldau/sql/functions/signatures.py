@@ -215,10 +215,12 @@ def instantiate(parameter: Parameter, bindings: Bindings) -> Type | None:
             return None
 
 
-def choose(name: str, overloads: Sequence[Any], arguments: Sequence[Argument]) -> tuple[Any, Bindings]:
-    """Choose among functions with a `signature`: exact ones first, then those that need casts; fewer variadic, then
-    fewer generic parameters."""
-    for casting in (False, True):
+def choose(
+    name: str, overloads: Sequence[Any], arguments: Sequence[Argument], casts: bool = True
+) -> tuple[Any, Bindings]:
+    """Choose among functions with a `signature`: exact ones first, then those that need casts, if there may be any;
+    fewer variadic, then fewer generic parameters."""
+    for casting in (False, True) if casts else (False,):
         found = [(each, bound) for each in overloads if (bound := each.signature.bind(arguments, casting)) is not None]
         if found:
             order = [(each.signature.variadic is not None, each.signature.generic) for each, _ in found]
@@ -228,13 +230,19 @@ def choose(name: str, overloads: Sequence[Any], arguments: Sequence[Argument]) -
             if len(best) > 1:
                 raise SqlError(
                     f"Function '{name}' cannot be resolved due to ambiguous method parameters "
-                    f"({', '.join(map(argument_text, arguments))})."
+                    f"({', '.join(map(argument_text, arguments))}).\nUse CAST() to explicitly cast your parameters to "
+                    "one of the supported function calls.\nValid function calls are:\n"
+                    + "\n".join(str(each.signature) for each in overloads)
+                    + _MORE
                 )
             return best[0]
     raise SqlError(
         f"Function '{name}' does not accept parameters ({', '.join(map(argument_text, arguments))}).\n"
-        "Valid alternatives are:\n" + "\n".join(str(each.signature) for each in overloads)
+        "Valid alternatives are:\n" + "\n".join(str(each.signature) for each in overloads) + _MORE
     )
+
+
+_MORE = "\nFor detailed information on a function run: DESCRIBE FUNCTION <Function-Name>;"
 
 
 def _most_exact(found: list[tuple[Any, Bindings]], arguments: Sequence[Argument]) -> list[tuple[Any, Bindings]]:
