@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.sql.catalogue import PSEUDO, Catalogue, Source
-from moldau.sql.codegen import constant
 from moldau.sql.errors import SqlError
 from moldau.sql.extensions import DeleteFrom
-from moldau.sql.printer import quoted
-from moldau.sql.tree import BIGINT, Column, Compare, Expression, InsertValues, Logical, Type, walk
+from moldau.sql.printer import expression_text, quoted
+from moldau.sql.strictness import CannotCoerceError, given_value
+from moldau.sql.tree import DATE, TIME, TIMESTAMP, Column, Compare, Expression, InsertValues, Logical, Type, walk
+from moldau.sql.types import text
 
 Row = tuple[Any, ...]
+FORMATS: dict[Type, str] = {
+    TIMESTAMP: ". Timestamp format must be yyyy-mm-ddThh:mm:ss[.S]",
+    TIME: ". Time format must be hh:mm:ss[.S]",
+    DATE: ". Date format must be yyyy-mm-dd",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +47,33 @@ def insertable(name: str, catalogue: Catalogue) -> Source:
 def inserted(statement: InsertValues, catalogue: Catalogue, now_ms: int) -> Inserted:
     """Evaluate a statement."""
     source = insertable(statement.name, catalogue)
-    names = statement.columns or _all(source)
+    if statement.columns and len(statement.columns) != len(statement.values):
+        raise SqlError(
+            f"Expected number columns and values to match: {len(statement.columns)}, {len(statement.values)}"
+        )
+    headers = [name for name, _ in source.headers if name in statement.columns]
+    if headers:
+        raise SqlError(f"Cannot insert into HEADER columns: {', '.join(headers)}")
+    _check_qualified(statement)
+    try:
+        return row_of(source, _values(statement, source), now_ms)
+    except SqlError as error:
+        raise SqlError(f"Failed to insert values into '{source.name}'. {error}") from None
+
+
+def _values(statement: InsertValues, source: Source) -> dict[str, Any]:
+    """Return the value of each column that the statement names; of all columns if it names none."""
+    names = statement.columns or tuple(name for name, _ in (*source.schema.key, *source.stored_value))
     if len(names) != len(statement.values):
-        raise SqlError(_counts(source, statement))
-    headers = {name for name, _ in source.headers}
-    known = dict((*source.schema.key, *source.schema.value, ("ROWTIME", BIGINT)))
-    values: dict[str, Any] = {}
-    for name, expression in zip(names, statement.values, strict=True):
-        if name in headers:
-            raise SqlError(f"Cannot insert into HEADER columns: {name}")
-        if name in dict(PSEUDO) and name != "ROWTIME":
-            raise SqlError(f"Inserting into column {quoted(name)} is not allowed.")
+        given = ", ".join(map(expression_text, statement.values))
+        raise SqlError(f"Expected a value for each column. Expected Columns: []. Got [{given}]")
+    known = dict((*source.schema.key, *source.schema.value, *PSEUDO))
+    for name in names:
         if name not in known:
             raise SqlError(f"Column name {quoted(name)} does not exist.")
-        values[name] = _value(name, expression, known[name])
-    return row_of(source, values, now_ms)
+        if name in dict(PSEUDO) and name != "ROWTIME":
+            raise SqlError(f"Inserting into column {quoted(name)} is not allowed.")
+    return {name: _value(name, each, known[name]) for name, each in zip(names, statement.values, strict=True)}
 
 
 def deleted(statement: DeleteFrom, catalogue: Catalogue, now_ms: int) -> Inserted:
@@ -91,12 +109,9 @@ def row_of(source: Source, values: Mapping[str, Any], now_ms: int) -> Inserted:
     columns = source.stored_value
     value: Row | None = tuple(values.get(name) for name, _ in columns)
     if source.kind == "TABLE":
-        for (name, _), part in zip(source.schema.key, key, strict=True):
-            if part is None:
-                raise SqlError(
-                    f"Failed to insert values into '{source.name}'. Value for primary key column(s) {quoted(name)} is "
-                    "required for tables"
-                )
+        without = [name for name, _ in source.schema.key if name not in values]
+        if without:
+            raise SqlError(f"Value for primary key column(s) {', '.join(without)} is required for tables")
         if not any(name in values for name, _ in columns):
             value = None
     time = values.get("ROWTIME")
@@ -104,29 +119,18 @@ def row_of(source: Source, values: Mapping[str, Any], now_ms: int) -> Inserted:
     return Inserted(source, None if missing else key, value, now_ms if time is None else time)
 
 
-def _all(source: Source) -> tuple[str, ...]:
-    return tuple(name for name, _ in (*source.schema.key, *source.stored_value))
-
-
-def _counts(source: Source, statement: InsertValues) -> str:
-    if statement.columns:
-        return (
-            f"Expected number columns and values to match: {list(map(quoted, statement.columns))}, "
-            f"{len(statement.values)}"
-        )
-    count = len(_all(source))
-    return f"Expected a value for each of the {count} columns of {source.name}, but got {len(statement.values)} values"
+def _check_qualified(statement: InsertValues) -> None:
+    """Refuse columns with the name of a source: there is none here."""
+    for part in (each for value in statement.values for each in walk(value)):
+        if isinstance(part, Column) and part.source is not None:
+            raise SqlError(f"Failed to prepare statement: '{part.source}' is not a valid stream/table name or alias.")
 
 
 def _value(name: str, expression: Expression, kind: Type) -> Any:
-    for part in walk(expression):
-        if isinstance(part, Column):
-            if part.source is not None:
-                raise SqlError(
-                    f"Failed to prepare statement: '{part.source}' is not a valid stream/table name or alias."
-                )
-            raise SqlError(f"Unsupported column reference in INSERT VALUES: {quoted(part.name)}")
+    if any(isinstance(part, Column) for part in walk(expression)):
+        raise SqlError(f"Unsupported column reference in insert value: {expression_text(expression)}")
     try:
-        return constant(expression, kind)
-    except SqlError as error:
-        raise SqlError(f"Failed to insert values into column {quoted(name)}: {error}") from None
+        return given_value(expression, kind)
+    except CannotCoerceError as found:
+        hint = FORMATS.get(kind, "") if str(found).startswith("STRING(") else ""
+        raise SqlError(f"Expected type {text(kind)} for field {quoted(name)} but got {found}{hint}") from None

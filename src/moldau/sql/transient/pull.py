@@ -15,10 +15,21 @@ from moldau.sql.analysis.checks import check_condition
 from moldau.sql.analysis.projection import Item, items_of
 from moldau.sql.analysis.query import prepare, read
 from moldau.sql.analysis.scope import aliases_of
-from moldau.sql.catalogue import BOUNDS, Catalogue, Settings, Source
-from moldau.sql.codegen import compile_row, constant
+from moldau.sql.catalogue import Catalogue, Settings, Source
+from moldau.sql.codegen import compile_row
 from moldau.sql.errors import SqlError
+from moldau.sql.extensions import DIALECT, STRICT
 from moldau.sql.printer import expression_text, quoted, type_text
+from moldau.sql.strictness import CannotCoerceError, given_value
+from moldau.sql.transient.pull_rules import (
+    BOUND_NAMES,
+    FLIPPED,
+    MORE,
+    PUSH_HINT,
+    check_parts,
+    pushed_down,
+    refused_where,
+)
 from moldau.sql.transient.push import with_bounds
 from moldau.sql.tree import (
     BIGINT,
@@ -34,6 +45,7 @@ from moldau.sql.tree import (
     Literal,
     Logical,
     Query,
+    SelectAll,
     SelectItem,
     Type,
     walk,
@@ -41,14 +53,10 @@ from moldau.sql.tree import (
 from moldau.sql.typing import type_of
 
 Row: TypeAlias = tuple[Any, ...]
-MORE = " See https://cnfl.io/queries for more info."
-PUSH_HINT = f"{MORE}\nAdd EMIT CHANGES if you intended to issue a push query."
 UNSUPPORTED = ("ROWPARTITION", "ROWOFFSET")
 MAX_DISJUNCTS = 1_000  # a condition with more parts is answered by a scan
 SCANS, RANGES = "ksql.query.pull.table.scan.enabled", "ksql.query.pull.range.scan.enabled"
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 EXACT: tuple[Type, ...] = (STRING, INTEGER, BIGINT)  # types whose values are equal if their bytes are
-BOUND_NAMES = frozenset(name for name, _ in BOUNDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +130,22 @@ def plan_pull(query: Query, catalogue: Catalogue, settings: Settings) -> Pull:
     step = read(scope.sources[0], "Pull")
     types = dict(step.schema.value)
     where = None if prepared.where is None else scope.plain(prepared.where)
+    strict = (settings.text(DIALECT, "") or "").lower() == STRICT
+    if strict:
+        _check_stars(query)
     lookup = _lookup(where, source, types, settings)
+    if where is not None and strict:
+        check_parts(disjuncts(pushed_down(where)), source)
     operands, where = _looked_up(where, lookup, source)
     items = items_of(prepared, scope, step.schema, aliases_of(scope))
     columns = tuple((item.name, _type(item, types), _is_key(item, source)) for item in items)
     compute = compile_row([item.value for item in items], step.schema.value, where=where)
     return Pull(source, columns, lookup, compute, query.limit, operands)
+
+
+def _check_stars(query: Query) -> None:
+    if len(query.items) > 1 and any(isinstance(item, SelectAll) for item in query.items):
+        raise SqlError("Pull queries only support wildcards in the projects if they are the only expression")
 
 
 def _type(item: Item, types: dict[str, Type]) -> Type:
@@ -173,7 +191,7 @@ def _lookup(where: Expression | None, source: Source, types: dict[str, Type], se
     ranges = settings.flag(RANGES, True)
     if where is None:
         if not scans:
-            raise SqlError(f"Missing WHERE clause.{MORE}")
+            raise refused_where("Missing WHERE clause", source.window is not None)
         return Scan()
     for node in walk(where):
         _check_members(node, source)
@@ -187,7 +205,7 @@ def _lookup(where: Expression | None, source: Source, types: dict[str, Type], se
         found = [_key_of(part, source, types) for part in parts]
     except _NoLookup as why:
         if not scans:
-            raise SqlError(f"{why}{MORE}") from None
+            raise refused_where(str(why), source.window is not None) from None
         return Scan()
     keys = [key for key in found if key is not None]
     if len(keys) == len(found):
@@ -236,18 +254,18 @@ def _key_of(part: list[Expression], source: Source, types: dict[str, Type]) -> R
         if column in seen:
             raise _NoLookup(
                 "A comparison condition on the key column cannot be combined with other comparisons such as an IN "
-                "predicate."
+                "predicate"
             )
         seen.add(column)
         if any(isinstance(node, Column) for node in walk(other)):
-            raise _NoLookup("A comparison must be between a key column and a resolvable expression.")
+            raise _NoLookup("A comparison must be between a key column and a resolvable expression")
         if op == "=":
             fixed[column] = _constant(condition, column, other, key_types[column])
         elif op in FLIPPED:
             bounded = True
         else:
             shown = ", ".join(f"{quoted(name)} {type_text(kind, quoted)} KEY" for name, kind in source.schema.key)
-            raise _NoLookup(f"Bound on key columns '[{shown}]' must currently be '='. ")
+            raise _NoLookup(f"Bound on key columns '[{shown}]' must currently be '='")
     if not seen:
         text = " AND ".join(map(expression_text, part))
         raise _NoLookup(f"WHERE clause missing key column for disjunct: {text}")
@@ -281,11 +299,11 @@ def _constant(condition: Expression, column: str, other: Expression, kind: Type)
 
 def _converted(column: str, other: Expression, kind: Type) -> Any:
     try:
-        return constant(other, kind)
-    except SqlError:
+        return given_value(other, kind)
+    except (SqlError, CannotCoerceError):
+        shown = other.value if isinstance(other, Literal) else expression_text(other)
         raise SqlError(
-            f"{expression_text(other)} can not be converted to the type of the key column: "
-            f"{column} {type_text(kind, quoted)} KEY"
+            f"'{shown}' can not be converted to the type of the key column: {column} {type_text(kind, quoted)} KEY"
         ) from None
 
 
@@ -300,7 +318,7 @@ def _check_members(node: Any, source: Source) -> None:
             continue
         if isinstance(option, Literal) and (option.kind == "STRING") != (kind == STRING) and option.kind != "NULL":
             raise SqlError(
-                f"{expression_text(option)} can not be converted to the type of the key column: "
+                f"'{option.value}' can not be converted to the type of the key column: "
                 f"{name} {type_text(kind, quoted)} KEY"
             )
         _constant(Compare("=", node.value, option), name, option, kind)
