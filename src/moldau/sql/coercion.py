@@ -119,13 +119,13 @@ def _merged(one: Type, lax: bool, two: Type, loose: bool, node: Expression, node
         case MapType(), MapType():
             key = _merged(one.key, lax, two.key, loose, node, ())
             return MapType(key, _merged(one.value, lax, two.value, loose, node, ()))
-        case StructType(), StructType():
-            others = {each.name: each.type for each in two.fields}
+        case StructType(), StructType():  # the fields of the later one come first
+            known = {each.name: each.type for each in one.fields}
             fields = [
-                Field(f.name, _merged(f.type, lax, others.pop(f.name), loose, node, ()) if f.name in others else f.type)
-                for f in one.fields
+                Field(f.name, _merged(known.pop(f.name), lax, f.type, loose, node, ()) if f.name in known else f.type)
+                for f in two.fields
             ]
-            return StructType((*fields, *(Field(name, type) for name, type in others.items())))
+            return StructType((*fields, *(Field(name, type) for name, type in known.items())))
         case _:
             raise _Mismatch
 

@@ -41,10 +41,11 @@ def milliseconds(span: Span) -> int:
 
 
 def time_window(window: Window, final: bool) -> TimeWindow:
-    """Return the window in milliseconds. Without GRACE PERIOD it is open for a day."""
+    """Return the window in milliseconds. Without GRACE PERIOD it is open for a day, or EMIT FINAL closes it at its end."""
     size = milliseconds(window.size)
     advance = size if window.advance is None else milliseconds(window.advance)
-    grace = max(DAY_MS - size, 0) if window.grace is None else milliseconds(window.grace)
+    default = 0 if final else max(DAY_MS - size, 0)
+    grace = default if window.grace is None else milliseconds(window.grace)
     retention = None if window.retention is None else milliseconds(window.retention)
     return TimeWindow(window.kind, size, advance, grace, retention, final)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from moldau.sql.analysis.aggregation import milliseconds
+from moldau.sql.analysis.aggregation import group_name, milliseconds
 from moldau.sql.analysis.checks import by_name, typed
 from moldau.sql.analysis.projection import KeyRule
-from moldau.sql.analysis.scope import Named, Scope, synthetic_name
+from moldau.sql.analysis.scope import Aliases, Named, Scope, synthetic_name
 from moldau.sql.catalogue import Catalogue, Columns, Format, Schema
 from moldau.sql.errors import SqlError
 from moldau.sql.format_rules import check_keys, key_features, rule
@@ -289,8 +289,7 @@ def _keyed(side: Side, expression: Expression, key_format: Format, scope: Scope,
     if isinstance(local, Column):
         name = local.name
     else:
-        taken = {known for known, _ in side.step.schema.value}
-        name = next(f"KSQL_COL_{n}" for n in range(len(taken) + 1) if f"KSQL_COL_{n}" not in taken)
+        name = group_name(local, Aliases({known for known, _ in side.step.schema.value}))
     key: Columns = ((name, typed(local, columns)),)
     value = side.step.schema.value if name in columns else (*side.step.schema.value, key[0])
     properties = tuple(p for p in key_format.properties if p[0] != "schemaId")

@@ -79,7 +79,8 @@ def test_udtf(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-aggregate(*(f"TEST_UDAF({kind} value) -> {kind}" for kind in ("INTEGER", "BIGINT", "DOUBLE")), registry=CASES)(sum_of)
+aggregate("TEST_UDAF(BIGINT value) -> BIGINT", "TEST_UDAF(DOUBLE value) -> DOUBLE", registry=CASES)(sum_of)
+aggregate("TEST_UDAF(INTEGER value) -> BIGINT", registry=CASES)(lambda _given: sum_of(Given([BIGINT])))
 
 
 @aggregate("TEST_UDAF(STRING value) -> BIGINT", registry=CASES)

@@ -18,8 +18,8 @@ _HELP = (
     "\nPull queries require a WHERE clause that:\n"
     " - includes a key equality expression, e.g. `SELECT * FROM X WHERE <key-column> = Y;`.\n"
     " - in the case of a multi-column key, is a conjunction of equality expressions that cover all key columns.\n"
-    " - to support range expressions, e.g.,  SELECT * FROM X WHERE <key-column> < Y;`, range scans need to be enabled by "
-    "setting ksql.query.pull.range.scan.enabled=true"
+    " - to support range expressions, e.g.,  SELECT * FROM X WHERE <key-column> < Y;`, range scans need to be enabled "
+    "by setting ksql.query.pull.range.scan.enabled=true"
 )
 _WINDOWED = (
     "\n - (optionally) limits the time bounds of the windowed table.\n"
@@ -75,9 +75,10 @@ def _check(condition: Expression) -> None:
     if not isinstance(condition, Compare | Like):
         raise refused_where(f"Unsupported expression in WHERE clause: {expression_text(condition)}", False)
     name = _column(condition)
-    if isinstance(condition, Compare) and name in BOUND_NAMES and condition.op not in BOUND_OPERATORS:
-        if not _has_column(_other(condition)):
-            raise refused_where(f"Unsupported {quoted(name)} bounds: {OPERATORS[condition.op]}", True)
+    if not isinstance(condition, Compare) or name not in BOUND_NAMES or name is None:
+        return
+    if condition.op not in BOUND_OPERATORS and not _has_column(_other(condition)):
+        raise refused_where(f"Unsupported {quoted(name)} bounds: {OPERATORS[condition.op]}", True)
 
 
 def _column(condition: Expression) -> str | None:
