@@ -174,9 +174,14 @@ def _is_repeated(own: Any) -> bool:
     return own.is_repeated if hasattr(own, "is_repeated") else own.label == own.LABEL_REPEATED
 
 
-def _tags(known: FieldDescriptor) -> list[str]:
+def meta_of(known: FieldDescriptor) -> Any:
+    """Return Confluent's option of a field. Options are read only after the module that declares them is there."""
     meta = importlib.import_module(f"{PACKAGE}.meta_pb2")
-    return list(known.GetOptions().Extensions[meta.field_meta].tags)
+    return known.GetOptions().Extensions[meta.field_meta]
+
+
+def _tags(known: FieldDescriptor) -> list[str]:
+    return list(meta_of(known).tags)
 
 
 def _kind(own: FieldDescriptor) -> str:

@@ -37,6 +37,16 @@ RULES: dict[str, Rule] = {
     "PROTOBUF_NOSR": Rule(True, False, False, properties=frozenset({"unwrapPrimitives", "nullableRepresentation"})),
     "NONE": Rule(False, False, False),
 }
+_PROTOBUF_MAPS = (
+    "PROTOBUF format only supports MAP types with STRING keys. See https://github.com/confluentinc/ksql/issues/6177."
+)
+MAP_REASONS = {
+    "JSON": "JSON only supports MAP types with STRING keys",
+    "JSON_SR": "JSON only supports MAP types with STRING keys",
+    "AVRO": "Avro only supports MAPs with STRING keys",
+    "PROTOBUF": _PROTOBUF_MAPS,
+    "PROTOBUF_NOSR": _PROTOBUF_MAPS,
+}
 
 
 def rule(name: str) -> Rule:
@@ -104,8 +114,8 @@ def refusal(name: str, columns: Columns, key: bool) -> str | None:
     for column, kind in columns:
         if base(kind) in known.refused:
             return f"The '{name}' format does not support type '{base(kind)}', column: {quoted(column)}"
-        if name in ("JSON", "JSON_SR") and _has_other_map_keys(kind):
-            return "JSON only supports MAP types with STRING keys"
+        if name in MAP_REASONS and _has_other_map_keys(kind):
+            return MAP_REASONS[name]
     if name == "AVRO":
         return _avro_reason(columns)
     return None
@@ -124,13 +134,29 @@ def _has_other_map_keys(kind: Type) -> bool:
 
 
 def _avro_reason(columns: Columns) -> str | None:
-    for column, _ in columns:
+    for column, kind in columns:
         if not (column[:1].isalpha() or column[:1] == "_"):
             return f"Schema is not compatible with Avro: Illegal initial character: {column}"
         bad = next((c for c in column if not (c.isalnum() or c == "_")), None)
         if bad is not None:
             return f"Schema is not compatible with Avro: Illegal character in: {column}"
+        reason = _avro_reason(_fields(kind))
+        if reason is not None:
+            return reason
     return None
+
+
+def _fields(kind: Type) -> Columns:
+    """Return the fields of the structs in a type."""
+    match kind:
+        case ArrayType():
+            return _fields(kind.item)
+        case MapType():
+            return _fields(kind.value)
+        case StructType():
+            return tuple((field.name, field.type) for field in kind.fields)
+        case _:
+            return ()
 
 
 def check_keys(columns: Columns) -> None:

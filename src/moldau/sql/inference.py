@@ -37,9 +37,8 @@ def _schema(registry: Any, subject: str, schema_id: str | None, key: bool, topic
             return registry.schema(SchemaRef(int(schema_id)), subject)
         return registry.latest(subject).schema
     except RegistryError as error:
-        if key and schema_id is None:
-            return None
+        by_id = "" if schema_id is None else f"Schema Id: {schema_id}\n"
         raise SqlError(
             f"Schema for message {'keys' if key else 'values'} on topic '{topic}' does not exist in the Schema "
-            f"Registry. Subject: {subject}\n{error}"
+            f"Registry.\nSubject: {subject}\n{by_id}{error}"
         ) from None

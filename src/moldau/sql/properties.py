@@ -61,10 +61,13 @@ class With:
         try:
             return int(value)
         except (TypeError, ValueError):
-            raise SqlError(f"Invalid value {value} for property {name}: Not a number") from None
+            kind = {"REPLICAS": "SHORT", "RETENTION_MS": "LONG"}.get(name, "INT")
+            raise SqlError(f"Invalid value {value} for configuration {name}: Not a number of type {kind}") from None
 
     def flag(self, name: str) -> bool | None:
         value = self.values.get(name)
+        if value is not None and str(value).lower() not in ("true", "false"):
+            raise SqlError(f"Invalid value {value} for configuration {name}: Expected value to be either true or false")
         return None if value is None else str(value).lower() == "true"
 
     def format_name(self, side: str) -> str | None:
@@ -185,6 +188,11 @@ def read_with(properties: Properties, strict: bool) -> With:
     for side in ("KEY", "VALUE"):
         if (delimiter := found.text(f"{side}_DELIMITER")) is not None:
             _check_delimiter(delimiter, side)
+    for name in ("PARTITIONS", "REPLICAS", "RETENTION_MS", "KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"):
+        found.number(name)
+    found.flag("WRAP_SINGLE_VALUE")
+    if found.text("KAFKA_TOPIC") == "":
+        raise SqlError("Invalid value  for configuration KAFKA_TOPIC: String must be non-empty")
     names = ("VALUE_AVRO_SCHEMA_FULL_NAME", "VALUE_SCHEMA_FULL_NAME")
     if all(found.text(name) is not None for name in names):
         raise SqlError(f"Cannot supply both '{names[0]}' and '{names[1]}' properties. Please only set '{names[1]}'.")

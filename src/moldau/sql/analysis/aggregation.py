@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,7 +42,7 @@ def milliseconds(span: Span) -> int:
 
 
 def time_window(window: Window, final: bool) -> TimeWindow:
-    """Return the window in milliseconds. Without GRACE PERIOD it is open for a day, or EMIT FINAL closes it at its end."""
+    """Return the window in milliseconds. Without GRACE PERIOD it is open for a day; EMIT FINAL closes it at its end."""
     size = milliseconds(window.size)
     advance = size if window.advance is None else milliseconds(window.advance)
     default = 0 if final else max(DAY_MS - size, 0)
@@ -163,11 +164,20 @@ def aggregate(grouped: Grouped, before: Step, formats: Formats, aliases: Aliases
     result: Step = step
     if having is not None:
         condition = rewrite(having, change)
-        check_condition(condition, by_name(step.schema), "HAVING")
+        try:
+            check_condition(condition, by_name(step.schema), "HAVING")
+        except SqlError as error:
+            raise SqlError(_with_calls(str(error), variables)) from None
         result = Filter("Aggregate/HavingFilter", step, condition)
     keys = tuple((key, expression_text(key)) for key in grouped.keys)
     rule = KeyRule(keys, "grouping expression", grouped=True)
     return result, rule, [Item(item.name, rewrite(item.value, change)) for item in items]
+
+
+def _with_calls(message: str, variables: Mapping[Call, str]) -> str:
+    """Write aggregates in a message as the statement has them."""
+    names = {name: expression_text(call) for call, name in variables.items()}
+    return re.sub(r"KSQL_AGG_VARIABLE_\d+", lambda found: names[found[0]], message)
 
 
 def _prepare(

@@ -59,6 +59,8 @@ def plan_query(query: Query, scope: Scope, request: Request, catalogue: Catalogu
     """Turn the prepared query of CREATE ... AS or INSERT INTO into steps."""
     aliases = aliases_of(scope)
     aliases.taken.update(item.alias for item in query.items if isinstance(item, SelectItem) and item.alias)
+    if request.kind != "QUERY" and any(n.source.kind == "TABLE" and n.source.window for n in scope.sources):
+        raise SqlError("KSQL does not support persistent queries on windowed tables.")
     before, rule = _sources(query, scope, catalogue, request)
     if query.where is not None:
         before = _where(query, scope, before)

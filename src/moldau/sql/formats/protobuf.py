@@ -20,7 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from moldau.serdes.context import SerdeError
 from moldau.serdes.framing import SchemaRef, frame, unframe
-from moldau.serdes.protobuf import file_of, message_at, named, of_bytes, path_to
+from moldau.serdes.protobuf import file_of, message_at, meta_of, named, of_bytes, path_to
 from moldau.serdes.registry import Schema
 from moldau.serdes.typed import Subjects
 
@@ -379,10 +379,7 @@ def _single(field: Any, upper: bool) -> Type:
 
 
 def _decimal_type(field: Any) -> DecimalType:
-    params: dict[str, str] = {}
-    for option, value in field.GetOptions().ListFields():
-        if option.full_name == "confluent.field_meta":
-            params = dict(value.params)
+    params = dict(meta_of(field).params)
     return DecimalType(int(params.get("precision", 64)), int(params.get("scale", 0)))
 
 
