@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -304,3 +306,17 @@ def test_an_enum_of_protobuf_is_a_text() -> None:
     place = {"key": False, "topic": "t", "registry": registry}
     data = formats.encode_case(Format("PROTOBUF"), columns, {"e": "B", "n": [1]}, **place)
     assert made("PROTOBUF", columns, registry).loads(data) == ("B", [1])
+
+
+DECIMAL_FIRST = """
+from moldau.serdes.registry import Schema
+from moldau.sql import formats
+text = '''syntax = "proto3"; import "confluent/type/decimal.proto"; message M { confluent.type.Decimal d = 1
+  [(confluent.field_meta) = { params: [{ key: "precision", value: "4" }, { key: "scale", value: "2" }] }]; }'''
+print(formats.columns_of(Schema("PROTOBUF", text)).fields[0].type)
+"""
+
+
+def test_a_decimal_of_protobuf_is_known_to_a_process_that_has_read_no_other_schema() -> None:
+    found = subprocess.run([sys.executable, "-c", DECIMAL_FIRST], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == repr(DecimalType(4, 2))

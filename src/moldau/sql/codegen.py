@@ -394,23 +394,29 @@ def _decimal_remainder(left: Decimal, right: Decimal, context: Context, precisio
     return context.remainder(left, right)
 
 
+_IN_LINE = "[^\\n\\r\\u0085\\u2028\\u2029]"
+
+
 @lru_cache(maxsize=1000)
 def _like_pattern(pattern: str, escape: str | None) -> regex.Pattern[str]:
+    """Translate a pattern, whose wildcards match no ends of lines, as in ksqlDB."""
     made, at = "", 0
     while at < len(pattern):
         char = pattern[at]
-        if escape is not None and char == escape and at + 1 < len(pattern):
+        if escape is not None and char == escape:
             at += 1
+            if at == len(pattern):
+                raise ValueError("LIKE pattern must not end with escape character")
             made += regex.escape(pattern[at])
         else:
-            made += {"%": ".*", "_": "."}.get(char, regex.escape(char))
+            made += {"%": f"{_IN_LINE}*", "_": _IN_LINE}.get(char, regex.escape(char))
         at += 1
-    return regex.compile(made, regex.DOTALL)
+    return regex.compile(made)
 
 
 def _like(value: str | None, pattern: str | None, escape: str | None) -> bool:
     if value is None or pattern is None:
-        return False
+        raise ValueError("LIKE compares texts, not null")  # so NOT LIKE is not true either
     return _like_pattern(pattern, escape).fullmatch(value, timeout=LIKE_SECONDS) is not None
 
 
