@@ -13,7 +13,7 @@ from moldau.java.numbers import trim, wrap
 
 from ..casts import EXACT, double_to_int
 from ..tree import DecimalType, Type
-from ..types import widen
+from ..types import to_decimal, widen
 from .registry import scalar
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -269,8 +269,8 @@ def _widest(types: Sequence[Any]) -> DecimalType:
     """Return the decimal that holds all of some decimals; untyped NULLs do not count."""
     found: DecimalType | None = None
     for each in types:
-        if isinstance(each, DecimalType):
-            found = each if found is None else widen(found, each)
+        if each is not None:
+            found = to_decimal(each) if found is None else widen(found, to_decimal(each))
     assert found is not None
     return found
 
@@ -284,7 +284,9 @@ def _extreme(name: str, choose: Callable[[list[Any]], Any], doc: str) -> None:
     scalar(*lines, doc=doc, takes_nulls=True)(call)
 
     # The value stays as it is: ksqlDB widens the type, and not the scale of the number.
-    scalar(f"{name}(DECIMAL value, DECIMAL... values) -> DECIMAL", takes_nulls=True, result=_widest)(call)
+    scalar(f"{name}(DECIMAL value, DECIMAL... values) -> DECIMAL", takes_nulls=True, result=_widest)(
+        lambda *values: call(*(None if each is None else Decimal(each) for each in values))
+    )
 
 
 _extreme("greatest", max, "Returns the greatest of its values; nulls do not count.")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..errors import SqlError
 from ..tree import ArrayType, DecimalType, Field, MapType, Primitive, StructType, Type
-from ..types import PRIMITIVES, fits, is_numeric, text, wider
+from ..types import PRIMITIVES, fits, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _match(parameter: Parameter, argument: Argument, bindings: Bindings, casting
         case AnyType(), _:
             return True
         case Variable(name), _:
-            return _bind(name, argument, bindings, casting)
+            return bindings.setdefault(name, argument) == argument
         case AnyDecimal(), _:
             exact = isinstance(argument, DecimalType)
             return exact or (casting and argument in (PRIMITIVES["INTEGER"], PRIMITIVES["BIGINT"]))
@@ -186,16 +186,6 @@ def _match(parameter: Parameter, argument: Argument, bindings: Bindings, casting
             return False
         case _:
             return parameter == argument or (casting and fits(argument, parameter))
-
-
-def _bind(name: str, argument: Type, bindings: Bindings, casting: bool) -> bool:
-    known = bindings.setdefault(name, argument)
-    if known == argument:
-        return True
-    if casting and is_numeric(known) and is_numeric(argument):
-        bindings[name] = wider(known, argument)
-        return True
-    return casting and fits(argument, known)
 
 
 def instantiate(parameter: Parameter, bindings: Bindings) -> Type | None:
@@ -223,10 +213,8 @@ def choose(
     for casting in (False, True) if casts else (False,):
         found = [(each, bound) for each in overloads if (bound := each.signature.bind(arguments, casting)) is not None]
         if found:
-            order = [(each.signature.variadic is not None, each.signature.generic) for each, _ in found]
+            order = [_rank(each.signature) for each, _ in found]
             best = [pair for pair, rank in zip(found, order, strict=True) if rank == min(order)]
-            if len(best) > 1 and (casting or None in arguments):
-                best = _most_exact(best, arguments)
             if len(best) > 1:
                 raise SqlError(
                     f"Function '{name}' cannot be resolved due to ambiguous method parameters "
@@ -245,11 +233,9 @@ def choose(
 _MORE = "\nFor detailed information on a function run: DESCRIBE FUNCTION <Function-Name>;"
 
 
-def _most_exact(found: list[tuple[Any, Bindings]], arguments: Sequence[Argument]) -> list[tuple[Any, Bindings]]:
-    """Prefer a signature without variadic parameters whose every cast is the shortest; others stay ambiguous."""
-    if any(each.signature.variadic is not None for each, _ in found) or all(each is None for each in arguments):
-        return found
-    return found[:1]
+def _rank(signature: Signature) -> tuple[bool, int, int]:
+    """Order signatures that all take the arguments. Which casts they need does not count."""
+    return signature.variadic is not None, -len(signature.parameters), signature.generic
 
 
 class _Reader:
