@@ -109,7 +109,10 @@ def test_paused_query_stops_and_goes_on_where_it_was(service: Service) -> None:
 
 def test_source_can_be_dropped_only_when_nobody_reads_it(service: Service) -> None:
     do(service, PAY, SPEND)
-    assert "The following streams and/or tables read from this source: [SPEND]" in refusal(service, "DROP STREAM pay;").message
+    assert (
+        "The following streams and/or tables read from this source: [SPEND]"
+        in refusal(service, "DROP STREAM pay;").message
+    )
     do(service, "TERMINATE CTAS_SPEND_1;")
     assert service.running == {}
     do(service, "DROP TABLE spend DELETE TOPIC; DROP STREAM pay;")

@@ -40,7 +40,16 @@ Convert = Callable[[Any], Any]
 EXACT = decimal.Context(prec=200, rounding=decimal.ROUND_HALF_UP, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 EXACT.traps[decimal.Inexact] = False
 _TRUE = re.compile(r"t(r(ue?)?)?|y(es?)?", re.I)
-_DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
+_HELP = {
+    "date": "\nRequired format is: \"yyyy-MM-dd\", for example '2020-05-26'. Partials are also supported, for example "
+    "'2020-05'",
+    "time": "\nRequired format is: \"HH:mm:ss.SSS\", for example: '01:34:20.123' or '01:34:20'. Partials are also "
+    "supported, for example '01:34'",
+    "timestamp": "\nRequired format is: \"yyyy-MM-dd'T'HH:mm:ss.SSS\", with an optional numeric 4-digit timezone, for "
+    "example: '2020-05-26T23:59:58.000' or with tz: '2020-05-26T23:59:58.000+0200'. A trailing 'Z' instead of tz "
+    'indicates the zero UTC offset. Partials are also supported, for example "2020-05-26"',
+}
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?", re.ASCII)
 _MIDNIGHT = "00:00:00.000"  # completes a time that is part of a timestamp
 _ZONE = re.compile(r"(Z|[+-]\d{1,2}:?\d{0,2}|[A-Za-z]+/[A-Za-z_/]+)$")
@@ -119,18 +128,38 @@ def text_to_date(value: str) -> int:
     """Read a date, of which the end may be missing."""
     found = _DATE.fullmatch(trim(value))
     if found is None:
-        raise ValueError(f"Failed to parse date '{value}': required format is \"yyyy-MM-dd\"")
+        raise _unparsed("date", value, _completed(trim(value)), "dddd-dd-dd")
     try:
         return times.date(int(found[1]), int(found[2] or 1), int(found[3] or 1)).toordinal() - times.FIRST_DAY
     except ValueError as error:
-        raise ValueError(f"Failed to parse date '{value}': {error}") from None
+        raise ValueError(f"Failed to parse date '{value}': {error}{_HELP['date']}") from None
+
+
+def _completed(day: str) -> str:
+    """Add the month and the day that a date lacks."""
+    return day + ("-01-01", "-01")[day.count("-")] if day.count("-") < 2 else day
+
+
+def _unparsed(kind: str, value: str, read: str, template: str) -> ValueError:
+    """Return the refusal of a text, which names the field that could not be read, as Java does."""
+    field = 0
+    for at, wanted in enumerate(template):
+        field = at if wanted != "d" or at == 0 or template[at - 1] != "d" else field
+        char = read[at : at + 1]
+        if not (char.isdigit() and char.isascii() if wanted == "d" else char == wanted):
+            break
+    else:
+        field = len(template)
+    return ValueError(
+        f"Failed to parse {kind} '{value}': Text '{read}' could not be parsed at index {field}{_HELP[kind]}"
+    )
 
 
 def text_to_time(value: str) -> int:
     """Read a time as LocalTime does: hours and minutes, seconds and their fraction if they are there."""
     found = _CLOCK.fullmatch(trim(value))
     if found is None:
-        raise ValueError(f"Failed to parse time '{value}': required format is \"HH:mm:ss.SSS\"")
+        raise _unparsed("time", value, trim(value), "dd:dd")
     seconds = int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3] or 0)
     return seconds * 1000 + int((found[4] or "").ljust(3, "0")[:3])
 
@@ -138,19 +167,20 @@ def text_to_time(value: str) -> int:
 def text_to_timestamp(value: str) -> int:
     """Read a moment in UTC; its end may be missing, and a zone may follow the time."""
     whole = trim(value)
-    day, _, clock = whole.partition("T")
+    day, exact, clock = whole.partition("T")
     zone = UTC
     suffix = _ZONE.search(clock) if clock else None
     if suffix:
         zone, clock = times.zone_of(suffix[1]), clock[: suffix.start()]
     midnight = _END_OF_DAY.fullmatch(clock) is not None  # 24:00 is the end of a day
     try:
+        if exact and day.count("-") < 2:
+            raise ValueError(day)
         time = times.MS_PER_DAY if midnight else text_to_time(clock + _MIDNIGHT[len(clock) :])
         local = text_to_date(day) * times.MS_PER_DAY + time
     except ValueError:
-        raise ValueError(
-            f"Failed to parse timestamp '{value}': required format is \"{TIMESTAMP_PATTERN}\" with an optional zone"
-        ) from None
+        read = f"{day if exact else _completed(day)}T{clock + _MIDNIGHT[len(clock) :]}"
+        raise _unparsed("timestamp", value, read, "dddd-dd-ddTdd:dd:dd.ddd") from None
     return times.to_utc(local, zone)
 
 

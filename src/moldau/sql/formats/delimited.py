@@ -15,6 +15,7 @@ from moldau.serdes.context import SerdeError
 from ..casts import exact_decimal
 from ..tree import DecimalType, Type
 from ..types import Columns, base
+from .json import time_of_day
 from .rows import Row
 
 SPECIAL = {"TAB": "\t", "SPACE": " "}
@@ -26,7 +27,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "STRING": str,
     "BYTES": lambda text: base64.b64decode(text, validate=True),
     "DATE": lambda text: parse_int(text, 32),
-    "TIME": lambda text: parse_int(text, 32),
+    "TIME": lambda text: time_of_day(parse_int(text, 64)),
     "TIMESTAMP": lambda text: parse_int(text, 64),
 }
 WRITERS: dict[str, Callable[[Any], str]] = {

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from moldau.java.numbers import double_text, parse_double, parse_int, plain_text, wrap
+from moldau.java.times import MS_PER_DAY
 from moldau.serdes.context import SerdeError
 
 from ..casts import double_to_int, exact_decimal
@@ -133,6 +134,13 @@ def _bytes(value: Any) -> bytes:
         raise Mismatch(f"Value is not a valid Base64 encoded string: {error}") from None
 
 
+def time_of_day(value: int) -> int:
+    """Refuse a number of milliseconds that no day has."""
+    if not 0 <= value <= MS_PER_DAY:
+        raise Mismatch(f"Time values must use number of milliseconds greater than 0 and less than {MS_PER_DAY}.")
+    return value
+
+
 READERS: dict[str, Read] = {
     "BOOLEAN": _boolean,
     "INTEGER": _integer("INTEGER", 32),
@@ -141,7 +149,7 @@ READERS: dict[str, Read] = {
     "STRING": string,
     "BYTES": _bytes,
     "DATE": _integer("DATE", 32),
-    "TIME": _integer("TIME", 32),
+    "TIME": lambda value: time_of_day(_integer("TIME", 64)(value)),
     "TIMESTAMP": _integer("TIMESTAMP", 64),
 }
 
