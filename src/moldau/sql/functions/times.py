@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, date, tzinfo
 from typing import Any
 
-from moldau.java import resolution, times
+from moldau.java import fastdate, resolution, times
 from moldau.java.times import MS_PER_DAY, Formatter, zone_of
 
 from .registry import scalar
@@ -108,7 +108,11 @@ def _parse_date(value: str, pattern: str) -> int:
     return resolution.day_of(Formatter.of(pattern).parse(value), value)
 
 
-scalar("parse_date(STRING value, STRING pattern) -> DATE", doc="Reads a date by a pattern.")(_parse_date)
+@scalar("parse_date(STRING value, STRING pattern) -> DATE", doc="Reads a date by a pattern.")
+def parse_date(value: str, pattern: str) -> int:
+    return fastdate.parse_date(pattern, value) if fastdate.reads(pattern) else _parse_date(value, pattern)
+
+
 scalar("stringtodate(STRING value, STRING pattern) -> INTEGER", doc="Reads days since 1970 by a pattern.")(_parse_date)
 
 
