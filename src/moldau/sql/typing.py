@@ -344,10 +344,10 @@ def _case_type(node: tree.Case, results: list[Typed], default: Typed) -> Type:
     found: Type | None = None
     for when, each in zip(node.whens, results, strict=True):
         if found is not None and each.type not in (None, found):
+            branch = f"WHEN {expression_text(when.condition)} THEN {expression_text(when.result)}"
             raise SqlError(
                 "Invalid Case expression. Type for all 'THEN' clauses should be the same.\n"
-                f"THEN expression 'WHEN {expression_text(when.condition)} THEN {expression_text(when.result)}' has type: "
-                f"{text(each.type)}.\n"
+                f"THEN expression '{branch}' has type: {text(each.type)}.\n"
                 f"Previous THEN expression(s) type: {text(found)}."
             )
         found = found or each.type

@@ -61,7 +61,7 @@ def test_state_survives_or_is_read_again() -> None:
         ("CREATE STREAM spend AS SELECT * FROM pay;", "not upgradeable"),
         ("INSERT INTO pay VALUES ('a', 1);", "moldau sql run"),
         ("SHOW STREAMS;", "Only definitions"),
-        ("DROP STREAM pay;", "queries read from this source"),
+        ("DROP STREAM pay;", "streams and/or tables read from this source"),
         ("CREATE TABLE big AS SELECT card, COUNT(*) AS n FROM pay GROUP BY card;", "not upgradeable"),
     ],
 )
