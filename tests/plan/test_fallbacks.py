@@ -15,12 +15,13 @@ import pytest
 
 from moldau import operators
 from moldau.operators.aggregate import StreamAggregate, StreamReduce
-from moldau.operators.columns import NO_AGGREGATE, InRows
-from moldau.operators.record import Raw
+from moldau.operators.columns import NO_AGGREGATE, Columns, InRows
+from moldau.operators.record import Raw, Record
 from moldau.operators.stateless import Filter, FlatMap, FlatMapValues, Map, MapValues, PassThrough, SelectKey
 from moldau.operators.stream_table_join import StreamTableJoin
-from moldau.operators.table import TableFilter, TableMapValues, TableSource, ToStream
+from moldau.operators.table import TableFilter, TableMapValues, TableSource, TableTransformValues, ToStream
 from moldau.operators.table_join import JoinedTable, TableJoin
+from moldau.operators.user import FixedKey, ForColumns
 from moldau.operators.window_aggregate import TimeWindowAggregate
 from moldau.operators.windowed import Windowed
 from moldau.plan import fallbacks
@@ -64,6 +65,23 @@ def none_if_odd(key: str, value: str, aggregate: str) -> Any:
 
 def reduced(aggregate: str, value: str) -> Any:
     return None if value.startswith(ODD) else f"{aggregate}{value[-1]}"[-9:]
+
+
+class Doubled(ForColumns):
+    """A processor, and a transformer of tables."""
+
+    def init(self, context: Any) -> None:
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_value(record.value * 2))
+
+    def transform(self, key: Any, value: Any) -> Any:
+        return None if value is None else value * 2
+
+    def process_all(self, columns: Columns) -> Columns:
+        values = list(map(self.transform, columns.keys, columns.values))
+        return Columns(columns.keys, values, columns.timestamps, columns.headers)
 
 
 WINDOWS = TimeWindows.of(10, advance=5, grace=100)
@@ -117,6 +135,11 @@ CASES = {
     "to_stream": Case(ToStream, table(lambda t: t)),
     "table filter": Case(TableFilter, table(lambda t: t.filter(lambda key, value: not value.endswith("5"), store="f"))),
     "table map_values": Case(TableMapValues, table(lambda t: t.map_values(str.upper, store="m"))),
+    "process_values": Case(FixedKey, stream(lambda s: s.process_values(Doubled))),
+    "table transform_values": Case(TableTransformValues, table(lambda t: t.transform_values(Doubled, store="m"))),
+    "stream-table join with what is computed": Case(
+        StreamTableJoin, both(lambda s, other: s.left_join(other.transform_values(Doubled), joined), table=False)
+    ),
     "table join": Case(TableJoin, both(lambda t, other: t.join(other, joined))),
     "joined table": Case(JoinedTable, both(lambda t, other: t.join(other, joined, store="j"))),
     "stream-table join": Case(StreamTableJoin, both(lambda s, other: s.left_join(other, joined), table=False)),

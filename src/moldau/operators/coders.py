@@ -1,6 +1,7 @@
 """Serdes as plain functions, made once for each edge.
 
-Serdes without a schema do not need a context, so none is made for them. Text and numbers are converted directly; what
+Serdes without a schema do not need a context, so none is made for them: those of their own kind have `read_alone` and
+`write_alone`. Text and numbers are converted directly; what
 fails there is left to the serde, which says why.
 """
 
@@ -31,7 +32,8 @@ def writer(serde: Serde, topic: str, field: Field) -> Write:
 def reader(serde: Serde, topic: str, field: Field) -> Read:
     if isinstance(serde, Plain):
         return plain_reader(serde)
-    return lambda data: serde.from_bytes(data, Context(topic, field))
+    alone: Read | None = getattr(serde, "read_alone", None)
+    return alone or (lambda data: serde.from_bytes(data, Context(topic, field)))
 
 
 def topic_writer(serde: Serde, topic: str, field: Field) -> Callable[[Any, Headers], tuple[bytes | None, Headers]]:
@@ -51,17 +53,23 @@ def topic_reader(serde: Serde, topic: str, field: Field) -> Callable[[bytes | No
     if isinstance(serde, Plain):
         plain = plain_reader(serde)
         return lambda data, headers: plain(data)
+    alone: Read | None = getattr(serde, "read_alone", None)
+    if alone is not None:
+        return lambda data, headers: alone(data)
     return lambda data, headers: serde.from_bytes(data, Context(topic, field, list(headers)))
 
 
 def short_writer(serde: Serde) -> Write | None:
     """Return the writer of a serde that needs no context; None for others. A serde around another one returns its
-    writer by `short`, from the writer of the inner one.
+    writer by `short`, from the writer of the inner one; any other has it as `write_alone`.
     """
     if isinstance(serde, Plain):
         return plain_writer(serde)
     short, inner = getattr(serde, "short", None), getattr(serde, "inner", None)
-    return short(plain_writer(inner)) if short is not None and isinstance(inner, Plain) else None
+    if short is None or inner is None:
+        return getattr(serde, "write_alone", None)
+    write = short_writer(inner)
+    return None if write is None else short(write)
 
 
 def plain_writer(serde: Plain) -> Write:

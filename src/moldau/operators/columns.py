@@ -33,6 +33,8 @@ class Columns:
     values: list[Any]
     timestamps: list[int]
     headers: list[Headers] | None = None  # None: none has any
+    partition: int = -1
+    offsets: list[int] | None = None  # where the records were read; None below the first nodes
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -53,6 +55,8 @@ class Columns:
             [self.values[at] for at in chosen],
             [self.timestamps[at] for at in chosen],
             None if headers is None else [headers[at] for at in chosen],
+            self.partition,
+            None if self.offsets is None else [self.offsets[at] for at in chosen],
         )
 
     def record(self, at: int) -> Record:

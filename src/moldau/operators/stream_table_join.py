@@ -10,7 +10,7 @@ from typing import Any
 from .columns import Columns
 from .context import Context
 from .record import Record
-from .views import View, latest_of
+from .views import View, value_finder
 
 Joiner = Callable[[Any, Any, Any], Any]  # key, the stream's value, the table's
 
@@ -28,13 +28,14 @@ class StreamTableJoin:
         self.emit = context.emit
         self.lookup = self.table.open(context)
         self.find = self.lookup.get
-        self.latest = None if self.key_of is not None else latest_of(self.lookup)
-        self.in_columns = self.latest is not None
+        self.find_value = None if self.key_of is not None else value_finder(self.lookup)
+        self.in_columns = self.find_value is not None
 
     def process_all(self, columns: Columns) -> Columns:
-        assert self.latest is not None
+        assert self.find_value is not None
         columns = self.complete(columns)
-        found = [entry.value for entry in map(self.latest.get, columns.keys)]
+        find = self.find_value
+        found = [None if key is None else find(key) for key in columns.keys]
         if not self.left and None in found:
             chosen = [at for at, value in enumerate(found) if value is not None]
             columns, found = columns.where(chosen), [found[at] for at in chosen]

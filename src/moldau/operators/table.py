@@ -15,7 +15,7 @@ from .forwarding import teller, value_of
 from .record import Change, Record
 from .stores.latest import Entry, Latest
 from .stores.spec import LATEST, NOT_PUT
-from .user import call_if_defined
+from .user import ForColumns, call_if_defined
 
 KeyValueFunction = Callable[[Any, Any], Any]
 
@@ -214,13 +214,20 @@ class ToStream:
 class TableTransformValues:
     """A user's transformer in place of a mapper: it may use stores, and it is called for deleted keys too."""
 
+    keeps = True
+
     def __init__(self, make: Callable[[], Any], store: str | None, send_old: bool) -> None:
         self.transformer = make()
         self.stored = Stored(store, send_old)
 
     def init(self, context: Context) -> None:
         self.stored.init(context)
+        self.store = self.stored.store
+        self.in_columns = self.stored.in_columns and isinstance(self.transformer, ForColumns)
         call_if_defined(self.transformer, "init", context)
+
+    def process_all(self, columns: Columns) -> Columns:
+        return store_all(self.store, self.transformer.process_all(columns))
 
     def process(self, record: Record) -> None:
         new = self.transformer.transform(record.key, record.value.new)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from .columns import Columns
 from .context import Context
 from .errors import StreamsError
 from .record import Record
+
+
+class ForColumns:
+    """The base of processors and transformers of our own that take columns too. They look at nothing but the record,
+    and where it was read: neither at stores nor at the context's time.
+    """
+
+    def process_all(self, columns: Columns) -> Columns:
+        """Return what goes on to the next node."""
+        raise NotImplementedError
 
 
 def call_if_defined(user_object: Any, method: str, *arguments: Any) -> None:
@@ -40,12 +51,16 @@ class FixedKey(UserOperator):
     key: Any = None
 
     def init(self, context: Context) -> None:
+        self.in_columns = isinstance(self.processor, ForColumns)
         call_if_defined(self.processor, "init", FixedKeyContext(context, self))
 
     def process(self, record: Record) -> None:
         before, self.key = self.key, record.key
         self.processor.process(record)
         self.key = before
+
+    def process_all(self, columns: Columns) -> Columns:
+        return self.processor.process_all(columns)
 
 
 class FixedKeyContext:

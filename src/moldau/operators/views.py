@@ -9,7 +9,9 @@ from typing import Any, Protocol
 from .context import UNKNOWN_TIME, Context
 from .record import Stamped
 from .stores.latest import Latest
-from .user import call_if_defined
+from .user import ForColumns, call_if_defined
+
+Derive = Callable[[Any, "Stamped | None"], "Stamped | None"]
 
 
 class Lookup(Protocol):
@@ -47,15 +49,50 @@ def latest_of(lookup: Lookup) -> Latest | None:
     return store.latest if getattr(store, "in_columns", False) and not store.versioned else None
 
 
+def value_finder(lookup: Lookup) -> Callable[[Any], Any] | None:
+    """Return a function that looks up the value of a key while records come in columns; None if there is none."""
+    latest = latest_of(lookup)
+    if latest is not None:
+        get = latest.get
+        return lambda key: get(key).value
+    above, found = lookup, list[DerivedLookup]()
+    while isinstance(above, DerivedLookup) and above.pure:
+        found.append(above)
+        above = above.above
+    latest = latest_of(above)
+    return None if latest is None else derived_finder(latest, [one.derive for one in reversed(found)])
+
+
+def derived_finder(latest: Latest, steps: list[Derive]) -> Callable[[Any], Any]:
+    """Compute the value of a key once, while that of the table above is the same."""
+    known: dict[Any, tuple[Any, int, Any]] = {}
+
+    def find(key: Any) -> Any:
+        entry = latest.get(key)
+        before = known.get(key)
+        if before is not None and before[0] is entry.value and before[1] == entry.time:
+            return before[2]
+        found = None if entry.value is None else Stamped(entry.value, entry.time)
+        for derive in steps:
+            found = derive(key, found)
+        value = None if found is None else found.value
+        known[key] = (entry.value, entry.time, value)
+        return value
+
+    return find
+
+
 def store_view(store: str) -> View:
     return View((store,), lambda context: StoreLookup(context.store(store)))
 
 
 class DerivedLookup:
-    """A table without a store: `derive` computes its value from the key and what the table above has."""
+    """A table without a store: `derive` computes its value from the key and what the table above has. It is `pure` if
+    it looks at nothing else.
+    """
 
-    def __init__(self, above: Lookup, derive: Callable[[Any, Stamped | None], Stamped | None]) -> None:
-        self.above, self.derive, self.versioned = above, derive, above.versioned
+    def __init__(self, above: Lookup, derive: Derive, pure: bool) -> None:
+        self.above, self.derive, self.pure, self.versioned = above, derive, pure, above.versioned
 
     def get(self, key: Any) -> Stamped | None:
         return self.derive(key, self.above.get(key))
@@ -69,7 +106,7 @@ def computed_view(above: View, compute: Callable[[Any, Any], Any]) -> View:
         value = None if found is None else compute(key, found.value)
         return None if found is None or value is None else Stamped(value, found.timestamp)
 
-    return View(above.stores, lambda context: DerivedLookup(above.open(context), derive))
+    return View(above.stores, lambda context: DerivedLookup(above.open(context), derive, pure=True))
 
 
 def transformed_view(above: View, make: Callable[[], Any]) -> View:
@@ -85,6 +122,6 @@ def transformed_view(above: View, make: Callable[[], Any]) -> View:
                 value = transformer.transform(key, None if found is None else found.value)
             return None if value is None else Stamped(value, timestamp)
 
-        return DerivedLookup(above.open(context), derive)
+        return DerivedLookup(above.open(context), derive, pure=isinstance(transformer, ForColumns))
 
     return View(above.stores, open_lookup)

@@ -169,10 +169,10 @@ def of_one_length(items: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(items), [None, pa.py_buffer(ends), pa.py_buffer(items)])
 
 
-def read(lane: Lane, batch: pa.RecordBatch, writer: Writer) -> Columns:
+def read(lane: Lane, batch: pa.RecordBatch, writer: Writer, partition: int) -> Columns:
     """Read the records of a topic; one that cannot be read is left to the way record by record."""
     reader = lane.reader
-    key, value, times, headers, _ = batch.columns
+    key, value, times, headers, numbers = batch.columns
     carried = None
     if headers.null_count < len(headers):
         carried = [read_headers(some) for some in headers.to_pylist()]
@@ -183,7 +183,8 @@ def read(lane: Lane, batch: pa.RecordBatch, writer: Writer) -> Columns:
     values = items_of(value, reader.value, reader.topic, "value", carried)
     writer.remember(keys, reader.key, key)
     writer.remember(values, reader.value, value)
-    return Columns(keys, values, timestamps, carried)
+    offsets: list[int] = numbers.to_numpy(zero_copy_only=False).tolist()
+    return Columns(keys, values, timestamps, carried, partition, offsets)
 
 
 def items_of(array: pa.Array, serde: Serde, topic: str, side: Field, headers: list[Headers] | None) -> list[Any]:
@@ -194,6 +195,9 @@ def items_of(array: pa.Array, serde: Serde, topic: str, side: Field, headers: li
         return found
     if isinstance(serde, Plain):
         return list(map(plain_reader(serde), found))
+    alone: Callable[[bytes | None], Any] | None = getattr(serde, "read_alone", None)
+    if alone is not None:
+        return list(map(alone, found))
     read_one = topic_reader(serde, topic, side)
     return [read_one(data, carried) for data, carried in zip(found, headers or [()] * len(found), strict=True)]
 
@@ -297,7 +301,7 @@ class InColumns:
     def feed(self, topic: str, batch: pa.RecordBatch) -> None:
         lane, shard = self.lanes[topic], self.task.shard
         self.writer.known.clear()
-        columns = read(lane, batch, self.writer)
+        columns = read(lane, batch, self.writer, self.partition)
         latest = max(columns.timestamps, default=UNKNOWN_TIME)
         shard.stream_time = max(shard.stream_time, latest)
         self.go_on(lane, 0, columns)

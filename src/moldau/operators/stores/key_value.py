@@ -163,10 +163,10 @@ class TimestampedKeyValueStore(Entries):
 
     def write_all(self, entries: Sequence[Entry]) -> None:
         """Write past cache and changelog."""
-        put, write_key, write = self._write_bytes, self.write_key, self._write
+        put, write_key, write = self._write_bytes, required_key(self.write_key, self.name), self._write
         for entry in entries:
             raw = write(entry.value)
-            put(write_key(entry.key) or b"", None if raw is None else pack_stamp(entry.time) + raw)
+            put(write_key(entry.key), None if raw is None else pack_stamp(entry.time) + raw)
 
     def tell_all(self, columns: Columns) -> None:
         if self._tell_all is not None:

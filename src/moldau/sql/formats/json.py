@@ -20,6 +20,8 @@ from ..casts import double_to_int, exact_decimal
 from ..maps import items
 from ..tree import ArrayType, DecimalType, Field, MapType, StructType, Type
 from ..types import Columns, base, text
+from . import json_rows
+from .json_rows import row_reader
 from .rows import Row
 
 Read = Callable[[Any], Any]
@@ -34,12 +36,18 @@ def _constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant).decode
+_decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant)
+_decode, _scan = _decoder.decode, _decoder.scan_once
 
 
 def parse(data: bytes) -> Any:
     """Read a document; numbers with a point stay exact."""
-    return _decode(data.decode())
+    text = data.decode()
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        return _decode(text)
+    return value if end == len(text) else _decode(text)  # with blanks around it, or something else
 
 
 def _fail(value: Any, type: Type | str) -> Mismatch:
@@ -192,15 +200,12 @@ def _map(value: Any, of_value: Read) -> dict[str, Any]:
 
 def struct_reader(fields: tuple[Field, ...]) -> Read:
     """Read an object by the names of fields: as they are written, else in upper case."""
-    parts = [(each.name, reader(each.type)) for each in fields]
+    read_row = row_reader([(each.name, each.type) for each in fields], [reader(each.type) for each in fields])
 
     def read(value: Any) -> Row:
         if not isinstance(value, dict):
             raise _fail(value, "STRUCT")
-        if all(name in value for name, _ in parts):
-            return tuple(one(value[name]) for name, one in parts)
-        upper = {key.upper(): each for key, each in value.items()}
-        return tuple(one(value[name] if name in value else upper.get(name)) for name, one in parts)
+        return read_row(value)
 
     return read
 
@@ -239,8 +244,7 @@ def writer(type: Type) -> Write:
 
 
 def object_writer(columns: Columns) -> Write:
-    parts = [(quoted(name), writer(type)) for name, type in columns]
-    return lambda row: "{" + ",".join(f"{name}:{one(each)}" for (name, one), each in zip(parts, row, strict=True)) + "}"
+    return json_rows.object_writer(columns, [writer(type) for _, type in columns], quoted)
 
 
 @dataclass(frozen=True, slots=True)

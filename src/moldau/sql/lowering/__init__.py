@@ -146,7 +146,10 @@ class _Lowering:
         if self.log is not None and topic:
             failed = [self.log.reader(self.plan.query_id, context, topic, side) for side in ("key", "value")]
         key = key_serde(formats.key, schema.key, window, topic, context, self.registry, failed[0])
-        return key, value_serde(formats.value, schema.value, topic, context, self.registry, failed[1])
+        made = value_serde(formats.value, schema.value, topic, context, self.registry, failed[1])
+        if self.plan.run.functions:  # what a user's aggregate keeps may be read as something else
+            made = replace(made, values_again=False)
+        return key, made
 
     def note(self, context: str, schema: Schema, formats: Formats) -> None:
         self.schemas[context] = (schema, formats)
@@ -183,12 +186,12 @@ class _Lowering:
         above = above.filter(lambda key, row: passes(row), name=f"{name}-Filter")
         return above.map_values(lambda row: row, name=f"{name}-PostProcess")
 
-    def select(self, step: Select) -> KStream[Any, Any] | KTable[Any, Any]:
+    def select(self, step: Select, counted: bool = False) -> KStream[Any, Any] | KTable[Any, Any]:
         above = self.lower(step.input, step)
         compute = rows.projection(step.columns, step.input.schema.value, self.report(step.context))
         name = step.context.replace("/", "-")
         if isinstance(above, KStream):
-            return above.process_values(lambda: rows.Project(compute), name=name)
+            return above.process_values(lambda: rows.Project(compute, drops=counted), name=name)
         formats = _formats_of(step.input)
         self.note(step.context, step.schema, formats)
         if _joins_tables(step.input):
@@ -216,7 +219,9 @@ class _Lowering:
         return stream.to_table(name=name, store=store, key=key, value=value)
 
     def aggregate(self, step: Aggregate) -> KTable[Any, Any]:
-        prepared = self.lower(step.input.input, step)
+        select = step.input.input
+        assert isinstance(select, Select), "an aggregate follows its Prepare step"
+        prepared = self.select(select, counted=True)
         made = Aggregation(step, self.plan.settings)
         formats = Formats(step.formats.key, _internal(step.formats.value))
         grouped = self.grouped(prepared, step.input, formats)

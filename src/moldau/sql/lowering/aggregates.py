@@ -5,7 +5,7 @@ The row holds the last value of each plain column, then the state of each aggreg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moldau.sql import functions
@@ -35,23 +35,20 @@ class Aggregation:
         states = tuple((f"KSQL_AGG_VARIABLE_{at}", made.state_type) for at, (made, _) in enumerate(self.calls))
         self.schema = Schema(step.schema.key, (*((name, columns[name]) for name in step.columns), *states))
         self.offset = len(self.plain)
+        self.add = self._change([made.add for made, _ in self.calls])
+        self.undo = self._change([made.undo for made, _ in self.calls])
+        self.results = self._results()
 
     def init(self) -> Row:
         return (*(None for _ in self.plain), *(made.init() for made, _ in self.calls))
 
-    def add(self, key: Any, row: Row, kept: Row) -> Row:
-        return self._change(row, kept, lambda made: made.add)
-
-    def undo(self, key: Any, row: Row, kept: Row) -> Row:
-        return self._change(row, kept, lambda made: made.undo)
-
-    def _change(self, row: Row, kept: Row, which: Callable[[functions.Aggregate], Any]) -> Row:
-        offset = self.offset
-        states = (
-            which(made)(kept[offset + at], *(row[place] for place in places))
-            for at, (made, places) in enumerate(self.calls)
-        )
-        return (*(row[place] for place in self.plain), *states)
+    def _change(self, functions: Sequence[Any]) -> Callable[[Any, Row, Row], Row]:
+        """Return a function of key, row and what the store keeps, in one expression."""
+        parts = [f"row[{place}]" for place in self.plain]
+        for at, (_, places) in enumerate(self.calls):
+            arguments = "".join(f", row[{place}]" for place in places)
+            parts.append(f"call{at}(kept[{self.offset + at}]{arguments})")
+        return _generated("key, row, kept", parts, functions)
 
     def merge(self, key: Any, one: Row, other: Row) -> Row:
         """Merge two sessions into one."""
@@ -60,6 +57,14 @@ class Aggregation:
         states = (made.merge(one[offset + at], other[offset + at]) for at, (made, _) in enumerate(self.calls))
         return (*plain, *states)
 
-    def results(self, row: Row) -> Row:
-        offset = self.offset
-        return (*row[:offset], *(made.result(row[offset + at]) for at, (made, _) in enumerate(self.calls)))
+    def _results(self) -> Callable[[Row], Row]:
+        parts = [f"row[{place}]" for place in range(self.offset)]
+        parts += [f"call{at}(row[{self.offset + at}])" for at in range(len(self.calls))]
+        return _generated("row", parts, [made.result for made, _ in self.calls])
+
+
+def _generated(arguments: str, parts: Sequence[str], functions: Sequence[Any]) -> Callable[..., Row]:
+    """Make a function that returns a row; only numbers and names of this file reach its source."""
+    names: dict[str, Any] = {f"call{at}": function for at, function in enumerate(functions)}
+    exec(f"def made({arguments}): return ({''.join(f'{part}, ' for part in parts)})", names)
+    return names["made"]

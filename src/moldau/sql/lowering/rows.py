@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from moldau.operators.columns import Columns
 from moldau.operators.record import Record
+from moldau.operators.stateless import repeated
 from moldau.operators.timestamps import Extractor
+from moldau.operators.user import ForColumns
 from moldau.operators.windowed import Windowed
 from moldau.sql import functions
 from moldau.sql.analysis.checks import columns_in
-from moldau.sql.catalogue import PSEUDO, Columns, Source
+from moldau.sql.catalogue import PSEUDO, Source
+from moldau.sql.catalogue import Columns as SqlColumns
 from moldau.sql.codegen import Report, compile_row
 from moldau.sql.steps import Joined, Named, SelectKey
 from moldau.sql.tree import STRING, Call, Column, Expression, Literal
@@ -21,17 +25,17 @@ Emit = Callable[[Any, "Row | None", int], None]  # key, row, timestamp
 POSITION = PSEUDO[1:]  # partition and offset
 
 
-def projection(columns: Named, before: Columns, log: Report | None) -> Callable[[Row], Row]:
+def projection(columns: Named, before: SqlColumns, log: Report | None) -> Callable[[Row], Row]:
     """Return a function of a row that computes the columns of SELECT."""
     return cast("Callable[[Row], Row]", compile_row([value for _, value in columns], before, log=log))
 
 
-def predicate(condition: Expression, before: Columns, log: Report | None) -> Callable[[Row], bool]:
+def predicate(condition: Expression, before: SqlColumns, log: Report | None) -> Callable[[Row], bool]:
     passes = compile_row([], before, where=condition, log=log)
     return lambda row: passes(row) is not None
 
 
-def grouper(keys: Sequence[Expression], before: Columns, log: Report | None) -> Callable[[Row], Row | None]:
+def grouper(keys: Sequence[Expression], before: SqlColumns, log: Report | None) -> Callable[[Row], Row | None]:
     """Return a function of a row that gives its group; None if a part of it is null, and the row does not count."""
     compute = compile_row(keys, before, log=log)
 
@@ -42,7 +46,7 @@ def grouper(keys: Sequence[Expression], before: Columns, log: Report | None) -> 
     return group
 
 
-def foreign_key(expression: Expression, before: Columns, log: Report | None) -> Callable[[Row], Row | None]:
+def foreign_key(expression: Expression, before: SqlColumns, log: Report | None) -> Callable[[Row], Row | None]:
     return grouper([expression], before, log)
 
 
@@ -73,7 +77,7 @@ def rekey(step: SelectKey, log: Report | None) -> Callable[[Any, Row | None], tu
     return mapper
 
 
-def exploder(calls: Sequence[tuple[str, Call]], before: Columns, log: Report | None) -> Callable[[Row], list[Row]]:
+def exploder(calls: Sequence[tuple[str, Call]], before: SqlColumns, log: Report | None) -> Callable[[Row], list[Row]]:
     """Return a function that makes rows of the results of table functions, side by side."""
     types = dict(before)
     made: list[tuple[Callable[..., list[Any]], Callable[[Row], Row | None]]] = []
@@ -157,6 +161,10 @@ def extractor(source: Source) -> Extractor | None:
     return extract
 
 
+def with_values(columns: Columns, values: list[Any]) -> Columns:
+    return Columns(columns.keys, values, columns.timestamps, columns.headers)
+
+
 class Processor:
     """A processor of values that forwards to `context`."""
 
@@ -164,7 +172,7 @@ class Processor:
         self.context = context
 
 
-class AddColumns(Processor):
+class AddColumns(Processor, ForColumns):
     """Adds headers, pseudo columns, the key's columns and the window's bounds to the values of a stream."""
 
     def __init__(self, source: Source) -> None:
@@ -183,8 +191,27 @@ class AddColumns(Processor):
             row = (*row, *headers, *position, *columns, *(self.no_bounds if key is None else bounds(key)))
         self.context.forward(record.with_value(row))
 
+    def process_all(self, columns: Columns) -> Columns:
+        keys, values, times, partition, offsets = (
+            columns.keys, columns.values, columns.timestamps, columns.partition, columns.offsets,
+        )  # fmt: skip
+        assert offsets is not None
+        records = zip(values, keys, times, offsets, strict=True)
+        is_plain = not self.source.headers and self.source.window is None and None not in keys and None not in values
+        if is_plain:
+            return with_values(columns, [(*v, time, partition, offset, *key) for v, key, time, offset in records])
+        headers = columns.headers or [()] * len(columns)
+        made: list[Row | None] = []
+        for (row, key, time, offset), carried in zip(records, headers, strict=True):
+            if row is not None:
+                mine = header_columns(self.source, carried) if self.source.headers else ()
+                own, edges = (self.no_key, self.no_bounds) if key is None else (key_columns(key), bounds(key))
+                row = (*row, *mine, time, partition, offset, *own, *edges)
+            made.append(row)
+        return with_values(columns, made)
 
-class AddPosition:
+
+class AddPosition(ForColumns):
     """Adds headers, partition and offset to the values of a table, before they are stored."""
 
     def __init__(self, source: Source) -> None:
@@ -201,8 +228,21 @@ class AddPosition:
         headers = header_columns(self.source, () if raw is None else raw.headers) if self.source.headers else ()
         return (*row, *headers, *position)
 
+    def process_all(self, columns: Columns) -> Columns:
+        assert columns.offsets is not None
+        partition, headers = columns.partition, columns.headers or [()] * len(columns)
+        has_headers = bool(self.source.headers)
+        records = zip(columns.values, headers, columns.offsets, strict=True)
+        made = [
+            None
+            if row is None
+            else (*row, *(header_columns(self.source, carried) if has_headers else ()), partition, offset)
+            for row, carried, offset in records
+        ]
+        return with_values(columns, made)
 
-class AddKeyColumns:
+
+class AddKeyColumns(ForColumns):
     """Adds the time, the key's columns and the window's bounds to the values of a table, after they are stored."""
 
     def init(self, context: Any) -> None:
@@ -213,20 +253,33 @@ class AddKeyColumns:
             return None
         return (*row[:-2], self.context.timestamp, *row[-2:], *key_columns(key), *bounds(key))
 
+    def process_all(self, columns: Columns) -> Columns:
+        made = [
+            None if row is None else (*row[:-2], time, *row[-2:], *key_columns(key), *bounds(key))
+            for key, row, time in zip(columns.keys, columns.values, columns.timestamps, strict=True)
+        ]
+        return with_values(columns, made)
 
-class AddBounds:
+
+class AddBounds(ForColumns):
     def transform(self, key: Any, row: Row | None) -> Row | None:
         return None if row is None else (*row, *bounds(key))
 
+    def process_all(self, columns: Columns) -> Columns:
+        return with_values(columns, list(map(self.transform, columns.keys, columns.values)))
 
-class Unchanged:
+
+class Unchanged(ForColumns):
     """Passes the values of a table on: ksqlDB has a node here."""
 
     def transform(self, key: Any, row: Row | None) -> Row | None:
         return row
 
+    def process_all(self, columns: Columns) -> Columns:
+        return columns
 
-class TransformRow:
+
+class TransformRow(ForColumns):
     """Computes the values of a table anew."""
 
     def __init__(self, compute: Callable[[Row], Row]) -> None:
@@ -235,19 +288,36 @@ class TransformRow:
     def transform(self, key: Any, row: Row | None) -> Row | None:
         return None if row is None else self.compute(row)
 
+    def process_all(self, columns: Columns) -> Columns:
+        return with_values(columns, computed(self.compute, columns.values))
 
-class Project(Processor):
-    """Computes the values of a stream anew."""
 
-    def __init__(self, compute: Callable[[Row], Row]) -> None:
-        self.compute = compute
+def computed(compute: Callable[[Row], Row], values: list[Row | None]) -> list[Row | None]:
+    if None not in values:
+        return list(map(compute, cast("list[Row]", values)))
+    return [None if row is None else compute(row) for row in values]
+
+
+class Project(Processor, ForColumns):
+    """Computes the values of a stream anew. Before an aggregate, records without a value are dropped: windowed ones
+    would fail.
+    """
+
+    def __init__(self, compute: Callable[[Row], Row], drops: bool = False) -> None:
+        self.compute, self.drops = compute, drops
 
     def process(self, record: Record) -> None:
         row = record.value
-        self.context.forward(record.with_value(None if row is None else self.compute(row)))
+        if row is not None or not self.drops:
+            self.context.forward(record.with_value(None if row is None else self.compute(row)))
+
+    def process_all(self, columns: Columns) -> Columns:
+        if self.drops and None in columns.values:
+            columns = columns.where([at for at, row in enumerate(columns.values) if row is not None])
+        return with_values(columns, computed(self.compute, columns.values))
 
 
-class Filter(Processor):
+class Filter(Processor, ForColumns):
     def __init__(self, passes: Callable[[Row], bool]) -> None:
         self.passes = passes
 
@@ -255,8 +325,12 @@ class Filter(Processor):
         if record.value is not None and self.passes(record.value):
             self.context.forward(record)
 
+    def process_all(self, columns: Columns) -> Columns:
+        passes = self.passes
+        return columns.where([at for at, row in enumerate(columns.values) if row is not None and passes(row)])
 
-class FlatMap(Processor):
+
+class FlatMap(Processor, ForColumns):
     def __init__(self, explode: Callable[[Row], list[Row]]) -> None:
         self.explode = explode
 
@@ -264,6 +338,11 @@ class FlatMap(Processor):
         if record.value is not None:
             for row in self.explode(record.value):
                 self.context.forward(record.with_value(row))
+
+    def process_all(self, columns: Columns) -> Columns:
+        made = [[] if row is None else self.explode(row) for row in columns.values]
+        keys = [key for key, some in zip(columns.keys, made, strict=True) for _ in some]
+        return Columns(keys, [row for some in made for row in some], *repeated(columns, made))
 
 
 class SetTimestamp(Processor):
