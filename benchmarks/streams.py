@@ -20,6 +20,7 @@ import uuid
 import venv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -56,6 +57,12 @@ INPUTS = {
     "table-table": ("events", "table"),
     "keyed": ("events",),
 }
+JSON_INPUTS = {
+    "filter": ("pays",),
+    "group": ("pays",),
+    "window": ("pays",),
+    "join": ("pays", "cards"),
+}  # of benchmarks/sql_spark.py
 WORDS = 10  # of a line
 RATES = tuple(name for name in INPUTS if name != "keyed")
 MORE = ("state", "latency", "views")  # what is measured besides rates
@@ -76,10 +83,11 @@ class Kept:
 
     console: Console
     rows: dict[str, dict[str, tuple[float, str]]] = field(default_factory=dict)
+    path: Path = KEPT
 
     @classmethod
-    def read(cls, console: Console) -> "Kept":
-        return cls(console, json.loads(KEPT.read_text()) if KEPT.exists() else {})
+    def read(cls, console: Console, path: Path = KEPT) -> "Kept":
+        return cls(console, json.loads(path.read_text()) if path.exists() else {}, path)
 
     def add(self, row: str, contender: Contender | str, figure: float, again: bool = False) -> None:
         """`again`: the larger of what was found before and now stays."""
@@ -88,8 +96,8 @@ class Kept:
             self.console.print(f"{row}: {title} {figure:,.0f}, less than before")
             return
         self.rows.setdefault(row, {})[title] = figure, said("git", "rev-parse", "--short", "HEAD")
-        KEPT.parent.mkdir(parents=True, exist_ok=True)
-        KEPT.write_text(json.dumps(self.rows, indent=1))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.rows, indent=1))
         self.console.print(f"{row}: {title} {figure:,.0f}")
 
     @contextlib.contextmanager
@@ -101,18 +109,18 @@ class Kept:
             self.console.print(str(error))
 
 
-def java(threads: int, cache: str) -> Start:
+def java(threads: int, cache: str, program: str = "StreamsBench") -> Start:
     def start(workload: str, identity: str, servers: str, folder: str) -> subprocess.Popen[bytes]:
         jars = needs.find("streams-jars").path
         classes = PROJECT / ".cache" / "streams-bench"
-        source = JAVA / "StreamsBench.java"
-        made = classes / "StreamsBench.class"
+        source = JAVA / f"{program}.java"
+        made = classes / f"{program}.class"
         if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
             classes.mkdir(parents=True, exist_ok=True)
             subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(source)], check=True, timeout=300)
         flags = ["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
         own = [workload, identity, servers, folder, str(threads), cache]
-        return launched(["java", *flags, "-cp", f"{classes}:{jars}/*", "StreamsBench", *own])
+        return launched(["java", *flags, "-cp", f"{classes}:{jars}/*", program, *own])
 
     return start
 
@@ -229,7 +237,7 @@ class Progress:
 
     def __init__(self, client: Client, identity: str, workload: str) -> None:
         self.client, self.identity = client, identity
-        self.totals = {topic: end_of(client, topic, PARTITIONS) for topic in INPUTS[workload]}
+        self.totals = {topic: end_of(client, topic, PARTITIONS) for topic in (INPUTS | JSON_INPUTS)[workload]}
         self.records = sum(self.totals.values())
         self.again = (
             self.records * WORDS if workload == "words" else 0

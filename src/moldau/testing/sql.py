@@ -35,8 +35,9 @@ class ServerFailed(Exception):
 class Ksql:
     """A SQL server of a test. Queries read streams from their beginning, unless a property says otherwise."""
 
-    def __init__(self, url: str) -> None:
-        self.url, self.server = url, Server(url, trust_env=False)
+    def __init__(self, url: str, pid: int | None = None) -> None:
+        """`pid` is the server's process, if it is one of its own."""
+        self.url, self.pid, self.server = url, pid, Server(url, trust_env=False)
 
     def execute(self, text: str, **properties: Any) -> list[dict[str, Any]]:
         """Execute statements, and return the server's answers; `auto_offset_reset="latest"` sets a property."""
@@ -80,7 +81,7 @@ def sql_server(bootstrap_servers: str, settings: Mapping[str, Any] | None = None
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         try:
-            ksql = Ksql(_ready(process, log))
+            ksql = Ksql(_ready(process, log), process.pid)
             try:
                 yield ksql
             finally:
