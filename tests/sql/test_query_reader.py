@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,6 +21,7 @@ from moldau.flows.topics import make
 from moldau.sql.engine import Engine
 from moldau.sql.persistent.kind import KIND, services
 from moldau.sql.persistent.reader import QueryReader, give_serials
+from moldau.sql.server.commands import Command, Executed
 from moldau.sql.server.errors import ServerError
 from moldau.sql.server.states import living
 from moldau.testing import Broker, eventually
@@ -99,6 +100,61 @@ def test_statements_to_two_servers_at_once_have_one_order(place: Place) -> None:
     made = sorted(query_id.rpartition("_")[0] for query_id in late.service.engine.queries)
     assert made == [f"CSAS_{name}" for name in ("A", "B", "BOTH", "C", "D", "E", "F")]
     assert sorted(answers) == sorted([*late.service.engine.queries, "Cannot add stream 'BOTH'"])
+
+
+def meeting(servers: list[Server]) -> None:
+    """Let the first command of each server wait until all have planned theirs: none has read the others' by then."""
+    planned = threading.Barrier(len(servers), timeout=WAIT_S)
+
+    def wait_first(commands: Any) -> None:
+        submit, later = commands.submit, threading.Event()
+
+        def submitted(command: Command) -> Executed:
+            if not later.is_set():
+                later.set()
+                planned.wait()
+            return submit(command)
+
+        commands.submit = submitted
+
+    for server in servers:
+        wait_first(server.service.commands)
+
+
+@pytest.mark.parametrize("query", [False, True], ids=["source", "query"])
+def test_of_two_servers_that_plan_one_name_before_they_hear_of_each_other_one_creates_it(
+    place: Place, query: bool
+) -> None:
+    one, two = place.server(), place.server()
+    one.do(place.pay())
+    two.service.commands.catch_up()
+    meeting([one, two])
+    both = place.copy("both") if query else place.pay().replace("STREAM pay", "STREAM both")
+    texts = {one: both, two: both.replace("SELECT *", "SELECT card, amount + 1 AS more").replace("amount INT", "a INT")}
+    answers: dict[Server, str] = {}
+
+    def send(server: Server, text: str) -> None:
+        try:
+            answers[server] = server.do(text)[0]["commandStatus"]["status"]
+        except ServerError as error:
+            answers[server] = error.message
+
+    threads = [threading.Thread(target=send, args=part) for part in texts.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+    refused = [server for server, answer in answers.items() if "already exists" in answer]
+    assert len(refused) == 1, f"exactly one creates it, and the other is told so: {list(answers.values())}"
+    (creator,) = answers.keys() - set(refused)
+    third = place.server()
+    for server in (one, two):
+        server.service.commands.catch_up()
+    assert one.catalogue() == two.catalogue() == third.catalogue()
+    columns = [name for name, _ in third.service.engine.catalogue.sources["BOTH"].schema.value]
+    other = ["MORE"] if query else ["A"]
+    assert columns == (["AMOUNT"] if creator is one else other), "it is what its creator has said"
+    assert len(third.service.engine.queries) == query
 
 
 def test_worker_reads_what_is_wanted_and_removes_only_what_it_has(place: Place) -> None:
