@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moldau.operators.coders import Field, plain_reader, plain_writer, short_writer, topic_reader, topic_writer
+from moldau.operators.coders import Field, plain_reader, short_writer, topic_reader, topic_writer
 from moldau.operators.columns import Columns, InRows, KeepsTable, TakesColumns
 from moldau.operators.context import UNKNOWN_TIME
 from moldau.operators.record import Headers, Raw
@@ -155,8 +155,10 @@ def written(items: list[Any], serde: Serde, write: Callable[[Any], bytes | None]
         return pa.array(items, pa.binary())
     if serde is LONG and kinds == {int}:
         return of_one_length(np.array(items, ">i8"))
-    if kinds == {Windowed} and isinstance(serde, TimeWindowedSerde) and isinstance(serde.inner, Plain):
-        keys = written([item.key for item in items], serde.inner, plain_writer(serde.inner))
+    inner = None if not isinstance(serde, TimeWindowedSerde) or serde.inner is None else short_writer(serde.inner)
+    if kinds == {Windowed} and inner is not None:
+        assert isinstance(serde, TimeWindowedSerde) and serde.inner is not None
+        keys = written([item.key for item in items], serde.inner, inner)
         suffixes = np.zeros(len(items), CHANGELOG_SUFFIX if serde.changelog else SUFFIX)
         suffixes["start"] = [item.start for item in items]
         return pc.binary_join_element_wise(keys, of_one_length(suffixes), b"", null_handling="replace")  # pyright: ignore[reportAttributeAccessIssue]

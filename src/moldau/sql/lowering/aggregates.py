@@ -35,12 +35,14 @@ class Aggregation:
         states = tuple((f"KSQL_AGG_VARIABLE_{at}", made.state_type) for at, (made, _) in enumerate(self.calls))
         self.schema = Schema(step.schema.key, (*((name, columns[name]) for name in step.columns), *states))
         self.offset = len(self.plain)
+        self.init = self._init()
         self.add = self._change([made.add for made, _ in self.calls])
         self.undo = self._change([made.undo for made, _ in self.calls])
         self.results = self._results()
 
-    def init(self) -> Row:
-        return (*(None for _ in self.plain), *(made.init() for made, _ in self.calls))
+    def _init(self) -> Callable[[], Row]:
+        parts = ["None"] * len(self.plain) + [f"call{at}()" for at in range(len(self.calls))]
+        return _generated("", parts, [made.init for made, _ in self.calls])
 
     def _change(self, functions: Sequence[Any]) -> Callable[[Any, Row, Row], Row]:
         """Return a function of key, row and what the store keeps, in one expression."""

@@ -13,6 +13,7 @@ from moldau.serdes.context import Context, SerdeError
 from moldau.sql import formats
 from moldau.sql.catalogue import Columns, Format, WindowInfo
 from moldau.sql.formats import Row, RowSerde
+from moldau.sql.formats.json import Json
 from moldau.sql.formats.plain import Kafka
 from moldau.sql.tree import StructType, Type
 from moldau.sql.types import base
@@ -34,6 +35,9 @@ class RowsSerde:
         if isinstance(self.rows, Kafka):
             write = plain_writer(self.rows.serde)
             return lambda row: None if row is None else write(row[0])
+        if isinstance(self.rows, Json) and not self.rows.alone:
+            text = self.rows.write
+            return lambda row: None if row is None else text(row).encode()
         return self.rows.dumps
 
     @property
