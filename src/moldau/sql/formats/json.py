@@ -36,7 +36,7 @@ def _constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant)
+_decoder: Any = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant)
 _decode, _scan = _decoder.decode, _decoder.scan_once
 
 
