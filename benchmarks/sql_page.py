@@ -109,7 +109,7 @@ def rates_table(rates: Rates, contenders: tuple[str, ...]) -> Iterator[str]:
     if not rates.rows:
         yield "Not measured yet."
         return
-    others = {"SQL : DSL": ((DSL,), "at least 0.9, aim 1.2")}
+    others: dict[str, tuple[tuple[str, ...], str]] = {"SQL : DSL": ((DSL,), "at least 0.9, aim 1.2")}
     if set(JAVA) & set(contenders):
         others["SQL : Java"] = (JAVA, "at least 1.0, aim 1.5")
     yield f"| records/s | {' | '.join([*contenders, *others])} |"
