@@ -237,3 +237,25 @@ def test_example_of_the_docs_does_what_they_say(service: Service) -> None:
     header, row = json.loads(answer)
     assert header["header"]["schema"] == results.schema
     assert row["row"]["columns"] == results.poll()[0].columns
+
+
+def test_two_thousand_columns_are_a_source_and_a_query(service: Service) -> None:
+    columns = ", ".join(f"c{number} INT" for number in range(2_000))
+    do(service, f"CREATE STREAM wide ({columns}) WITH (kafka_topic='w', format='JSON', partitions=1);")
+    do(service, "CREATE STREAM copied AS SELECT * FROM wide;")
+    service.topics.append([Produced("w", 0, None, b'{"C0":1,"C1999":2}', 5)])
+    (row,) = pulled(service, "SELECT * FROM copied;")
+    assert (len(row), row[0], row[1], row[-1]) == (2_000, 1, None, 2)
+
+
+@pytest.mark.parametrize("name", ["a'b", 'a"b', "a\\", "}, boom(", "v0", "row", "a\nb", "é", "{0}", "quoted"])
+def test_name_with_any_letters_is_only_a_name(service: Service, name: str) -> None:
+    """No text of a user reaches generated code: neither that of expressions nor that of JSON and aggregates."""
+    do(
+        service,
+        f"CREATE STREAM odd (k STRING KEY, `{name}` STRING) WITH (kafka_topic='o', value_format='JSON', partitions=1);",
+        f"CREATE TABLE kept AS SELECT k, LATEST_BY_OFFSET(UCASE(`{name}`)) AS `{name}`, COUNT(*) AS n "
+        f"FROM odd WHERE `{name}` <> 'z' GROUP BY k;",
+    )
+    service.topics.append([Produced("o", 0, b"x", json.dumps({name: "y"}).encode(), 5)])
+    assert pulled(service, f"SELECT `{name}`, n FROM kept WHERE k = 'x';") == [["Y", 1]]
