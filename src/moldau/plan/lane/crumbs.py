@@ -1,12 +1,14 @@
 """Crumbs: which flow a Python worker is busy with, left in a file before its code is called.
 
 A process that exits or is killed in the middle of it can tell nobody; its crumb does. On a cluster the files are on
-other machines, where nobody looks for them.
+other machines, where nobody looks for them. Where all machines share the folder, each minds its own processes alone: a
+process has its number on its machine only.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,15 +38,15 @@ def _file(folder: str) -> int | None:
         if not os.path.isdir(folder):  # of another machine
             return None
         os.makedirs(f"{folder}/{FOLDER}", exist_ok=True)
-        _open[key] = os.open(f"{folder}/{FOLDER}/{key[0]}", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        _open[key] = os.open(f"{folder}/{FOLDER}/{key[0]}@{socket.gethostname()}", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     return _open[key]
 
 
 def left(folder: Path) -> list[tuple[int, int]]:
     """Return the flows (serial, attempt) whose processes are gone; what is not of use any more is removed."""
     found: list[tuple[int, int]] = []
-    for path in list((folder / FOLDER).glob("*")):
-        if not is_alive(int(path.name)):
+    for path, pid in _here(folder):
+        if not is_alive(pid):
             words = path.read_text().split()
             found += [(int(words[0]), int(words[1]))] if len(words) == 2 else []
             path.unlink(missing_ok=True)
@@ -53,8 +55,14 @@ def left(folder: Path) -> list[tuple[int, int]]:
 
 def stuck(folder: Path, now: float) -> list[int]:
     """Return the processes that have been busy with one call for too long."""
-    files = [(path, path.stat()) for path in (folder / FOLDER).glob("*")]
-    return [int(path.name) for path, status in files if status.st_size and now - status.st_mtime > LONGEST_S]
+    files = [(pid, path.stat()) for path, pid in _here(folder)]
+    return [pid for pid, status in files if status.st_size and now - status.st_mtime > LONGEST_S]
+
+
+def _here(folder: Path) -> list[tuple[Path, int]]:
+    """Return the files of processes of this machine."""
+    found = (folder / FOLDER).glob(f"*@{socket.gethostname()}")
+    return [(path, int(path.name.partition("@")[0])) for path in found]
 
 
 def is_alive(pid: int) -> bool:
