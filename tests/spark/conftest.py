@@ -47,6 +47,7 @@ def of_a_cluster() -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
+        "spark.python.daemon.module": "moldau.spark.daemon",  # without it, each Python worker imports for seconds
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(Path(moldau.__file__).parents[1]), str(ROOT)]),
         "spark.sql.shuffle.partitions": "2",
     }
