@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moldau.client import Record
 from moldau.flows.definition import (
@@ -21,6 +23,7 @@ from moldau.flows.definition import (
     versions,
 )
 from moldau.flows.records import Gone, decode, encode
+from moldau.plan.hashing import spark_hash, spread
 
 FLOW = Definition("counts", "streams", "v1", {"file": "app.py"}, {"a": "b"}, serial=7, revision=3, changed_ms=5)
 
@@ -119,3 +122,38 @@ def test_a_definition_of_a_later_release_is_left_alone_and_a_tombstone_is_its_en
     assert decode(Record(1, 0, b"x", None)) == Gone("x")
     with pytest.raises((ValueError, KeyError)):
         decode(Record(1, 0, b"x", b'{"format":1}'))
+
+
+Address = tuple[int, int]  # of a shard's state in a lane: the serial number of its flow, and Spark's key
+
+
+def addresses(flow: Definition, shards: int = 3, partitions: int = 2) -> frozenset[Address]:
+    assert flow.serial is not None
+    return frozenset((flow.serial, key) for key in spread(shards, partitions, spark_hash(flow.serial)))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["deploy", "pause", "remove"])), max_size=30)
+)
+def test_no_newcomer_moves_or_meets_the_state_of_another(steps: list[tuple[str, str]]) -> None:
+    """Whatever is deployed and removed, in any order: a flow keeps its addresses, and no other ever has one of them."""
+    known: dict[str, Definition] = {}
+    had: dict[Address, tuple[str, int]] = {}  # by whom: a name, and which of its lives
+    lives = dict.fromkeys("abc", 0)
+    for offset, (name, what) in enumerate(steps):
+        before = {other: addresses(flow) for other, flow in known.items()}
+        if what == "deploy":
+            lives[name] += name not in known
+            made = deployed(known, new(name, version=f"v{offset}"))
+        elif name in known:
+            made = changed(known, name, Wanted.PAUSED if what == "pause" else Wanted.REMOVED, offset)
+        else:
+            continue
+        written = decode(Record(offset, 0, *encode(made)))
+        assert isinstance(written, Definition)
+        known[name] = written
+        assert all(addresses(known[other]) == found for other, found in before.items())
+        assert len(addresses(written)) == 3
+        assert all(had.setdefault(one, (name, lives[name])) == (name, lives[name]) for one in addresses(written))
+        if what == "remove":
+            del known[name]  # its worker has cleared its state, and written a tombstone
