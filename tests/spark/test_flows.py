@@ -118,9 +118,9 @@ def working(name: str, cluster: Cluster, folder: Path, spark: SparkSession) -> I
 
 @pytest.mark.timeout(2400)
 def test_flows_run_change_fail_alone_and_go(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
-    one, two = (cluster.topic() for _ in range(2))
+    one, two, three = (cluster.topic() for _ in range(3))
     lines, more = (cluster.topic() for _ in range(2))
-    first, second = f"flow-{one}", f"flow-{two}"
+    first, second, third, unmade = f"flow-{one}", f"flow-{two}", f"flow-{three}", f"unmade-{three}"
     settings = {"bootstrap.servers": cluster.servers}
     with opened(settings) as catalog, working("desk", cluster, tmp_path, spark):
         deployed = Deployed(cluster, catalog, tmp_path)
@@ -137,6 +137,14 @@ def test_flows_run_change_fail_alone_and_go(spark: SparkSession, cluster: Cluste
         assert "this is poison" in (failed.error or "") and "Traceback" in (failed.trace or "")
         cluster.put(lines, "b")
         deployed.await_rows(one, "a 1", "b 1", "a 2", "b 2")
+        # One whose topic is missing is held with its name, and runs when it is resumed after the topic was made.
+        deployed.deploy(third, unmade, three)
+        deployed.await_state(third, "failed")
+        assert unmade in (deployed.seen(third).error or "")
+        cluster.topic(name=unmade)
+        cluster.put(unmade, "y")
+        catalog.want(third, Wanted.RUNNING, anew=True)
+        deployed.await_rows(three, "y 1")
         # An upgrade goes on where the version before was, with its own code.
         deployed.deploy(first, lines, one, mark="new ")
         deployed.await_state(first, "running")
@@ -150,13 +158,15 @@ def test_flows_run_change_fail_alone_and_go(spark: SparkSession, cluster: Cluste
         deployed.await_rows(one, "a 1", "b 1", "a 2", "b 2", "a new 3", "c new 1")
         # What is removed leaves nothing behind, whether it ran or had failed.
         assert [worker.name for worker in workers(cluster.client)] == ["desk"]
-        for name in (first, second):
+        names = first, second, third
+        for name in names:
             catalog.want(name, Wanted.REMOVED)
-        eventually(lambda: not {first, second} & set(catalog.known), PATIENCE_S, "the removal")
-    left = [topic.name for topic in topics.listed(cluster.client) if topic.name.startswith((f"{first}-", f"{second}-"))]
-    assert not left and not [group.id for group in groups.listed(cluster.client) if group.id in (first, second)]
+        eventually(lambda: not {*names} & set(catalog.known), PATIENCE_S, "the removal")
+    own = tuple(f"{name}-" for name in names)
+    assert not [topic.name for topic in topics.listed(cluster.client) if topic.name.startswith(own)]
+    assert not [group.id for group in groups.listed(cluster.client) if group.id in names]
     there = [path.name for path in (tmp_path / "state").iterdir()]
-    assert [name for name in there if name.startswith((first, second, "shared"))] == ["shared-streams-1"], "the lane's"
+    assert [name for name in there if name.startswith((*names, "shared"))] == ["shared-streams-1"], "the lane's"
 
 
 @pytest.mark.timeout(2400)

@@ -95,7 +95,7 @@ class Carrying:
     def load(self, serial: int, builder: StreamsBuilder, **change: Any) -> None:
         own = {"bootstrap.servers": self.cluster.servers, "state.dir": f"file://{self.folder}/state"}
         made = application(builder.build(), own)
-        loaded = self.lane.load(made, serial)
+        loaded = self.lane.load(made, serial, made.id)
         assert loaded.keyed == self.steps
         before = self.wants.get(serial)
         attempt, state = (1, RUNNING) if before is None else (before.attempt, before.state)
@@ -215,6 +215,11 @@ def test_flows_with_state_share_a_query_in_which_each_is_alone(carrying: Any, cl
         lines.append("a")
         for out in (outs[0], outs[2]):
             lane.await_values(out, counts(*lines))
+    # A number that is another's now, as after the definitions were deleted, begins anew.
+    del lane.wants[base + 2], lane.builders[base + 2]
+    lane.load(base + 2, counting(f"count-3-{outs[3]}", source, outs[3], tmp_path / "never"))
+    lane.lane.want(lane.wants)
+    lane.await_values(outs[3], counts(*lines))
 
 
 @pytest.mark.timeout(1200)
@@ -240,15 +245,31 @@ def test_flows_without_state_share_a_query_in_which_each_is_alone(
     broken.unlink()
     lane.want(base + 1, RUNNING, more=1)
     lane.await_values(outs[1], ["A", "B", "C", "POISON", "D", "E"])
+    # A topic that is deleted under a flow stops this flow alone.
+    gone, silent = (cluster.topic(1) for _ in range(2))
+    lane.load(base + 3, shouting(f"shout-{base + 3}-{silent}", gone, silent, tmp_path / "never"))
+    lane.lane.want(lane.wants)
+    lane.put(gone, "a")
+    lane.await_values(silent, ["A"])
+    cluster.delete(gone)
+    lane.until(lambda: lane.lane.failures.has(base + 3, 1), "the flow to fail")
+    assert gone in lane.lane.failures.first(base + 3, 1).error
+    lane.put(source, "poison is over")
+    for out in outs:
+        lane.await_values(out, ["A", "B", "C", "POISON", "D", "E", "POISON IS OVER"])
+    lane.want(base + 3, REMOVED)
+    lane.until(lambda: base + 3 not in lane.lane.last.flows, "the flow to be gone")
+    del lane.wants[base + 3], lane.builders[base + 3]
     assert len(lane.run_ids) == 1
     # Code that ends its process ends the query; the batch is then done without the flow, which goes on there later.
     monkeypatch.setattr(driver, "AGAIN", 2)
     broken.touch()
     lane.put(source, "f", "poison for the process")
-    lane.await_values(outs[0], ["A", "B", "C", "POISON", "D", "E", "F", "POISON FOR THE PROCESS"])
+    rows = ["A", "B", "C", "POISON", "D", "E", "POISON IS OVER", "F", "POISON FOR THE PROCESS"]
+    lane.await_values(outs[0], rows)
     assert "ended 2 times" in lane.lane.failures.first(base + 1, 2).error
     known = of_family(lane.name, records_of(cluster.client, FAILURES))
     assert [one.at is not None for one in known if one.serial == base + 1] == [False, True], "for other workers"
     broken.unlink()
     lane.want(base + 1, RUNNING, more=1)
-    lane.await_values(outs[1], ["A", "B", "C", "POISON", "D", "E", "F", "POISON FOR THE PROCESS"])
+    lane.await_values(outs[1], rows)

@@ -119,7 +119,7 @@ class SharedLane:
     def _needs_query(self, want: Want, serial: int) -> bool:
         if want.state == MOVED:
             return serial not in self.lane.last.left
-        return want.state == RUNNING or (want.state == REMOVED and self.lane.known(serial) is not None)
+        return want.state == RUNNING or (want.state == REMOVED and self.lane.known(serial, want.name) is not None)
 
     def _take(self, flow: Definition, background: Executor) -> None:
         one = self.members.get(flow.name)
@@ -137,7 +137,7 @@ class SharedLane:
 
     def _prepare(self, flow: Definition) -> Loaded:
         made = self._load(flow, self.place)
-        return self.lane.load(made, flow.serial)
+        return self.lane.load(made, flow.serial, flow.name)
 
     def _loaded(self, one: Member) -> None:
         assert one.loading is not None
@@ -159,7 +159,9 @@ class SharedLane:
         """Return what the lane is told of a flow; None as long as it stays as it is."""
         flow, loaded = one.flow, one.loaded
         if flow.leaving is not None:
-            return Want(flow.name, "", flow.revision, MOVED, self.lane.stood(flow.serial) or dict(flow.begin or {}))
+            return Want(
+                flow.name, "", flow.revision, MOVED, self.lane.stood(flow.serial, flow.name) or dict(flow.begin or {})
+            )
         if flow.wanted is Wanted.REMOVED:
             one.removed_at = one.removed_at or time.monotonic()
             return Want(flow.name, "", flow.revision, REMOVED, {})
@@ -181,7 +183,7 @@ class SharedLane:
         """Let the view of a flow show what the lane knows of it."""
         view, query, flow = one.view, self.query, one.flow
         failure = self.lane.failures.first(flow.serial, flow.revision)  # not of what ran before
-        carried = self.lane.known(flow.serial)
+        carried = self.lane.known(flow.serial, flow.name)
         view.failure = None
         if one.error is not None:
             sentence, _, rest = one.error.partition("\n")
@@ -219,7 +221,9 @@ class SharedLane:
         one = self.members.get(flow.name)
         if one is None or one.removed_at is None or time.monotonic() < one.removed_at + REST_S:
             return False
-        return self.lane.known(flow.serial) is None and flow.serial not in self.lane.planned().flows
+        if self.lane.known(flow.serial, flow.name) is not None:
+            return False
+        return self.lane.planned().carried(flow.serial, flow.name) is None
 
     # The end.
 

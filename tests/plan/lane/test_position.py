@@ -107,6 +107,17 @@ def test_a_flow_that_is_removed_is_left_out() -> None:
     assert following(gone, {7: want(REMOVED)}, Failures(), none) is None
 
 
+def test_a_number_that_is_anothers_now_is_cleared_away_before_that_begins() -> None:
+    start = LanePosition({7: Carried("before", "p", 1, at(9)), 8: Carried("name", "p", 1, at(2))})
+    first = following(start, {7: want(), 8: want()}, Failures(), more)
+    assert first is not None and set(first.flows) == {8} and first.flows[8].at == at(4)
+    second = following(first, {7: want(), 8: want()}, Failures(), none)
+    assert second is not None and second.began == {7: BEGIN} and second.flows[7] == Carried("name", "p", 1, BEGIN)
+    moved = following(start, {7: want(MOVED)}, Failures(), more)
+    assert moved is not None and not moved.left
+    assert start.carried(7, "name") is None and start.carried(7, "before") == start.flows[7]
+
+
 @settings(max_examples=200)
 @given(
     st.lists(
@@ -151,7 +162,7 @@ def test_a_failure_says_the_same_whenever_it_is_told() -> None:
 
 
 def test_a_flow_that_moves_leaves_its_position_until_nobody_waits_for_it() -> None:
-    start = LanePosition({7: Carried("name", "p", 1, at(6)), 8: Carried("other", "q", 1, at(2))})
+    start = LanePosition({7: Carried("name", "p", 1, at(6)), 8: Carried("name", "q", 1, at(2))})
     failed = Failures([Failure(7, 1, "t-0", "error", "trace", "t", 0, 4)])
     left = following(start, {7: want(MOVED), 8: want()}, failed, none)
     assert left is not None and LanePosition.of_json(json.loads(json.dumps(left.to_json()))) == left

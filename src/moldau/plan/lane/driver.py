@@ -53,7 +53,7 @@ from . import crumbs, wanted
 from .cargo import Cargo, pack
 from .failures import LONGEST, MARK, OF_A_BATCH, Failure, FailureFiles, key_of, leave, of_family
 from .failures import TOPIC as FAILURES
-from .position import At, LanePosition
+from .position import At, Carried, LanePosition
 from .rows import LANE_COLUMNS
 from .sink import FOLDER, FORMAT, LaneDataSource
 from .source import BUDGET, CLIENT, FAMILY, TASKS
@@ -128,22 +128,24 @@ class Lane:
         leave(self.folder, of_family(self.family, parcels.records_of(client, FAILURES)))
         self.failures.look()
 
-    def load(self, application: Application, serial: int) -> Loaded:
+    def load(self, application: Application, serial: int, name: str) -> Loaded:
         """Make the topics of a flow, and a parcel of what it runs. TopologyError if its state cannot be used."""
         assert self._spark is not None
+        if serial in self.last.flows and self.known(serial, name) is None:
+            self.forget(serial, None)  # failures of what had this number before
         client = client_for(client_settings(prefixed(application.client)))
         there = partition_counts_of(client)
         conveyed = scheduled(application, there)
         partitions = int(self._spark.conf.get(SHUFFLE) or 1)
         places = Places.of(conveyed.schedule, partitions, spark_hash(serial))
-        known = self.known(serial)
-        before = self.stood(serial) or dict(application.begin or {}) or None
+        known, stood = self.known(serial, name), self.stood(serial, name)
+        before = stood or dict(application.begin or {}) or None
         folder = Folder(self._spark, application.home)
         if before is None:
             topics.check_resets(conveyed.schedule.plan)
         elif known is None:
             check_restorable(application, conveyed, there)
-            if self.stood(serial) is None:
+            if stood is None:
                 folder.remove(FROZEN)  # of the lane that it comes from, where its shards had other keys
         freeze(folder, application, conveyed, places, partitions)
         make_topics(application.own, conveyed, client, there)
@@ -164,14 +166,14 @@ class Lane:
             at = {**at, RESTORE: restored_up_to(conveyed.schedule, client, Position.of_json(at))}
         return at
 
-    def stood(self, serial: int) -> At | None:
+    def stood(self, serial: int, name: str) -> At | None:
         """Return where a flow stood in the last batch of this lane, also if the checkpoint is lost."""
-        found = self.known(serial) or self.inherited.flows.get(serial)
+        found = self.known(serial, name) or self.inherited.carried(serial, name)
         return self.inherited.left.get(serial) if found is None else found.at
 
-    def known(self, serial: int) -> Any:
+    def known(self, serial: int, name: str) -> Carried | None:
         """Return what the last batch says of a flow; None if the lane does not carry it."""
-        return self.last.flows.get(serial)
+        return self.last.carried(serial, name)
 
     def planned(self) -> LanePosition:
         """Return the end of the last batch that was planned."""

@@ -51,6 +51,11 @@ class LanePosition:
         left = {int(serial): at for serial, at in document.get("left", {}).items()}
         return cls(flows, began, tuple(document["wake"]), left, document.get("tasks"))
 
+    def carried(self, serial: int, name: str) -> Carried | None:
+        """Return a flow. Numbers begin anew if the topic of definitions is deleted, so the name must be the same."""
+        found = self.flows.get(serial)
+        return found if found is not None and found.name == name else None
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON, always in the same order: Spark takes a different text for new data."""
         flows = {str(serial): list(row_of(self.flows[serial])) for serial in sorted(self.flows)}
@@ -67,7 +72,9 @@ def row_of(one: Carried) -> tuple[str, str, int, At]:
 def following(start: LanePosition, wants: Mapping[int, Want], failures: Failures, end: End) -> LanePosition | None:
     """Return the position after the next batch; None if there is nothing to do.
 
-    A flow that nobody says anything about stays as it is. One that has failed goes back to where it goes on.
+    A flow that nobody says anything about stays as it is. One that has failed goes back to where it goes on. If a
+    number is another's now, as after the topic of definitions was deleted, this batch clears away what had it, and the
+    next one begins with what has it.
     """
     flows = dict(start.flows)
     began: dict[int, At] = {}
@@ -79,6 +86,11 @@ def following(start: LanePosition, wants: Mapping[int, Want], failures: Failures
     left = {serial: at for serial, at in start.left.items() if serial in wants and wants[serial].state == MOVED}
     for serial, want in sorted(wants.items()):
         known = flows.get(serial)
+        if known is not None and known.name != want.name:
+            del flows[serial]
+            began.pop(serial, None)
+            left.pop(serial, None)
+            continue
         if want.state == MOVED and serial not in left:
             left[serial] = want.begin if known is None else known.at
         if want.state in (REMOVED, MOVED):

@@ -111,6 +111,9 @@ class LaneSource(DataSourceStreamReader):
     def _end(self, start: LanePosition) -> LanePosition | None:
         self._failures.look()
         wants = self._wants.now()
+        for serial, one in start.flows.items():
+            if serial in wants and wants[serial].name != one.name:
+                self._failures.forget(serial)  # of what had this number before
         running = {serial: want for serial, want in wants.items() if want.is_running}
         active = [serial for serial, want in running.items() if not self._failures.has(serial, want.attempt)]
         self._ask_together([running[serial].parcel for serial in active])
