@@ -30,7 +30,7 @@ from tests.spark.rounds import Program, chosen
 FLOWS = int(os.environ.get("FLOWS", "20"))
 KILL_S = float(os.environ.get("KILL_S", "inf"))  # after which nothing more is killed in a round
 RATE = 20  # numbers a second
-CALM = 0.7  # how many kills wait until all flows have written something
+CALM = {"all": 3, "one": 10, "none": 7}  # of twenty kills: which flows must have written something before the next
 PATIENCE_S = 400.0
 END_S = 900.0
 WEIGHTS = {"python worker": 8, "all python workers": 2, "worker": 5, "broker": 3, "checkpoints": 2}
@@ -52,26 +52,28 @@ class Attack:
 
     def run(self) -> None:
         began = time.monotonic()
-        self.await_output()
+        self.await_output(self.flows)
         for number, kind in enumerate(self.kinds, 1):
             if time.monotonic() - began > KILL_S:
                 return
-            if self.chance.random() < CALM:
-                self.await_output()
+            calm = self.chance.choices(list(CALM), list(CALM.values()))[0]
+            waited = self.await_output({"all": self.flows, "one": [self.chance.choice(self.flows)], "none": ()}[calm])
             self.judge.read(self.chance.choice((0.05, 0.5, 2.0, 5.0)) * self.chance.uniform(0.5, 1.5))
             self.strike(kind)
             self.done[kind] += 1
-            print(f"{number}/{len(self.kinds)} {kind} after {time.monotonic() - began:.0f} s", flush=True)
+            now = time.monotonic() - began
+            print(f"{number}/{len(self.kinds)} {kind} after {now:.0f} s, {waited:.0f} for {calm}", flush=True)
 
-    def await_output(self) -> None:
-        """Wait until each flow has written something more."""
-        tally = self.judge.tally
-        before = {flow: tally.written(flow) for flow in self.flows}
-        until = time.monotonic() + PATIENCE_S
+    def await_output(self, flows: Sequence[Flow]) -> float:
+        """Wait until each of these has written something more; return for how long."""
+        tally, began = self.judge.tally, time.monotonic()
+        before = {flow: tally.written(flow) for flow in flows}
         while late := [one.name for one, count in before.items() if tally.written(one) <= count]:
             self.check()
-            assert time.monotonic() < until, f"{', '.join(late)} wrote nothing for {PATIENCE_S:.0f} s\n{self.tails()}"
+            waited = time.monotonic() - began
+            assert waited < PATIENCE_S, f"{', '.join(late)} wrote nothing for {PATIENCE_S:.0f} s\n{self.tails()}"
             self.judge.read(0.5)
+        return time.monotonic() - began
 
     def check(self) -> None:
         for one in self.workers:
@@ -96,9 +98,18 @@ class Attack:
                 time.sleep(self.chance.uniform(0, 0.5))
                 self.broker.start()
             case _:
-                victims = [pid for one in self.workers for pid in python_workers(one.process.pid)]
-                for pid in victims if kind == "all python workers" else victims and [self.chance.choice(victims)]:
+                victims = self.victims()
+                for pid in victims if kind == "all python workers" else [self.chance.choice(victims)]:
                     kill(pid)
+
+    def victims(self) -> list[int]:
+        """Return the Python workers, once there are any: workers that were killed just now need their time."""
+        until = time.monotonic() + PATIENCE_S
+        while not (found := [pid for one in self.workers for pid in python_workers(one.process.pid)]):
+            self.check()
+            assert time.monotonic() < until, f"no Python worker came\n{self.tails()}"
+            self.judge.read(0.2)
+        return found
 
     def lose_state(self) -> None:
         for folder in self.folders:
