@@ -181,6 +181,7 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 	$(PY) -m benchmarks.sql_cpu
 	$(PY) -m benchmarks.sql_spark
 	$(PY) -m benchmarks.streams --keys 1000000 --keys 10000000
+	$(PY) -m benchmarks.flows
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks --nodes 3
 
