@@ -7,7 +7,7 @@ FLOWS := $(addprefix tests/spark/,test_flows.py test_lanes.py test_flows_tutoria
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(PY) -m pip install --disable-pip-version-check
 
-.PHONY: help setup spark up test tools bench conformance secured kerberos quotas access recordings judge judge-connect judge-lanes judge-sql simulate simulate-cluster fuzz crash chaos chaos-spark chaos-streams chaos-flows chaos-connect thirty-connectors fifty-flows lint docs pictures clean flows-elsewhere fifty-queries sql-on-spark two-servers judge-cdc connect-on-spark
+.PHONY: help setup spark up test tools bench conformance secured kerberos quotas access recordings judge judge-connect judge-lanes judge-sql simulate simulate-cluster fuzz crash chaos chaos-spark chaos-streams chaos-flows chaos-connect bench-connect thirty-connectors fifty-flows lint docs pictures clean flows-elsewhere fifty-queries sql-on-spark two-servers judge-cdc connect-on-spark
 
 help:           ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,8 +101,9 @@ judge-lanes: setup  ## the topologies of the third judge together in lanes, besi
 judge-cdc: setup  ## changes of PostgreSQL and MariaDB as Debezium captures them and as we do, record by record
 	$(PY) -m tests.connect.debezium
 
-judge-connect: setup  ## Connect's transforms, predicates and converters and ours on the same random records
+judge-connect: setup  ## Connect's transforms, predicates and converters and ours on the same random records; random requests to both workers
 	$(PY) -m tests.connect.judge
+	$(PY) -m tests.connect.judge.rest
 
 simulate: setup  ## ten thousand seeds of the simulator, or one: make simulate SEED=n
 	$(PY) -m tests.simulation $(SEED)
@@ -184,6 +185,9 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 	$(PY) -m benchmarks.flows
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks --nodes 3
+
+bench-connect: setup  ## a worker of Connect beside Apache's: records, latency, memory, start; writes docs/connect/benchmarks.md
+	$(PY) -m benchmarks.connect
 
 docs: setup     ## the pages that are made from tables, then the site in build/site
 	.venv/bin/moldau settings --markdown > docs/settings.md

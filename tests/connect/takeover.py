@@ -44,12 +44,12 @@ plugin.path={plugins}
 
 
 @contextmanager
-def apache(properties: Path, libs: Path, log: Path) -> Iterator[httpx.Client]:
+def apache(properties: Path, libs: Path, log: Path, port: int = PORT) -> Iterator[httpx.Client]:
     command = ["java", "-Xmx400m", "-cp", f"{libs}/*", "org.apache.kafka.connect.cli.ConnectDistributed"]
     with log.open("ab") as out:
         process = subprocess.Popen([*command, str(properties)], stdout=out, stderr=out)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=60.0, trust_env=False) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0, trust_env=False) as client:
             wait(lambda: process.poll() is None and is_up(client), START_S, f"Apache Connect is up ({log})")
             yield client
     finally:

@@ -1,4 +1,7 @@
-"""`make judge-connect`: every subject with many random items; `--only NAME`, `--items N`, `--seed N`."""
+"""`make judge-connect`: every subject with many random items.
+
+`--only NAME`, `--after NAME`, `--items N` and `--seed N` choose among them.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,12 @@ def main() -> int:
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", default="")
+    parser.add_argument("--after", default="", help="begin with the subject that comes after this one")
     options = parser.parse_args()
     differing = 0
+    names = list(SUBJECTS)
     with connect() as judge:
-        for name in SUBJECTS:
+        for name in names[names.index(options.after) + 1 if options.after else 0 :]:
             if options.only and not name.startswith(options.only):
                 continue
             result = trial(judge, name, options.items, options.seed)
