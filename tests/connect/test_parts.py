@@ -49,7 +49,7 @@ def test_references_are_resolved_by_the_providers_that_are_named(
 
 
 def test_topics_are_created_by_the_first_group_that_takes_them() -> None:
-    assert Creation.of({"topic.creation.enable": "true"}) is None
+    assert Creation.of({"topic": "t"}) is None
     config = {
         "topic.creation.groups": "logs,none",
         "topic.creation.default.partitions": "2",
@@ -65,8 +65,25 @@ def test_topics_are_created_by_the_first_group_that_takes_them() -> None:
     made = {name: creation.new_topic(name) for name in ("log-a", "log-x", "audit", "other")}
     assert {name: one.partitions for name, one in made.items()} == {"log-a": 7, "log-x": 2, "audit": 7, "other": 2}
     assert made["log-a"].configs == {"cleanup.policy": "compact"} and made["other"].configs == {}
-    with pytest.raises(ConfigError, match="Not a number"):
-        Creation.of({**config, "topic.creation.logs.partitions": "many"})
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"default.partitions": "1"}, 'Missing required configuration "topic.creation.default.replication.factor"'),
+        ({"enable": "true"}, 'Missing required configuration "topic.creation.default.replication.factor"'),
+        ({"default.replication.factor": "0"}, "Invalid value 0 for configuration replication.factor: Replication fa"),
+        ({"default.replication.factor": "x"}, "Invalid value x for configuration topic.creation.default.replication."),
+        ({"logs.partitions": "0"}, "Invalid value 0 for configuration partitions: Number of partitions must be positi"),
+        ({"logs.include": "["}, r"Invalid value \[\[\] for configuration include: Syntax error in regular expression"),
+        ({"logs.partitions": "many"}, "Not a number of type INT"),
+    ],
+)
+def test_wrong_groups_of_topics_are_refused_in_connects_words(given: dict[str, str], error: str) -> None:
+    whole = {"groups": "logs", "default.partitions": "1", "default.replication.factor": "1"}
+    config = given if error.startswith("Missing") else {**whole, **given}
+    with pytest.raises(ConfigError, match=error):
+        Creation.of({f"topic.creation.{name}": text for name, text in config.items()})
 
 
 def task(config: dict[str, Any], offset: Any = None) -> Any:
@@ -189,7 +206,7 @@ def test_a_restart_of_what_nobody_has_run_is_refused() -> None:
         changes.restart(state, said, Restart("x", True, False))
     said.statuses["x", None] = Status("FAILED", "w", 1, None, "trace")
     rows, answer = changes.restart(state, said, Restart("x", True, True))
-    assert answer["connector"] == {"state": "RESTARTING", "worker_id": "w"}
+    assert answer["connector"] == {"state": "RESTARTING", "worker_id": "w", "version": None}
     assert [CODEC.encode(row)[0] for row in rows] == [b"restart-connector-x"]
 
 

@@ -110,7 +110,7 @@ def unnumbered(row: Any) -> Any:
     for a default is not known here.
     """
     if ".override." in row["value"]["name"]:
-        return {**row, "definition": {**row["definition"], "default_value": None}}
+        return {**row, "definition": {**row["definition"], "default_value": None, "importance": None}}
     if row["value"]["name"].startswith("transforms."):
         return {**row, "definition": {**row["definition"], "order_in_group": 0}}
     return row

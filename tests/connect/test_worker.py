@@ -336,3 +336,42 @@ def test_a_zombie_of_an_exactly_once_source_writes_nothing_more(connect: Running
     assert values(connect_broker, topic) == ["of its successor"]
     store: Any = connect.worker.engine
     eventually(lambda: store._around.offsets.offset(name, {"p": 1}), {"n": 2})
+
+
+def test_a_connector_whose_topics_make_no_sense_fails_before_it_has_tasks(connect: Running, tmp_path: Path) -> None:
+    config = {
+        "connector.class": SOURCE,
+        "file": tmp_path / "none",
+        "topic": "t",
+        "topic.creation.default.partitions": 1,
+    }
+    connect.create("wrong-topics", **config)
+    connect.await_status("wrong-topics", "FAILED")
+    found = connect.http.get("/connectors/wrong-topics/status").json()["connector"]
+    assert found["version"] is None
+    assert found["trace"].startswith("org.apache.kafka.common.config.ConfigException: Missing required configuration")
+    connect.http.delete("/connectors/wrong-topics")
+
+
+def test_the_topics_of_a_deleted_connector_are_forgotten(
+    connect: Running, connect_broker: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    file.write_text("a\n")
+    connect_broker.create_topic("forgotten")
+    config = {"connector.class": SOURCE, "file": file, "topic": "forgotten"}
+
+    def topics() -> list[str]:
+        return connect.http.get("/connectors/used/topics").json()["used"]["topics"]
+
+    connect.create("used", **config)
+    eventually(topics, ["forgotten"])
+    connect.http.delete("/connectors/used")
+    eventually(topics, [])
+
+
+def test_settings_of_dead_letters_mean_nothing_to_a_source(connect: Running, tmp_path: Path) -> None:
+    letters = {"errors.deadletterqueue.topic.replication.factor": "x", "errors.deadletterqueue.topic.name": "letters"}
+    connect.create("no-letters", **{"connector.class": SOURCE, "file": tmp_path / "none", "topic": "t", **letters})
+    connect.await_status("no-letters", "RUNNING", "RUNNING")
+    connect.http.delete("/connectors/no-letters")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,7 +146,7 @@ def put_config(call: Call) -> Any:
 def patch_config(call: Call) -> Any:
     patch = settings_of(call.body)
     config = call.read(lambda: changes.patched(call.parts.state, call.name, patch))
-    return _put(call, named(config, call.name))
+    return _put(call, named(config, call.name) if "name" in config else config)  # null has removed it: that is refused
 
 
 def _put(call: Call, config: Mapping[str, str | None]) -> Any:
@@ -232,15 +233,15 @@ def list_tasks(call: Call) -> Any:
 
 
 def show_task(call: Call) -> Any:
-    task = http.path_number(call.path["task"])
+    task = _task_number(call)
     return call.parts.worker.statuses.look(lambda: changes.task_status(call.parts.said, call.name, task))
 
 
 def restart_task(call: Call) -> Any:
     """Restart a task, here or, for whoever leads, at the worker that has it."""
-    task, parts = http.path_number(call.path["task"]), call.parts
+    task, parts = _task_number(call), call.parts
     count = call.read(lambda: _task_count(parts.state, call.name))
-    if task >= count:
+    if not 0 <= task < count:
         raise HttpError(404, f"Unknown task: {call.name}-{task}")
     unit = call.name, task
     if unit in parts.worker.carried:
@@ -254,6 +255,13 @@ def restart_task(call: Call) -> Any:
     key = parts.worker.group.key if parts.worker.group else b""
     ask_worker(f"{scheme}://{owner.worker_id}{path}", b"", key, call.request.headers.get("authorization"))
     return Answer(204)
+
+
+def _task_number(call: Call) -> int:
+    """Read the number of a task, which Connect allows to be negative: no task has such a one."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", call.path["task"]):
+        raise HttpError(404)
+    return int(call.path["task"])
 
 
 def _task_count(state: ConfigState, name: str) -> int:

@@ -134,8 +134,8 @@ def task_status(said: StatusState, name: str, task: int) -> dict[str, Any]:
 
 
 def _said(one: Status) -> dict[str, Any]:
-    told = {"state": one.state, "worker_id": one.worker_id, "version": one.version, "trace": one.trace}
-    return {name: value for name, value in told.items() if value is not None}
+    told = {"state": one.state, "worker_id": one.worker_id, "version": one.version}  # null where it never started
+    return told if one.trace is None else {**told, "trace": one.trace}
 
 
 def _count(state: ConfigState, name: str) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from moldau.client.java_settings import translated
 
+T = TypeVar("T")
 PRODUCER, CONSUMER, ADMIN = "producer.", "consumer.", "admin."
 OVERRIDE = "override."
 # Not for a client: settings of a worker under names that clients have too.
@@ -33,6 +35,6 @@ def _given(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]) -
     return translated(under(kind, worker) | under(kind + OVERRIDE, connector))
 
 
-def under(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
+def under(prefix: str, given: Mapping[str, T]) -> dict[str, T]:
     """Return what stands under a prefix, without it."""
     return {name.removeprefix(prefix): text for name, text in given.items() if name.startswith(prefix)}

@@ -18,6 +18,7 @@ from moldau.connect.config_def import (
     Width,
     between,
     listed,
+    one_of,
     one_of_any_case,
     without_control_characters,
 )
@@ -29,16 +30,16 @@ def no_alias_twice(name: str, value: Any) -> None:
         raise invalid(name, listed(value), "Duplicate alias provided.")
 
 
-def at_least_one_or_null(name: str, value: Any) -> None:
-    if value is not None and value < 1:
-        raise invalid(name, value, "Value must be at least 1")
+def not_negative(name: str, value: Any) -> None:
+    if value is not None and value < 0:
+        raise invalid(name, value, "Value must be at least 0")
 
 
 def a_pattern(name: str, value: Any) -> None:
     try:
         re.compile(value or "")
     except re.error as error:
-        raise ConfigError(f"Invalid value {value} for configuration {name}: {error}") from None
+        raise ConfigError(f"Invalid value {value} for configuration {name}: Invalid regex: {error}") from None
 
 
 VALIDATORS = {
@@ -46,11 +47,12 @@ VALIDATORS = {
     "tasks.max": between(1),
     "transforms": no_alias_twice,
     "predicates": no_alias_twice,
-    "config.action.reload": one_of_any_case("none", "restart"),
-    "errors.tolerance": one_of_any_case("none", "all"),
-    "exactly.once.support": one_of_any_case("requested", "required"),
-    "transaction.boundary": one_of_any_case("poll", "interval", "connector"),
-    "transaction.boundary.interval.ms": at_least_one_or_null,
+    "topic.creation.groups": no_alias_twice,
+    "config.action.reload": one_of("none", "restart"),
+    "errors.tolerance": one_of("none", "all"),
+    "exactly.once.support": one_of_any_case("required", "requested"),
+    "transaction.boundary": one_of_any_case("interval", "poll", "connector"),
+    "transaction.boundary.interval.ms": not_negative,
     "topics.regex": a_pattern,
     "errors.restart.max": between(0),
     "errors.restart.delay.ms": between(0),
@@ -100,6 +102,8 @@ def _key(row: str, version: str, converters: Callable[[str], list[str]], of_work
         more |= {"recommender": Recommender(lambda _n, _v: known), "resolve": lambda text: _whole(text, known)}
     elif name in of_worker:
         more["recommender"] = Recommender(lambda name, _values: [of_worker[name]])
+    elif name.endswith(".converter.plugin.version"):
+        more["recommender"] = Recommender(visible=lambda _name, _values: False)
     if name in of_worker:
         more["default"] = of_worker[name]
     return Key(

@@ -171,10 +171,18 @@ class ConfigDef:
         return list(dict.fromkeys(key.group for key in self if key.group is not None))
 
     def prefixed(self, prefix: str, group: str | None = None, first: int = 1) -> ConfigDef:
-        """Put the settings of a plugin under a prefix, in a group of their own."""
+        """Put the settings of a plugin under a prefix, in a group of their own.
+
+        As in Connect their validators name them without it.
+        """
         found = ConfigDef()
         for at, key in enumerate(self):
-            moved = replace(key, name=prefix + key.name, dependents=tuple(prefix + each for each in key.dependents))
+            moved = replace(
+                key,
+                name=prefix + key.name,
+                dependents=tuple(prefix + each for each in key.dependents),
+                validator=key.validator and _unprefixed(key.validator, prefix),
+            )
             found.keys[moved.name] = replace(moved, group=group, order=first + at) if group else moved
         return found
 
@@ -269,6 +277,10 @@ def rows(name: str, definition: ConfigDef, values: Iterable[ConfigValue], groups
     ]
     errors = sum(len(value.errors) for value in by_name.values())
     return {"name": name, "error_count": errors, "groups": list(groups), "configs": unknown + known}
+
+
+def _unprefixed(validator: Validator, prefix: str) -> Validator:
+    return lambda name, value: validator(name.removeprefix(prefix), value)
 
 
 def missing(name: str) -> str:
@@ -402,7 +414,24 @@ def non_null(name: str, value: Any) -> None:
 
 def non_empty_list(name: str, value: Any) -> None:
     if not value:
-        raise invalid(name, listed(value or []), "Empty list")
+        raise invalid(name, "null" if value is None else listed(value), "Empty list")
+
+
+def distinct(*, may_be_empty: bool = False) -> Validator:
+    """Allow lists of different texts that are not empty (KIP-1161)."""
+
+    def check(name: str, value: Any) -> None:
+        said = f"Configuration '{name}'"
+        if value is None:
+            raise ConfigError(f"{said} values must not be null.")
+        if not value and not may_be_empty:
+            raise ConfigError(f"{said} must not be empty. Valid values include: any non-empty value")
+        if len(set(value)) < len(value):
+            raise ConfigError(f"{said} values must not be duplicated.")
+        if "" in value:
+            raise ConfigError(f"{said} values must not be empty.")
+
+    return check
 
 
 def without_control_characters(name: str, value: Any) -> None:

@@ -44,7 +44,9 @@ class Policy:
     dead_letter_headers: bool = False
 
     @staticmethod
-    def of(config: Mapping[str, str]) -> Policy:
+    def of(config: Mapping[str, str], *, has_letters: bool = True) -> Policy:
+        """Read the settings of a sink, or those of a source, which has no dead letters and ignores their settings."""
+
         def flag(name: str) -> bool:
             return config.get(name, "false").strip().lower() == "true"
 
@@ -54,8 +56,8 @@ class Policy:
             int(config.get("errors.retry.delay.max.ms", "60000")),
             flag("errors.log.enable"),
             flag("errors.log.include.messages"),
-            config.get("errors.deadletterqueue.topic.name", ""),
-            int(config.get("errors.deadletterqueue.topic.replication.factor", "3")),
+            config.get("errors.deadletterqueue.topic.name", "") if has_letters else "",
+            int(config.get("errors.deadletterqueue.topic.replication.factor", "3")) if has_letters else 3,
             flag("errors.deadletterqueue.context.headers.enable"),
         )
 

@@ -44,13 +44,17 @@ class Leading:
 
 
 def clear(worker: Worker) -> None:
-    """Remove what the statuses say of connectors and tasks that there are no more."""
+    """Remove what is said of connectors and tasks that there are no more, the topics of connectors too (KIP-558)."""
     wanted = worker.wanted()
 
     def left() -> list[tuple[str, int | None]]:
         return [unit for unit in worker.said.statuses if is_left(unit, wanted)]
 
+    def used() -> list[tuple[str, str]]:
+        return [(name, topic) for name, topics in worker.said.topics.items() if name not in wanted for topic in topics]
+
     worker.forget(worker.statuses.look(left))
+    worker.forget_topics(worker.statuses.look(used))
 
 
 def is_left(unit: tuple[str, int | None], wanted: dict[str, Wanted]) -> bool:

@@ -49,7 +49,7 @@ def run_source(task: Thread) -> None:
 
 def _loop(task: Thread, source: SourceTask, writer: Writer) -> None:
     config = task.spec.config
-    handler = Handler(task.spec.name, Policy.of(config), task.stopped.wait, figures=task.figures)
+    handler = Handler(task.spec.name, Policy.of(config, has_letters=False), task.stopped.wait, figures=task.figures)
     task.figures.is_source = True
     pipeline = Pipeline.of(task.around.worker, config, handler)
 

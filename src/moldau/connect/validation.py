@@ -4,6 +4,7 @@ its own, as `PUT /connector-plugins/X/config/validate` answers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,13 +19,11 @@ from moldau.connect.config_def import (
     Width,
     rows,
 )
-from moldau.connect.connector import SINK, Connector
+from moldau.connect.connector import SINK, SOURCE, Connector
 from moldau.connect.errors import ConfigError
 from moldau.connect.worker import ENABLED, Settings
 from moldau.http import HttpError
 
-TYPES = {f"{role}.converter.converter.type": role for role in ("key", "value", "header")}
-OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
 WHERE = (
     "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )
@@ -53,7 +52,7 @@ def validate(config: Mapping[str, str | None], settings: Settings) -> dict[str, 
     if plugin is None:
         raise HttpError(400, plugins.not_found(name))
     connector = plugin.load()
-    common = _common(plugin, _of_worker(settings), given)
+    common = _common(plugin, _of_worker(settings, given), given)
     steps = _chain(given)
     own, converters = connector.config, _converters(given)
     values = (common | steps).validate(given)
@@ -62,19 +61,24 @@ def validate(config: Mapping[str, str | None], settings: Settings) -> dict[str, 
             values[value.name].errors += value.errors
         else:
             values[value.name] = value
-    for one in converters:
-        values |= one.validate({**TYPES, **given})
+    for role, one in converters.items():
+        values |= _of_converter(role, one, given)
     if plugin.kind == SINK:
         _check_topics(values, given)
     else:
         _check_exactly_once(values, connector, settings, given)
-    overrides = _overrides(given)
+    overrides = _overrides(given, plugin.kind)
     everything = ConfigDef()
-    for part in (common, steps, own, *converters, overrides):
+    for part in (common, steps, own, *(one.prefixed(f"{role}.") for role, one in converters.items()), overrides):
         everything.keys |= {name: key for name, key in part.keys.items() if name not in everything.keys}
     values |= overrides.validate(given)
     _check_overrides(values, overrides, settings)
-    groups = [*common.groups, *steps.groups, *own.groups, *(group for one in converters for group in one.groups)]
+    groups = [
+        *common.groups,
+        *steps.groups,
+        *own.groups,
+        *(group for one in converters.values() for group in one.groups),
+    ]
     document = rows(name, everything, values.values(), list(dict.fromkeys(groups)))
     return _with_stored_values(document, config)
 
@@ -106,13 +110,15 @@ def _common(plugin: plugins.Plugin, of_worker: Mapping[str, str], config: Mappin
     return common_settings.definition(plugin.kind, plugin.version, plugins.converter_names, of_worker, config or {})
 
 
-def _of_worker(settings: Settings) -> dict[str, str]:
-    """Return what the worker says where a connector says nothing of its converters."""
+def _of_worker(settings: Settings, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the worker says where a connector says nothing of its converters, and the versions of those."""
     found = {"header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
     for role in ("key.converter", "value.converter", "header.converter"):
         if role in settings.given:
             found[role] = settings.given[role]
-        found[f"{role}.plugin.version"] = plugins.VERSION
+        own = config.get(role)
+        if own is None or plugins.definition_of(own) is not None:
+            found[f"{role}.plugin.version"] = plugins.VERSION
     return found
 
 
@@ -145,18 +151,22 @@ def _version_key(of: Key, class_name: Any) -> Key:
     )
 
 
-def _converters(config: Mapping[str, Any]) -> list[ConfigDef]:
+def _converters(config: Mapping[str, Any]) -> dict[str, ConfigDef]:
     """Return the settings of the converters that a config names itself."""
-    found = []
+    found = {}
     for role in ("key.converter", "value.converter", "header.converter"):
         definition = plugins.definition_of(config.get(role) or "")
         if definition is not None:
-            made = ConfigDef()
-            for key in definition:
-                value = replace(key, name=f"{role}.{key.name}", display=key.display or key.name)
-                made.keys[value.name] = value
-            found.append(made)
+            found[role] = ConfigDef()
+            found[role].keys = {key.name: replace(key, display=key.display or key.name) for key in definition}
     return found
+
+
+def _of_converter(role: str, definition: ConfigDef, config: Mapping[str, Any]) -> dict[str, ConfigValue]:
+    """Validate the settings of a converter, whose errors name them without the prefix."""
+    own = {name.removeprefix(f"{role}."): text for name, text in config.items() if name.startswith(f"{role}.")}
+    values = definition.validate({"converter.type": role.partition(".")[0], **own}).values()
+    return {f"{role}.{one.name}": replace(one, name=f"{role}.{one.name}") for one in values}
 
 
 def _check_topics(values: dict[str, ConfigValue], config: Mapping[str, Any]) -> None:
@@ -168,6 +178,11 @@ def _check_topics(values: dict[str, ConfigValue], config: Mapping[str, Any]) -> 
         if bool(topics.value) == bool(pattern.value):
             one.errors.append(both if topics.value else neither)
     letters = values["errors.deadletterqueue.topic.name"].value
+    if letters and pattern.value and not pattern.errors and re.fullmatch(pattern.value, letters):
+        pattern.errors.append(
+            f"The DLQ topic '{letters}' may not be matched by the regex for the topics "
+            f"('topics.regex={pattern.value}') consumed by the connector"
+        )
     if letters and letters in (topics.value or ()):
         listed = f"topics=[{', '.join(topics.value)}]"
         topics.errors.append(
@@ -184,18 +199,29 @@ def _check_exactly_once(
     if str(wanted.value).lower() == "required":
         if settings.exactly_once != ENABLED:
             wanted.errors.append("This worker does not have exactly-once source support enabled.")
-        elif (supports := _supports_exactly_once(connector, texts)) is None:
-            wanted.errors.append(
-                "The connector does not say whether it supports exactly-once semantics; if its documentation does, set "
-                "exactly.once.support to requested."
-            )
-        elif not supports:
-            wanted.errors.append(
-                "The connector does not support exactly-once semantics with the provided configuration."
-            )
+        else:
+            wanted.errors += _exactly_once_errors(connector, texts)
     draws = getattr(connector, "draws_boundaries", lambda _: False)
     if str(boundary.value).lower() == "connector" and settings.exactly_once == ENABLED and not draws(texts):
-        boundary.errors.append("The connector does not support connector-defined transaction boundaries.")
+        boundary.errors.append(
+            "The connector does not support connector-defined transaction boundaries with the given configuration. "
+            "Please reconfigure it to use a different transaction boundary definition."
+        )
+
+
+def _exactly_once_errors(connector: Connector, config: Mapping[str, str]) -> list[str]:
+    try:
+        supports = _supports_exactly_once(connector, config)
+    except ConfigError as error:
+        return [f"An unexpected error occurred during validation: {error}"]
+    if supports is None:
+        return [
+            "The connector does not say whether it supports exactly-once semantics; if its documentation does, set "
+            "exactly.once.support to requested."
+        ]
+    return (
+        [] if supports else ["The connector does not support exactly-once semantics with the provided configuration."]
+    )
 
 
 def _supports_exactly_once(connector: Connector, config: Mapping[str, str]) -> bool | None:
@@ -204,12 +230,14 @@ def _supports_exactly_once(connector: Connector, config: Mapping[str, str]) -> b
     return supports(config) if supports else connector.exactly_once
 
 
-def _overrides(config: Mapping[str, Any]) -> ConfigDef:
-    """Return the settings of Kafka clients that a config overrides."""
+def _overrides(config: Mapping[str, Any], kind: str) -> ConfigDef:
+    """Return the settings that a config overrides of the Kafka clients that the connector has."""
+    has_all = kind == SOURCE or bool(config.get("errors.deadletterqueue.topic.name"))
+    prefixes = ("producer.override.", "consumer.override.", "admin.override.") if has_all else ("consumer.override.",)
     return ConfigDef(
         Key(name, default=None, importance=Importance.LOW, display=name.partition(".override.")[2])
         for name in config
-        if name.startswith(OVERRIDES)
+        if name.startswith(prefixes)
     )
 
 

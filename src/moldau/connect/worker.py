@@ -21,6 +21,7 @@ from moldau.connect import plugins, secrets
 from moldau.connect import status_topic as s
 from moldau.connect.config_topic import NOWHERE, PAUSED, STARTED, STOPPED, ConfigState, Restart, Row, Tasks
 from moldau.connect.connector import SOURCE, Connector, Live, NotYet
+from moldau.connect.creation import Creation
 from moldau.connect.engine import Engine, Running, TaskSpec
 from moldau.connect.errors import ConfigError, ConnectError
 from moldau.connect.group import Group, Unit
@@ -286,7 +287,7 @@ class Worker:
         """Let a connector be as it is wanted, and see that its tasks are configured."""
         if (one.at, one.target) != (wanted.at, wanted.target):
             one.at, one.target, one.is_configured = wanted.at, wanted.target, False
-            one.trace, one.state = None, s.UNASSIGNED
+            one.trace, one.state, one.version = None, s.UNASSIGNED, None
             self._release(one)
         if one.state == s.FAILED:
             return
@@ -295,6 +296,8 @@ class Worker:
             one.is_configured = False
         if not one.is_configured:
             plugin, config = self._opened(wanted.config)
+            if plugin.kind == SOURCE and self.settings.given.get("topic.creation.enable", "true").lower() != "false":
+                Creation.of(config)  # what it says of its topics must make sense
             one.version = plugins.version_of(wanted.config)
             if wanted.target == STARTED:
                 one.live = plugin if isinstance(plugin, Live) else None
@@ -432,6 +435,13 @@ class Worker:
     def forget(self, units: Iterable[Unit]) -> None:
         """Remove the statuses of units that there are no more."""
         rows = [s.encode(unit, None) for unit in units if unit not in self.carried]
+        if rows:
+            self.statuses.write(rows, self.settings.timeout_s)
+
+    def forget_topics(self, used: Iterable[tuple[str, str]]) -> None:
+        """Remove that connectors have used topics; a task that has not ended here may still use them."""
+        carried = {name for name, _ in self.carried}
+        rows = [s.encode_topic(name, topic, 0, None) for name, topic in used if name not in carried]
         if rows:
             self.statuses.write(rows, self.settings.timeout_s)
 

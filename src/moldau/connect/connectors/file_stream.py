@@ -48,6 +48,10 @@ class FileStreamSource:
         ]
     )
 
+    def supports_exactly_once(self, config: Config) -> bool:
+        """Standard input cannot be read again."""
+        return bool(self.config.parse(config)["file"])
+
     def task_configs(self, config: Config, most: int) -> list[dict[str, str]]:
         return [dict(config)]
 
@@ -56,8 +60,6 @@ class FileStreamSource:
             raise ConnectError("Offsets cannot be modified if the 'file' configuration is unspecified.")
         if offset is None:
             return
-        if FILENAME not in partition:
-            raise ConnectError("Partition objects should contain the key 'filename'")
         if POSITION not in offset:
             raise ConnectError("Offset objects should either be null or contain the key 'position'")
         position = offset[POSITION]
@@ -65,6 +67,8 @@ class FileStreamSource:
             raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
         if position < 0:
             raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
+        if FILENAME not in partition:
+            raise ConnectError("Partition objects should contain the key 'filename'")
 
     def open(self, context: SourceContext) -> LineReader:
         return LineReader(context)

@@ -11,8 +11,8 @@ from moldau.connect.config_def import (
     Importance,
     Key,
     Kind,
+    distinct,
     non_empty,
-    non_empty_list,
     one_of_any_case,
 )
 from moldau.connect.data import Instant, Int32, Record, Schema, Struct, Type
@@ -328,8 +328,9 @@ def make_value_to_key(settings: Settings, _side: Side) -> Transform:
     return apply
 
 
+OTHERS = distinct(may_be_empty=True)
 FIELD = Key("field", doc="The name of the field.")
-FIELDS = Key("fields", Kind.LIST, importance=Importance.HIGH, validator=non_empty_list, doc="The names of the fields.")
+FIELDS = Key("fields", Kind.LIST, importance=Importance.HIGH, validator=distinct(), doc="The names of the fields.")
 EXTRACT_FIELD = TransformClass(
     "ExtractField",
     "Replaces the key or value by one of its fields.",
@@ -357,8 +358,8 @@ REPLACE_FIELD = TransformClass(
     "Drops or renames fields.",
     ConfigDef(
         [
-            Key("exclude", Kind.LIST, [], doc="The fields to drop, even if they are included."),
-            Key("include", Kind.LIST, [], doc="The fields to keep. If none is given, all are kept."),
+            Key("exclude", Kind.LIST, [], validator=OTHERS, doc="The fields to drop, even if they are included."),
+            Key("include", Kind.LIST, [], validator=OTHERS, doc="The fields to keep. If none is given, all are kept."),
             Key(
                 "renames",
                 Kind.LIST,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.connect import data
-from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, non_empty_list, non_null, one_of
+from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, distinct, non_empty_list, non_null, one_of
 from moldau.connect.data import Header, Record, Schema, Struct
 from moldau.connect.errors import ConfigError, DataError
 from moldau.connect.transforms.kinds import (
@@ -77,7 +77,7 @@ DROP_HEADERS = TransformClass(
                 "headers",
                 Kind.LIST,
                 importance=Importance.HIGH,
-                validator=non_empty_list,
+                validator=distinct(),
                 doc="The names of the headers to remove.",
             )
         ]
