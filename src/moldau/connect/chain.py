@@ -134,6 +134,16 @@ def make_chain(config: Config) -> Callable[[Record], list[Record]]:
             (tests[test] if test is not None else None, negate, _part(config, "transforms", alias, make_transform))
         )
 
+    def apply_one(record: Record) -> list[Record]:
+        if only_test is not None and only_test(record) is only_negate:
+            return [record]
+        made = only(record)
+        return [made] if isinstance(made, Record) else list(results(made))
+
+    if len(steps) == 1:
+        [(only_test, only_negate, only)] = steps
+        return apply_one
+
     def apply(record: Record) -> list[Record]:
         records = [record]
         for test, negate, transform in steps:

@@ -10,8 +10,8 @@ Everything here is immutable except lists and dicts, which nobody changes once t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -42,6 +42,8 @@ class Type(Enum):
     ARRAY = "array"
     MAP = "map"
     STRUCT = "struct"
+
+    __hash__ = object.__hash__  # Enum's own is Python code, and many tables have types for keys
 
     @property
     def primitive(self) -> bool:
@@ -308,9 +310,8 @@ class TimestampType(Enum):
     LOG_APPEND_TIME = "LogAppendTime"
 
 
-@dataclass(frozen=True, slots=True)
 class Record:
-    """A record between a connector and a topic.
+    """A record between a connector and a topic. It is immutable, as a dataclass that makes its copies faster.
 
     A source's record has `source_partition` and `source_offset`, a sink's has `offset` and `timestamp_type`. The three
     `original_*` say where a sink's record was read from, whatever transforms have made of topic and partition.
@@ -328,31 +329,86 @@ class Record:
     source_offset: Mapping[str, Any] | None = None
     offset: int | None = None
     timestamp_type: TimestampType | None = None
-    original_topic: str | None = field(default=None, compare=False)
-    original_partition: int | None = field(default=None, compare=False)
-    original_offset: int | None = field(default=None, compare=False)
+    original_topic: str | None = None
+    original_partition: int | None = None
+    original_offset: int | None = None
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int | None = None,
+        key_schema: Schema | None = None,
+        key: Any = None,
+        value_schema: Schema | None = None,
+        value: Any = None,
+        timestamp: int | None = None,
+        headers: tuple[Header, ...] = (),
+        source_partition: Mapping[str, Any] | None = None,
+        source_offset: Mapping[str, Any] | None = None,
+        offset: int | None = None,
+        timestamp_type: TimestampType | None = None,
+        original_topic: str | None = None,
+        original_partition: int | None = None,
+        original_offset: int | None = None,
+    ) -> None:
+        self.__dict__.update(
+            topic=topic,
+            partition=partition,
+            key_schema=key_schema,
+            key=key,
+            value_schema=value_schema,
+            value=value,
+            timestamp=timestamp,
+            headers=headers,
+            source_partition=source_partition,
+            source_offset=source_offset,
+            offset=offset,
+            timestamp_type=timestamp_type,
+            original_topic=original_topic,
+            original_partition=original_partition,
+            original_offset=original_offset,
+        )
 
     def but(self, **changes: Any) -> Record:
         """This record with some of its parts replaced, in less time than `dataclasses.replace` takes."""
         made: Record = object.__new__(Record)
-        for name, read, write in _PARTS:
-            write(made, changes.pop(name) if name in changes else read(self))
-        if changes:
-            raise TypeError(f"a record has no {', '.join(changes)}")
+        parts = made.__dict__
+        parts.update(self.__dict__)
+        parts.update(changes)
+        if len(parts) > PARTS:
+            raise TypeError(f"a record has no {', '.join(parts.keys() - self.__dict__.keys())}")
         return made
+
+    def _compared(self) -> tuple[Any, ...]:
+        """Return what makes two records equal: everything but where they were read from."""
+        return tuple(value for name, value in self.__dict__.items() if not name.startswith("original_"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a record is immutable: {name}")
+
+    def __repr__(self) -> str:
+        return f"Record({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
 
     @property
     def is_sink(self) -> bool:
         return self.offset is not None
 
 
-_PARTS: tuple[tuple[str, Callable[[Any], Any], Callable[[Any, Any], None]], ...] = tuple(
-    (each.name, Record.__dict__[each.name].__get__, Record.__dict__[each.name].__set__) for each in fields(Record)
-)
+PARTS = len(Record("").__dict__)
+# Values without a logical type that fit a schema of the type by their class alone.
+PLAIN: dict[type, Type] = {str: Type.STRING, bytes: Type.BYTES, bool: Type.BOOLEAN, float: Type.FLOAT64}
 
 
 def validate(schema: Schema, value: Any, name: str | None = None) -> None:
     """Refuse a value that does not fit, wherever in it the misfit is."""
+    if schema.name is None and PLAIN.get(type(value)) is schema.type:
+        return
     _validate(schema, value, "value" if name is None else f'field: "{name}"')
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 
@@ -26,8 +26,7 @@ TIMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A record as it is produced."""
 
     topic: str
@@ -102,7 +101,10 @@ class Pipeline:
     def _transformed(self, record: Record, raw: Any) -> list[Record]:
         records = [record]
         for step in self._chain:
-            records = [made for one in records for made in self._run(TRANSFORM, step, _apply, one, raw=raw)]
+            if len(records) == 1:  # as nearly always
+                records = self._run(TRANSFORM, step, _apply, records[0], raw=raw)
+            else:
+                records = [made for one in records for made in self._run(TRANSFORM, step, _apply, one, raw=raw)]
         return records
 
     def _run(self, stage: str, step: Step, function: Callable[..., T], *given: Any, raw: Any = None) -> T:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any
 
 from moldau.connect import data
@@ -47,7 +48,7 @@ def parse_json(found: bytes) -> Any:
 
 
 def quoted(text: str) -> str:
-    made = json.dumps(text, ensure_ascii=False)
+    made = encode_basestring(text)
     return _CONTROL.sub(lambda found: found[0][:4] + found[0][4:].upper(), made) if "\\u00" in made else made
 
 
@@ -60,6 +61,7 @@ class JsonConverter:
         self.with_default: bool = settings["replace.null.with.default"]
         self.schema_text = lru_cache(settings["schemas.cache.size"])(self._schema_text)
         self._known: dict[str, Schema | None] = {}
+        self._last: tuple[bytes, Schema | None] = b"", None  # how the last envelope began, and the schema in it
         self._most_known: int = settings["schemas.cache.size"]
         content = settings["schema.content"]
         self.fixed = self.schema_of(_content(content)) if content else None
@@ -77,11 +79,20 @@ class JsonConverter:
     def read(self, _topic: str, found: bytes | None) -> SchemaAndValue:
         if found is None:
             return NULL
-        document = parse_json(found)
-        if self.fixed is not None and self.with_schemas:
-            return SchemaAndValue(self.fixed, self.value(self.fixed, document))
         if not self.with_schemas:
-            return SchemaAndValue(None, self.value(None, document))
+            return SchemaAndValue(None, self.value(None, parse_json(found)))
+        if self.fixed is not None:
+            return SchemaAndValue(self.fixed, self.value(self.fixed, parse_json(found)))
+        start, schema = self._last
+        if start and found.startswith(start):
+            try:
+                return SchemaAndValue(schema, self.value(schema, payload_of(found, len(start))))
+            except ValueError:
+                pass  # it is more than an envelope, or none
+        return self._read_envelope(found)
+
+    def _read_envelope(self, found: bytes) -> SchemaAndValue:
+        document = parse_json(found)
         if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
             raise DataError(
                 'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain '
@@ -89,6 +100,7 @@ class JsonConverter:
                 "your converter configuration."
             )
         schema = self._cached_schema(document["schema"])
+        self._last = start_of(found), schema
         return SchemaAndValue(schema, self.value(schema, document["payload"]))
 
     def text(self, schema: Schema | None, value: Any) -> str:
@@ -136,8 +148,11 @@ class JsonConverter:
             raise DataError("A struct needs a schema")
         if value.schema is not schema and value.schema != schema:
             raise DataError("Mismatching schema.")
-        pairs = (f"{quoted(place.name)}:{self.text(place.schema, each)}" for place, each in value)
-        return "{" + ",".join(pairs) + "}"
+        texts = []
+        for (name, inner), each in zip(_named(value.schema), value.values, strict=True):
+            is_text = inner.name is None and type(each) is str and inner.type is Type.STRING
+            texts.append(name + (quoted(each) if is_text else self.text(inner, each)))
+        return "{" + ",".join(texts) + "}"
 
     def _schema_text(self, schema: Schema | None, field: str | None = None) -> str:
         """Write a schema; that of a field ends with its name."""
@@ -252,11 +267,52 @@ class JsonConverter:
     def struct(self, schema: Schema, found: Any) -> Struct:
         if not isinstance(found, dict):
             raise DataError("Structs should be encoded as JSON objects")
-        values = [self.value(each.schema, found.get(each.name)) for each in schema.fields]
-        for place, value in zip(schema.fields, values, strict=True):
-            if value is None:
-                data.validate(place.schema, None, place.name)
+        values = []
+        for place in schema.fields:
+            each, inner = found.get(place.name), place.schema
+            is_text = inner.name is None and type(each) is str and inner.type is Type.STRING
+            value = each if is_text else self.value(inner, each)
+            if value is None and not inner.optional:
+                data.validate(inner, None, place.name)
+            values.append(value)
         return Struct(schema, tuple(values))
+
+
+@lru_cache(64)
+def _named(schema: Schema) -> tuple[tuple[str, Schema], ...]:
+    """Return the fields of a struct: how each begins, and its schema."""
+    return tuple((f"{quoted(place.name)}:", place.schema) for place in schema.fields)
+
+
+SCHEMA, PAYLOAD = b'{"schema":', b',"payload":'
+
+
+def start_of(found: bytes) -> bytes:
+    """Return an envelope as far as its payload; nothing if it has its parts in another order, or more of them."""
+    if not found.startswith(SCHEMA):
+        return b""
+    text = found.decode("utf-8", "surrogatepass")
+    try:
+        _, end = _DECODER.raw_decode(text, len(SCHEMA))
+        start = text[:end].encode("utf-8", "surrogatepass") + PAYLOAD
+        if not found.startswith(start):
+            return b""
+        payload_of(found, len(start))
+    except ValueError:
+        return b""
+    return start
+
+
+def payload_of(found: bytes, start: int) -> Any:
+    """Read the payload that begins there; ValueError if anything but the end of the envelope comes after it."""
+    text = found[start:].decode("utf-8", "surrogatepass")
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+    if text[end:] != "}":
+        raise ValueError("more than an envelope")
+    return value
 
 
 def _content(text: str) -> Any:
