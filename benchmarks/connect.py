@@ -1,4 +1,5 @@
-"""`python -m benchmarks.connect`: a worker of Connect beside Apache's, on one broker. Writes docs/connect/benchmarks.md."""
+"""`python -m benchmarks.connect`: a worker of Connect beside Apache's, on one broker. Writes
+docs/connect/benchmarks.md."""
 
 import contextlib
 import itertools
@@ -329,15 +330,24 @@ def lines(row: Row) -> Iterator[tuple[str, ...]]:
         ratio = own / theirs if own and theirs else None
         shown = [spread(values[name]) if values.get(name) else "" for name in ("kafka", "moldau")]
         text = "" if ratio is None else f"{ratio:.2f}"
-        yield row.title if number == 0 else "", f"{metric.title}, {metric.unit}", *shown, text, metric.expected, (
-            metric.verdict(ratio, own)
+        yield (
+            row.title if number == 0 else "",
+            f"{metric.title}, {metric.unit}",
+            *shown,
+            text,
+            metric.expected,
+            (metric.verdict(ratio, own)),
         )
 
 
 def page(load: str) -> str:
     facts = machine() | {"Java": said("java", "-version"), "commit": said("git", "rev-parse", "--short", "HEAD")}
     where = "\n".join(f"| {name} | {text} |" for name, text in facts.items())
-    rows = [HEADINGS, ("---", "---", "---:", "---:", "---:", "---", "---"), *(one for row in ROWS for one in lines(row))]
+    rows = [
+        HEADINGS,
+        ("---", "---", "---:", "---:", "---:", "---", "---"),
+        *(one for row in ROWS for one in lines(row)),
+    ]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     method = METHOD.format(kafka=KAFKA_VERSION, load=load)
     return f"# Benchmarks: Connect\n\n| | |\n|---|---|\n{where}\n\n{table}\n\n{method}"
