@@ -17,7 +17,7 @@ from moldau.connect.data import Record
 from moldau.connect.errors import ConnectError, RetriableError, java_name
 from moldau.connect.handling import PUT, Failure, Handler, Policy, Tolerated, dead_letter_headers
 from moldau.connect.pipeline import Pipeline
-from moldau.connect.threads import Due, Thread, consumer_settings, producer_settings
+from moldau.connect.threads import Due, Seldom, Thread, consumer_settings, producer_settings
 from moldau.topicstore import exists
 from moldau.topicstore.topic import create
 
@@ -49,6 +49,7 @@ class Sink:
         self._early: list[Message] = []
         self._raw: dict[tuple[str, int, int], Message] = {}  # of the records that are being put
         self._due = Due(task.around.flush_interval_s)
+        self._may_say = Seldom()
         self._paused: set[Place] = set()  # by the connector
         self._seeks: dict[Place, int] = {}  # where the connector wants to read on
         self._wants_commit, self._retry_s = False, RETRY_S
@@ -187,7 +188,8 @@ class Sink:
     def _note(self, error: KafkaError) -> None:
         if error.code() not in PASSING and not error.retriable():
             raise ConnectError(f"The topics cannot be read: {error}")
-        log.warning("%s: %s", self._task.spec.name, error)
+        if self._may_say(str(error)):  # a broker that comes back may cause hundreds of the same
+            log.warning("%s: %s", self._task.spec.name, error)
 
     def _put(self, records: Sequence[Record]) -> None:
         """Put records; those that the target cannot take for now are put again."""
@@ -233,7 +235,8 @@ class Sink:
             self._positions = {place: end for place, end in self._positions.items() if safe.get(place) != end}
         except KafkaException as error:  # as in Connect the task goes on, and commits more next time
             self._task.figures.failed_commits += 1
-            log.warning("offsets of %s are not committed yet: %s", self._task.spec.name, error.args[0])
+            if self._may_say(f"commit: {error.args[0]}"):
+                log.warning("offsets of %s are not committed yet: %s", self._task.spec.name, error.args[0])
 
 
 class DeadLetters:

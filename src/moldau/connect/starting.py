@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -44,20 +45,30 @@ def serve(
         except NotInstalled as error:
             raise ServeError(str(error)) from None
     place = parse_listen(first_of(listen or settings["listeners"]), settings)
+    has_failed = threading.Event()
     run(
         place,
         settings,
-        partial(application, settings, given),
+        partial(application, settings, given, has_failed),
         await_use=partial(await_topic, clients.basic(given), settings["config.storage.topic"])
         if start_with_use
         else None,
         stop_with_stdin=stop_with_stdin,
     )
+    if has_failed.is_set():
+        raise ServeError("The worker cannot go on; its log says why.")
 
 
-def application(settings: ServiceSettings, given: Mapping[str, str], at: Listen) -> AbstractContextManager[ASGIApp]:
+def application(
+    settings: ServiceSettings, given: Mapping[str, str], has_failed: threading.Event, at: Listen
+) -> AbstractContextManager[ASGIApp]:
     """Load the worker only when it is needed: its code is large."""
     from moldau.connect import process
+
+    def end() -> None:
+        """End this process as a signal would: a worker that cannot work must not seem to be there."""
+        has_failed.set()
+        os.kill(os.getpid(), signal.SIGTERM)
 
     master = settings["spark.master"]
     if not is_cluster(master):
@@ -72,11 +83,6 @@ def application(settings: ServiceSettings, given: Mapping[str, str], at: Listen)
 def is_cluster(master: str) -> bool:
     """Tell whether a master of Spark has other machines."""
     return bool(master) and not master.startswith("local")
-
-
-def end() -> None:
-    """End this process as a signal would: a worker that cannot work must not seem to be there."""
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def service_settings(given: Mapping[str, str]) -> ServiceSettings:

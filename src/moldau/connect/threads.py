@@ -197,6 +197,24 @@ class Due:
         self._last = time.monotonic()
 
 
+class Seldom:
+    """Whether to say something now: not if the same was said a moment ago. It remembers a few texts."""
+
+    def __init__(self, interval_s: float = 10.0, most: int = 100) -> None:
+        self._interval_s, self._most = interval_s, most
+        self._said: dict[str, float] = {}
+
+    def __call__(self, text: str) -> bool:
+        now = time.monotonic()
+        if now - self._said.get(text, -self._interval_s) < self._interval_s:
+            return False
+        self._said.pop(text, None)
+        if len(self._said) >= self._most:
+            self._said.pop(next(iter(self._said)))
+        self._said[text] = now
+        return True
+
+
 def producer_settings(task: Thread) -> dict[str, str]:
     spec = task.spec
     return clients.producer(task.around.worker, spec.config, f"connector-producer-{spec.name}")
