@@ -97,10 +97,9 @@ def _source(chances: Chances) -> dict[str, Any]:
     if chances.is_so(0.2):
         made["transaction.boundary"] = chances.one("poll", "interval", "connector", "nope")
         made["transaction.boundary.interval.ms"] = chances.one("100", "0", "x")
-    if chances.is_so(0.2):
+    if chances.is_so(0.2):  # both defaults always: without them Connect cannot show offsets either
         made |= {"topic.creation.default.replication.factor": chances.one("1", "-1")}
         made |= {"topic.creation.default.partitions": chances.one("1", "-1")}
-    if chances.is_so(0.1):
         made |= {"topic.creation.groups": chances.one("a", "a,a", "default", ""), "topic.creation.a.include": "m.*"}
     return made
 
