@@ -204,9 +204,10 @@ def test_a_restart_of_what_nobody_has_run_is_refused() -> None:
         state.replay(row)
     with pytest.raises(HttpError, match="Status for connector x not found"):
         changes.restart(state, said, Restart("x", True, False))
-    said.statuses["x", None] = Status("FAILED", "w", 1, None, "trace")
+    said.statuses["x", None] = said.statuses["x", 0] = Status("FAILED", "w", 1, None, "trace")
     rows, answer = changes.restart(state, said, Restart("x", True, True))
     assert answer["connector"] == {"state": "RESTARTING", "worker_id": "w", "version": None}
+    assert [(task["state"], task["trace"]) for task in answer["tasks"]] == [("RESTARTING", "trace")]
     assert [CODEC.encode(row)[0] for row in rows] == [b"restart-connector-x"]
 
 

@@ -79,7 +79,8 @@ def restart(state: ConfigState, said: StatusState, what: Restart) -> Change:
     for place, row in [(None, now["connector"]), *((row["id"], row) for row in now["tasks"])]:
         if is_restarted(what, (what.connector, place), row["state"]):
             row["state"] = s.RESTARTING
-            row.pop("trace", None)
+            if place is None:  # Connect's answer keeps the traces of tasks
+                row.pop("trace", None)
     return [what], now
 
 
