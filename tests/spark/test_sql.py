@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -124,3 +125,45 @@ def test_every_kind_of_step_gives_what_the_local_runtime_gives(
         assert live.differences() == []
     finally:
         forget_service(cluster.client, service_id)
+
+
+@pytest.mark.timeout(1200)
+def test_stream_finds_what_a_table_with_a_history_had_at_the_time_of_its_record(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Records that come late find the value of their time, in a later batch and on another worker, too."""
+    prices, sales = cluster.topic(2), cluster.topic(2)
+    began = time.time_ns() // 1_000_000 - 1_800_000
+
+    def price(at: int, value: int) -> str:
+        return f"INSERT INTO prices (item, price, ROWTIME) VALUES ('tea', {value}, {began + at});"
+
+    def sale(at: int) -> str:
+        return f"INSERT INTO sales (item, moment, ROWTIME) VALUES ('tea', {at}, {began + at});"
+
+    with servers(cluster, 1) as (_, (server,), _):
+        server.do(
+            "CREATE TABLE prices (item STRING PRIMARY KEY, price INT) "
+            f"WITH (kafka_topic='{prices}', value_format='JSON', HISTORY='1 hour');",
+            f"CREATE STREAM sales (item STRING KEY, moment INT) WITH (kafka_topic='{sales}', value_format='JSON');",
+            f"CREATE STREAM priced WITH (kafka_topic='{sales}-p') AS "
+            "SELECT s.item AS item, s.moment AS moment, p.price AS price FROM sales s "
+            "JOIN prices p ON s.item = p.item;",
+        )
+        found = "SELECT moment, price FROM priced;"
+        with working("first", cluster, tmp_path, spark):
+            server.do(price(1_000, 1), price(3_000, 3), sale(4_000))
+            server.await_rows(found, [4_000, 3])
+            server.do(sale(2_000), sale(500))  # before the first price there is none
+            server.await_rows(found, [2_000, 1], [4_000, 3])
+            server.do(price(1_500, 2), sale(4_001))
+            server.await_rows(found, [2_000, 1], [4_000, 3], [4_001, 3])
+            server.do(sale(2_001), sale(1_200))
+            server.await_rows(found, [1_200, 1], [2_000, 1], [2_001, 2], [4_000, 3], [4_001, 3])
+        with working("second", cluster, tmp_path, spark):
+            server.do(sale(1_201), sale(2_002), sale(4_002))
+            late, now = (
+                ([1_200, 1], [1_201, 1], [2_000, 1], [2_001, 2], [2_002, 2]),
+                ([4_000, 3], [4_001, 3], [4_002, 3]),
+            )
+            server.await_rows(found, *late, *now)
