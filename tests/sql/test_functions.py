@@ -118,7 +118,7 @@ def test_an_expression_is_computed_as_java_does(text: str, expected: Any) -> Non
         ("CAST(123.4 AS DECIMAL(3, 1))", "Numeric field overflow"),
         ("STRINGTODATE('foo', 'yyyyMMdd')", "could not be parsed"),
         ("UNIX_DATE('no date')", "Failed to parse date"),
-        ("PARSE_DATE('2019-366', 'yyyy-DDD')", "not a leap year"),
+        ("PARSE_TIMESTAMP('2019-366', 'yyyy-DDD')", "not a leap year"),
         ("REGEXP_REPLACE('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!', '(a[', 'x')", "Unclosed character class"),
     ],
 )

@@ -12,6 +12,8 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+from moldau.java.times import MS_PER_DAY
+
 from ..tree import Type
 from ..types import base
 from .rows import Row
@@ -24,7 +26,7 @@ RIGHT = {
     "INTEGER": f"v.__class__ is int and {SMALL}",
     "BIGINT": f"v.__class__ is int and {LARGE}",
     "DATE": f"v.__class__ is int and {SMALL}",
-    "TIME": f"v.__class__ is int and {SMALL}",
+    "TIME": f"v.__class__ is int and 0 <= v <= {MS_PER_DAY}",
     "TIMESTAMP": f"v.__class__ is int and {LARGE}",
     "STRING": "v.__class__ is str",
 }
