@@ -14,7 +14,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import Pool
 from pathlib import Path
@@ -249,17 +249,26 @@ class Inputs(NamedTuple):
 
 def feed(inputs: Inputs) -> tuple[str, int, float]:
     """Feed a fuzzer; returns its name, how many inputs it had, and the seconds that it took."""
-    logging.disable()  # each failed login would be a line
     fuzzer, began = FUZZERS[inputs.name][0](inputs.folder / str(os.getpid())), time.monotonic()
-    for number in inputs.numbers:
-        try:
-            fuzzer(Random(f"{inputs.seed}/{inputs.name}/{number}"))
-        except BaseException:
-            made = " ".join(piece.hex() for piece in MADE)
-            print(f"seed {inputs.seed}, {inputs.name}, input {number}: {made}", file=sys.stderr)
-            raise
-    logging.disable(logging.NOTSET)
+    with _no_logs():
+        for number in inputs.numbers:
+            try:
+                fuzzer(Random(f"{inputs.seed}/{inputs.name}/{number}"))
+            except BaseException:
+                made = " ".join(piece.hex() for piece in MADE)
+                print(f"seed {inputs.seed}, {inputs.name}, input {number}: {made}", file=sys.stderr)
+                raise
     return inputs.name, len(inputs.numbers), time.monotonic() - began
+
+
+@contextmanager
+def _no_logs() -> Iterator[None]:
+    """Each failed login would be a line."""
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def shared_out(count: int, seed: int, folder: Path, at_once: int = AT_ONCE) -> Iterator[Inputs]:
