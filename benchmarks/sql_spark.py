@@ -298,7 +298,9 @@ def first_rows(rows: sql_page.Kept, patience_s: float) -> None:
 
 
 def main(
-    records: Annotated[int, typer.Option(help="In the topic that is read.", min=1000)] = 1_000_000,
+    records: Annotated[
+        int, typer.Option(help="In the topic that is read; a batch of Spark takes 500,000.", min=1000)
+    ] = 3_000_000,
     contender: Annotated[list[str] | None, typer.Option(help="Only those whose title begins so; repeatable.")] = None,
     workload: Annotated[
         list[str] | None, typer.Option(help=f"Only these of {', '.join((*QUERIES, 'many', 'first'))}; repeatable.")
