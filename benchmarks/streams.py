@@ -117,7 +117,8 @@ def java(threads: int, cache: str, program: str = "StreamsBench") -> Start:
         made = classes / f"{program}.class"
         if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
             classes.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(source)], check=True, timeout=300)
+            command = ["javac", "-cp", f"{jars}/*", "-sourcepath", str(JAVA), "-d", str(classes), str(source)]
+            subprocess.run(command, check=True, timeout=300)
         flags = ["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
         own = [workload, identity, servers, folder, str(threads), cache]
         return launched(["java", *flags, "-cp", f"{classes}:{jars}/*", program, *own])

@@ -6,10 +6,8 @@ import com.fasterxml.jackson.databind.ObjectWriter;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
-import java.util.Properties;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
@@ -92,20 +90,6 @@ public final class JsonBench {
             }
             default -> throw new IllegalArgumentException(given[0]);
         }
-        Properties settings = new Properties();
-        settings.put("application.id", given[1]);
-        settings.put("bootstrap.servers", given[2]);
-        settings.put("state.dir", given[3]);
-        settings.put("num.stream.threads", given[4]);
-        settings.put("statestore.cache.max.bytes", given[5]);
-        settings.put("processing.guarantee", "exactly_once_v2");
-        settings.put("default.key.serde", Serdes.StringSerde.class.getName());
-        settings.put("default.value.serde", Serdes.StringSerde.class.getName());
-        settings.put("auto.offset.reset", "earliest");
-        try (KafkaStreams streams = new KafkaStreams(builder.build(settings), settings)) {
-            streams.start();
-            while (System.in.read() >= 0) { }
-        }
-        Runtime.getRuntime().halt(0);
+        StreamsBench.run(builder, given);
     }
 }

@@ -41,6 +41,11 @@ public final class StreamsBench {
                 .toStream().to("out");
             default -> throw new IllegalArgumentException(given[0]);
         }
+        run(builder, given);
+    }
+
+    /** Runs a topology until stdin ends. */
+    static void run(StreamsBuilder builder, String[] given) throws Exception {
         Properties settings = new Properties();
         settings.put("application.id", given[1]);
         settings.put("bootstrap.servers", given[2]);
