@@ -228,6 +228,16 @@ def reaped_cpu_seconds(pid: int) -> float:
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
+def whole_cpu_seconds(*pids: int) -> float:
+    """CPU time of processes and all below them; that of one that has ended is in its parent's account."""
+    total = 0.0
+    for pid in pids:
+        for one in tree(pid):
+            with contextlib.suppress(OSError):  # it ends just now
+                total += cpu_clock(one) + reaped_cpu_seconds(one)
+    return total
+
+
 def rss_kb(pid: int) -> int:
     """VmRSS."""
     with contextlib.suppress(OSError):

@@ -23,9 +23,10 @@ from typing import Annotated
 import typer
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rich.console import Console
-from tests.spark.chaos import Driver, children
+from tests.spark.chaos import Driver
 
 from benchmarks import streams
+from benchmarks.brokers import whole_cpu_seconds
 from benchmarks.places import CACHE, PROJECT, BenchError
 from benchmarks.report import machine, memory_mb, said
 from benchmarks.streams import PARTITIONS, Contender, Progress, Start
@@ -283,18 +284,6 @@ def crowd() -> Iterator[tuple[Crowd, Callable[..., Driver]]]:
         yield made, worker
 
 
-def cpu_s(pid: int) -> float:
-    """Return the CPU time of a process and all below it, with those that have ended."""
-    total = 0
-    for one in (pid, *children(pid)):
-        try:
-            words = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended; its parent has its time
-        total += sum(map(int, words[11:15]))
-    return total / os.sysconf("SC_CLK_TCK")
-
-
 def crowds(kept: Kept, counts: Sequence[int]) -> None:
     """So many applications on one worker: idle, and with records."""
     for count in counts:
@@ -304,9 +293,9 @@ def crowds(kept: Kept, counts: Sequence[int]) -> None:
             worker = start("one")
             flows.begin(worker)
             time.sleep(SETTLE_S)
-            before, pid = cpu_s(worker.process.pid), worker.process.pid
+            before, pid = whole_cpu_seconds(worker.process.pid), worker.process.pid
             time.sleep(IDLE_S)
-            cores, memory = (cpu_s(pid) - before) / IDLE_S, memory_mb(pid) / 1000
+            cores, memory = (whole_cpu_seconds(pid) - before) / IDLE_S, memory_mb(pid) / 1000
             kept.add(f"{named}, idle", f"{memory:.1f} GB, {cores:.2f} cores", began)
             found = flowing(flows, worker)
             points = statistics.quantiles(found, n=100)

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from rich.console import Console
 
 from benchmarks import sql_page
-from benchmarks.brokers import cpu_clock, reaped_cpu_seconds, tree
+from benchmarks.brokers import whole_cpu_seconds
 from benchmarks.places import BenchError
 from benchmarks.report import memory_mb
 from benchmarks.sql_page import DSL, JAVA, RATES, SPARK, SQL
@@ -227,15 +227,9 @@ def feeding(servers: str, rate: float) -> Iterator[None]:
 
 def cores(pids: list[int], seconds: float) -> float:
     """How many cores processes and their descendants use."""
-    began, before = time.monotonic(), cpu_s(pids)
+    began, before = time.monotonic(), whole_cpu_seconds(*pids)
     time.sleep(seconds)
-    return (cpu_s(pids) - before) / (time.monotonic() - began)
-
-
-def cpu_s(pids: list[int]) -> float:
-    """CPU seconds of all that is there; children that have ended count with those who waited for them."""
-    everything = [one for pid in pids for one in tree(pid)]
-    return sum(cpu_clock(one) + reaped_cpu_seconds(one) for one in everything)
+    return (whole_cpu_seconds(*pids) - before) / (time.monotonic() - began)
 
 
 def many(rows: sql_page.Kept, count: int, patience_s: float) -> None:
