@@ -83,6 +83,14 @@ def _converter(types: Sequence[str], readers: Sequence[Callable[[Any], Any]]) ->
     return given["make"]
 
 
+def list_reader(type: Type, of_item: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+    """Return a function that reads the items of an array."""
+    right = RIGHT.get(base(type))
+    if right is None:
+        return lambda value: [of_item(v) for v in value]
+    return eval(f"lambda value: [v if {right} else of_item(v) for v in value]", {"of_item": of_item})
+
+
 def object_writer(
     columns: Sequence[tuple[str, Type]],
     writers: Sequence[Callable[[Any], str]],
