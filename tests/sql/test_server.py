@@ -214,3 +214,21 @@ def test_waiting_for_records_ends_with_the_first_one(kafka_shared: Broker) -> No
         waiting.join(2 * WAIT_S)
         assert found == [{"news"}]
         assert topics.wait({"nowhere": {0: 0}}, 0.01) == set()
+
+
+def test_a_result_that_is_too_large_ends_its_query_and_no_other(sql: Sql, kafka_shared: Broker) -> None:
+    with Client({"bootstrap.servers": kafka_shared.bootstrap_servers}) as client:
+        BrokerTopics(client).create("LISTED", 1, 1, {"max.message.bytes": "2000"})
+    sql.do(
+        "CREATE STREAM many (k STRING KEY, v STRING) WITH (kafka_topic='many', value_format='JSON', partitions=1);"
+        "CREATE TABLE listed AS SELECT k, COLLECT_LIST(v) AS l FROM many GROUP BY k;"
+        "CREATE TABLE counted AS SELECT k, COUNT(*) AS n FROM many GROUP BY k;"
+    )
+    sql.do("".join(f"INSERT INTO many VALUES ('a', '{'x' * 500}');" for _ in range(6)))
+    sql.until("SELECT n FROM counted WHERE k = 'a';", lambda rows: rows == [[6]])
+    lengths = sql.until("SELECT ARRAY_LENGTH(l) FROM listed WHERE k = 'a';", lambda rows: rows == [[3]])
+    assert lengths == [[3]], "what was small enough is there"
+    listed = sql.do("DESCRIBE listed EXTENDED;")[0]["sourceDescription"]["writeQueries"][0]
+    assert listed["state"] == "ERROR:1"
+    errors = sql.do(f"EXPLAIN {listed['id']};")[0]["queryDescription"]["queryErrors"]
+    assert "too large for the topic 'LISTED'" in errors[0]["errorMessage"]

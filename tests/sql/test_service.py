@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from moldau.client import ClientError, Error
 from moldau.operators.record import Produced
 from moldau.sql.server.errors import ServerError
 from moldau.sql.server.service import Request, Service
@@ -105,6 +107,26 @@ def test_paused_query_stops_and_goes_on_where_it_was(service: Service) -> None:
     assert do(service, "SHOW QUERIES;")[0]["queries"][0]["state"] == "PAUSED:1"
     do(service, "RESUME CTAS_SPEND_1;")
     assert pulled(service, "SELECT * FROM spend;") == [["a", 3]]
+
+
+def test_results_that_kafka_does_not_take_are_written_once_later(service: Service) -> None:
+    do(service, PAY, "CREATE STREAM more AS SELECT card, amount + 1 AS amount FROM pay;")
+    topics, refusals = service.topics, [True, False, True, False]
+    take = topics.append
+
+    def append(written: Any) -> None:
+        if refusals.pop():
+            raise ClientError(Error.REQUEST_TIMED_OUT, "not now")
+        take(written)
+
+    take([Produced("pay", 0, b"a", b'{"AMOUNT":%d}' % number, number) for number in range(3)])
+    with patch.object(MemoryTopics, "append", lambda _, written: append(written)):
+        service.work()
+        take([Produced("pay", 0, b"a", b'{"AMOUNT":3}', 3)])
+        with pytest.raises(ClientError):
+            service.work()
+        service.work()
+    assert [row[1] for row in pulled(service, "SELECT * FROM more;")] == [1, 2, 3, 4] and refusals == [True]
 
 
 def test_source_can_be_dropped_only_when_nobody_reads_it(service: Service) -> None:

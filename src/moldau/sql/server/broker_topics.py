@@ -12,7 +12,7 @@ from moldau.client import Client, ClientError, Error, Fetched, Fetcher, Record, 
 from moldau.operators.record import Produced, Raw
 from moldau.sql.errors import SqlError
 from moldau.sql.server.topics import Positions, place
-from moldau.topicstore import append
+from moldau.topicstore import TOO_LARGE, append
 from moldau.wire.records import Batch
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,22 @@ class BrokerTopics:
             row = Record(0, record.timestamp, record.key, record.value, record.headers)
             batches.setdefault((record.topic, partition), []).append(row)
         for (topic, partition), rows in batches.items():
+            self._append(topic, partition, rows)
+
+    def _append(self, topic: str, partition: int, rows: list[Record]) -> None:
+        try:
             append(self._client, topic, partition, build(rows))
+        except ClientError as error:
+            if error.error not in TOO_LARGE:
+                raise
+            if len(rows) == 1:
+                size = len(rows[0].key or b"") + len(rows[0].value or b"")
+                raise SqlError(
+                    f"A record of {size:,} bytes is too large for the topic '{topic}': its max.message.bytes is lower."
+                ) from None
+            middle = len(rows) // 2
+            self._append(topic, partition, rows[:middle])
+            self._append(topic, partition, rows[middle:])
 
     def read(self, topic: str, positions: Positions) -> list[Raw]:
         return self.read_closely(topic, positions)[0]

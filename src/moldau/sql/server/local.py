@@ -16,6 +16,7 @@ from typing import Any
 
 from moldau.client import ClientError
 from moldau.operators.record import Produced, Raw
+from moldau.sql.errors import SqlError
 from moldau.sql.lowering import application_id, build
 from moldau.sql.server.topics import Checkpoints, Positions, Topics
 from moldau.sql.steps import QueryPlan
@@ -24,6 +25,8 @@ from moldau.streams.driver import TopologyTestDriver
 
 Starts = Callable[[str], Positions]
 SAVE_S = 1.0  # between two checkpoints of a query
+STEP_S, STEP_BYTES = 0.5, 8 << 20  # after which others have their turn
+APPEND_BYTES = 1 << 20  # what is written at a time
 log = logging.getLogger(__name__)
 
 
@@ -43,6 +46,7 @@ class LocalQuery:
     saved_at: float = 0.0
     saved: dict[str, Positions] = field(default_factory=dict)
     closed: bool = False
+    unsent: list[Produced] = field(default_factory=list)  # results that are not in their topics yet
     lock: threading.Lock = field(default_factory=threading.Lock)  # held while it works
     plan: QueryPlan | None = None  # of a persistent query
     driver: TopologyTestDriver = field(init=False)
@@ -57,7 +61,7 @@ class LocalQuery:
         self.positions = {topic: dict(origin) for topic, origin in self.origins.items()}
 
     def step(self) -> list[Produced] | None:
-        """Process what is new in the topics; None if there is nothing."""
+        """Process what is new in the topics, or the first of it; None if there is nothing."""
         raws: list[Raw] = []
         for topic, positions in self.positions.items():
             raws += self.topics.read(topic, positions)
@@ -65,6 +69,7 @@ class LocalQuery:
             return None
         raws.sort(key=lambda raw: raw.timestamp)  # partitions take turns by time; the order within one is kept below
         written: list[Produced] = []
+        size, until = 0, time.monotonic() + STEP_S
         for raw in _in_order(raws):
             replayed = raw.offset < self.resume.get(raw.topic, {}).get(raw.partition, 0)
             self.driver.feed([raw])
@@ -73,6 +78,9 @@ class LocalQuery:
             results = self._drain()
             if not replayed:
                 written += results
+                size += sum(map(_size, results))
+            if size > STEP_BYTES or time.monotonic() > until:
+                break
         return written
 
     def _drain(self) -> list[Produced]:
@@ -89,6 +97,10 @@ class LocalQuery:
             topic: {part: max(at, self.resume.get(topic, {}).get(part, 0)) for part, at in parts.items()}
             for topic, parts in self.positions.items()
         }
+
+    def fail(self, error: Exception) -> None:
+        log.error("A query failed.", exc_info=error)
+        self.error, self.failed_ms = f"{type(error).__name__}: {error}", int(time.time() * 1000)
 
     def close(self) -> None:
         with self.lock:
@@ -118,7 +130,8 @@ class LocalQueries:
     def _stop(self, query_id: str) -> None:
         query = self.running.pop(query_id)
         query.close()
-        self._save(query)
+        if not query.unsent:
+            self._save(query)
 
     def _started(self, plan: QueryPlan, before: LocalQuery | None = None) -> LocalQuery:
         builder = build(plan, self.registry, service_id=self.service_id)
@@ -128,7 +141,8 @@ class LocalQueries:
             origins, done = self.checkpoints.load(application_id(plan, self.service_id))
         starts = {topic: dict(enumerate(offsets)) for topic, offsets in plan.run.starts}
         start: Starts = lambda topic: starts.get(topic) or self.topics.starts(topic)  # noqa: E731
-        query = LocalQuery(builder, self.topics, start, origins, done, plan=plan)
+        unsent = [] if before is None else before.unsent
+        query = LocalQuery(builder, self.topics, start, origins, done, plan=plan, unsent=unsent)
         if self.checkpoints is not None and not done:
             self._save(query)
         return query
@@ -139,12 +153,29 @@ class LocalQueries:
 
     def _let_work(self, query: LocalQuery) -> bool:
         with query.lock:
+            self._send(query)  # what an error of Kafka has left
             written = _stepped(query)
             if written is not None:
-                self.topics.append(written)
+                query.unsent += written
+                self._send(query)
             if time.monotonic() - query.saved_at > SAVE_S and query.saved != query.reached():
                 self._save(query)
         return written is not None
+
+    def _send(self, query: LocalQuery) -> None:
+        """Write results to their topics. What an error keeps back is written the next time."""
+        while query.unsent:
+            size = count = 0
+            while count < len(query.unsent) and (count == 0 or size + _size(query.unsent[count]) <= APPEND_BYTES):
+                size += _size(query.unsent[count])
+                count += 1
+            try:
+                self.topics.append(query.unsent[:count])
+            except SqlError as error:  # for good: the topic is gone, or a record is too large for it
+                query.fail(error)
+                query.unsent.clear()
+                return
+            del query.unsent[:count]
 
     def _save(self, query: LocalQuery) -> None:
         """Note how far a query has come; what it reads again after a restart is not written again."""
@@ -163,9 +194,12 @@ def _stepped(query: LocalQuery) -> list[Produced] | None:
     except ClientError:
         raise
     except Exception as error:  # a function of a user may raise anything
-        log.exception("A query failed.")
-        query.error, query.failed_ms = f"{type(error).__name__}: {error}", int(time.time() * 1000)
+        query.fail(error)
         return None
+
+
+def _size(record: Produced) -> int:
+    return len(record.key or b"") + len(record.value or b"")
 
 
 def _in_order(raws: list[Raw]) -> list[Raw]:
