@@ -111,6 +111,8 @@ def test_what_is_not_a_number_in_java_is_refused(text: str) -> None:
         (r".", "x", "\u2028"),
         (r"(?s).", "\n", "xx"),
         (r"\h\R", " \r\n", "\n\n"),
+        (r"\R\R", "\r\n", "\r"),
+        (r"\R{2}", "\r\n\n", "\r\n"),
     ],
 )
 def test_patterns_mean_what_they_mean_in_java(pattern: str, good: str, bad: str) -> None:

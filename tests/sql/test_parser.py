@@ -73,6 +73,7 @@ EXPRESSIONS = {
     "a + b * c": "(A + (B * C))",
     "(a + b) * -c % 2": "(((A + B) * -C) % 2)",
     "a - -1": "(A - -1)",
+    "-(-0)[a]": "-(0[A])",
     "NOT a = 1 AND b OR c": "(((NOT (A = 1)) AND B) OR C)",
     "a NOT BETWEEN 1 AND 2 + 3": "(NOT (A BETWEEN 1 AND (2 + 3)))",
     "a NOT IN (1, 2.50) ": "(NOT (A IN (1, 2.50)))",

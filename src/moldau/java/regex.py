@@ -175,7 +175,10 @@ class _Translation:
             if char in "GX":
                 raise self._refuse(f"\\{char} is not supported")
             self.at += 2
-            return {"z": "\\Z", "Z": DOLLAR, "R": f"(?:\\r\\n|[\\x0b\\f{TERMINATOR}])"}.get(char, f"\\{char}")
+            # Java does not go back into a line break that is repeated.
+            line_break = "(?>" if self.text[self.at : self.at + 1] in tuple("{*+?") else "(?:"
+            line_break += f"\\r\\n|[\\x0b\\f{TERMINATOR}])"
+            return {"z": "\\Z", "Z": DOLLAR, "R": line_break}.get(char, f"\\{char}")
         return _class_text(self._class_escape())
 
     def _quoted(self) -> str:

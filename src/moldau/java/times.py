@@ -447,7 +447,7 @@ def _read_zone(item: Item, text: str, at: int, fields: dict[str, int | tzinfo]) 
     if letter == "O" or (letter == "Z" and count == 4):
         hours = r"\d\d):(" if count == 4 else r"\d{1,2})(?::("  # minutes must be there in the long form
         minutes = r"[0-5]\d)" + ("" if count == 4 else ")?")
-        found = re.compile(rf"GMT(?:([+-])({hours}{minutes}(?::([0-5]\d))?|(?![+-]))", re.I).match(text, at)
+        found = re.compile(rf"GMT(?:([+-])({hours}{minutes}(?::(\d\d))?|(?![+-]))", re.I).match(text, at)
     elif letter == "x" and count == 1 and text.startswith("+00", at):
         return _found(fields, "offset", UTC, at + 3)
     elif text[at : at + 1].upper() == "Z" and (letter == "X" or (letter == "Z" and count == 5)):
@@ -481,7 +481,7 @@ def _read_zone_name(text: str, at: int, fields: dict[str, int | tzinfo]) -> int 
         if name is not None:
             fields["zone"] = zone_of(name)  # of two zones the last one counts
             return end
-    if short := re.compile(r"[A-Z]{3,5}?(?=[A-Z][a-z]|[^A-Za-z]|$)").match(text, at):
+    if short := re.compile(r"[A-Z]{2,}").match(text, at):
         raise ParseError(f"Text '{text}' could not be parsed: the short name {short[0]} of a zone is not supported")
     return None
 

@@ -189,8 +189,10 @@ def _lambda(node: Lambda) -> str:
 
 def _sign(node: Sign) -> str:
     value = _text(node.value)
-    space = " " if value.startswith(node.op) or isinstance(node.value, Literal) else ""
-    return f"{node.op}{space}{value}" if not isinstance(node.value, Literal) else f"{node.op}({value})"
+    if isinstance(node.value, Literal) or value[0].isdigit():  # the sign would be taken for the number's
+        return f"{node.op}({value})"
+    space = " " if value.startswith(node.op) else ""
+    return f"{node.op}{space}{value}"
 
 
 def _base(node: Expression) -> str:

@@ -47,7 +47,8 @@ public final class Judge {
             case "double_parsed" -> Long.toHexString(Double.doubleToLongBits(Double.parseDouble(given[0])));
             case "decimal" -> decimal(given);
             case "decimal_cast" -> cast(new BigDecimal(given[0].trim()), given);
-            case "decimal_of_double" -> cast(BigDecimal.valueOf(Double.parseDouble(given[0])), given);
+            case "decimal_of_double" -> cast(new BigDecimal(Double.parseDouble(given[0]),
+                    new MathContext(Integer.parseInt(given[1]))), given);
             case "moment_text" -> formatter(given[0]).format(
                     Instant.ofEpochMilli(Long.parseLong(given[1])).atZone(ZoneId.of(given[2])));
             case "date_text" -> formatter(given[0]).format(LocalDate.ofEpochDay(Long.parseLong(given[1])));
