@@ -60,6 +60,20 @@ def test_statement_is_there_entirely_or_not_at_all(service: Service) -> None:
     assert service.running == {}
 
 
+def test_sources_with_other_partitions_cannot_be_joined(service: Service) -> None:
+    do(
+        service,
+        PAY,
+        "CREATE STREAM seen (card STRING KEY) WITH (kafka_topic='seen', value_format='JSON', partitions=3);",
+    )
+    text = "CREATE STREAM j AS SELECT pay.card, amount FROM pay JOIN seen WITHIN 1 HOUR ON pay.card = seen.card;"
+    assert (
+        "the number of partitions don't match. `PAY` partitions = 2; `SEEN` partitions = 3."
+        in refusal(service, text).message
+    )
+    assert service.topics.names() == ["pay", "seen"]
+
+
 def test_statements_before_a_refusal_keep_their_answers(service: Service) -> None:
     error = refusal(service, PAY + "DROP TABLE nothing;")
     assert [entity["@type"] for entity in error.entities] == ["currentStatus"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moldau.operators.record import Produced
-from moldau.serdes.registry import Schema
+from moldau.serdes.registry import RegistryError, Schema
 from moldau.sql.functions.python_functions import unload
 from moldau.sql.local_registry import LocalRegistry
 from moldau.sql.parser import parse
@@ -89,6 +89,40 @@ def test_assertion_about_a_schema(service: Service) -> None:
     assert refusal(service, "ASSERT SCHEMA SUBJECT other;").message == "Schema with subject name other does not exist"
     assert refusal(service, "ASSERT NOT EXISTS SCHEMA ID 1;").code == 41700
     assert "needs a schema registry" in refusal(Service(MemoryTopics()), "ASSERT SCHEMA ID 1;").message
+
+
+def test_schemas_come_with_their_source_and_go_with_its_topic(service: Service) -> None:
+    registry = service.registry
+    do(
+        service,
+        "CREATE STREAM bought (k INT KEY, amount INT) WITH (kafka_topic='bought', format='AVRO', partitions=1);",
+        "CREATE TABLE sums WITH (value_format='JSON_SR') AS SELECT k, SUM(amount) AS total FROM bought GROUP BY k;",
+    )
+    assert set(registry.subjects) == {"bought-key", "bought-value", "SUMS-key", "SUMS-value"}
+    assert json.loads(registry.latest("bought-value").schema.text)["fields"][0]["name"] == "AMOUNT"
+    again = "CREATE STREAM same (k INT KEY, cost INT) WITH (kafka_topic='bought', format='AVRO');"
+    do(service, again)
+    assert len(registry.subjects["bought-value"]) == 1, "a subject that is there keeps its schemas"
+    do(service, "DROP TABLE sums DELETE TOPIC; DROP STREAM same;")
+    assert set(registry.subjects) == {"bought-key", "bought-value"}
+
+
+def test_source_whose_schema_is_not_taken_is_not_made(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RegistryError("not today", 409, 409)
+
+    do(service, PAY)
+    before = service.topics.names()
+    monkeypatch.setattr(LocalRegistry, "register", refuse)
+    for text in (
+        "CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='s', value_format='AVRO', partitions=1);",
+        "CREATE STREAM s WITH (value_format='PROTOBUF') AS SELECT * FROM pay;",
+    ):
+        assert refusal(service, text).message == "Could not register schema for topic: not today"
+    assert service.topics.names() == before and set(service.engine.catalogue.sources) == {"PAY"}
+    alone = Service(MemoryTopics())
+    text = "CREATE STREAM s (v INT) WITH (kafka_topic='s', value_format='AVRO', partitions=1);"
+    assert "without configuring 'ksql.schema.registry.url'" in refusal(alone, text).message
 
 
 def test_assertion_waits_until_its_time_is_over(service: Service) -> None:

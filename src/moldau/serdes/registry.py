@@ -102,6 +102,10 @@ class Registry:
         answer = self.ask(self.client.lookup_schema, subject, outgoing(schema), normalize, None, deleted)
         return ref_of(answer)
 
+    def delete(self, subject: str) -> None:
+        """Delete a subject so that it can be brought back."""
+        self.ask(self.client.delete_subject, subject)
+
     def close(self) -> None:
         self.client.close()
 

@@ -53,6 +53,10 @@ class LocalRegistry:
                 return SchemaRef(id)
         raise RegistryError("Schema not found", 404, 40403)
 
+    def delete(self, subject: str) -> None:
+        if self.subjects.pop(subject, None) is None:
+            raise RegistryError(f"Subject '{subject}' not found.", 404, 40401)
+
     def close(self) -> None:
         """Keep nothing open."""
 

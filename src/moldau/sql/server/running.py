@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 IDLE_S = 0.05  # between two looks for new records, when there were none
 RETRY_S = 1.0
 ELECTION_S = 10.0
+PATIENCE = {"timeout": 5, "max.retries": 1}  # with the registry: a request to the server may take 30 s in all
 OF_STATEMENTS = (
     "ksql.connect.url",
     "ksql.dialect",
@@ -67,7 +68,7 @@ def _opened(
     cluster_id = str(client.refresh().id)
     service_id, url = settings["ksql.service.id"], settings["ksql.schema.registry.url"]
     of_registry = {name: text for name, text in settings.under("ksql.schema.registry.").items() if name != "url"}
-    registry = Registry.connect({"url": url, **of_registry}) if url else None
+    registry = Registry.connect({"url": url, **PATIENCE, **of_registry}) if url else None
     identity = Identity(settings["host.name"] or at.host, at.port, at.scheme)
     group = f"_confluent-ksql-{service_id}_servers"
     election = Election(

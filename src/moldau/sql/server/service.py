@@ -25,7 +25,7 @@ from moldau.sql.inference import inferring
 from moldau.sql.lowering import application_id, build_rows
 from moldau.sql.lowering.serdes import key_serde, value_serde
 from moldau.sql.parser import parse
-from moldau.sql.server import entities, full_sql, terminating, waiting
+from moldau.sql.server import entities, full_sql, registering, terminating, waiting
 from moldau.sql.server.access import DELETE, Access, anything, uses_of
 from moldau.sql.server.commands import (
     TERMINATE_CLUSTER,
@@ -248,6 +248,7 @@ class Service:
             raise done.error
         if isinstance(statement, DropSource) and statement.delete_topic and dropped is not None:
             self._delete_topics([dropped.topic])
+            registering.forget(dropped, self.registry)
         return done if done.message else replace(done, message=entities.success(statement, done.plan, dropped))
 
     def _submit(self, name: str, statement: Statement, request: Request) -> Executed:
@@ -290,7 +291,10 @@ class Service:
                 turns = self.engine.turns.get(planned.replaces, 0)
                 first = succeeding(first, self.engine.queries[planned.replaces], turns)
             planned = replace(planned, query=first, more=tuple(more))
-            self._make_sink_topic(first, planned.topic)
+        if planned.source is not None:
+            registering.register(planned.source, self.registry, again=planned.query is not None)
+        if planned.query is not None:
+            self._make_sink_topic(planned.query, planned.topic)
         for topic, made, config in missing:
             self.topics.create(topic, made.partitions, made.replicas, config)
         return Plan(planned, self.engine.position)
