@@ -73,6 +73,14 @@ def test_statements_run_on_spark_and_leave_nothing(spark: SparkSession, cluster:
             assert one.states() == {large: "RUNNING:1", spend: "RUNNING:1"}
             names = {*one.groups().values()}
             eventually(lambda: names <= running(cluster), PATIENCE_S, "both queries among those that run")
+            # What ends a whole batch, such as a record that is too large for its topic, ends its own query.
+            topics.create(cluster.client, [topics.NewTopic(f"{source}-x", 4, 1, {"max.message.bytes": "1500"})])
+            listed = f"CREATE TABLE listed WITH (kafka_topic='{source}-x') AS SELECT card, "
+            listed = one.query_id(f"{listed}COLLECT_LIST(RPAD(card, 900, 'x')) AS l FROM pay GROUP BY card;")
+            one.await_state(listed, "ERROR:1")
+            (error,) = one.do(f"EXPLAIN {listed};")[-1]["queryDescription"]["queryErrors"]
+            assert error["errorMessage"].startswith(f"RuntimeError: A record for topic {source}-x has ")
+            one.do(f"TERMINATE {listed};", "DROP TABLE listed DELETE TOPIC;")
             # What is paused does nothing until it is resumed; the others go on.
             one.do(f"PAUSE {spend};")
             eventually(lambda: two.said(spend) == "paused", PATIENCE_S, "the pause")

@@ -61,7 +61,7 @@ class SharedLane:
         self.query: Supervised | None = None
         self._opening: Future[None] | None = None
         self._open_at = 0.0
-        self._seen_restarts = 0
+        self._seen: tuple[int, State] | None = None  # the last failure of the query: after how many restarts
 
     # One round.
 
@@ -78,7 +78,7 @@ class SharedLane:
         is_new = self.lane.want(wants)
         if is_new and self.query is not None and self.query.status.state is State.FAILED:
             supervisor.queries.remove(self.query)  # what has changed may help
-            self.query = None
+            self.query = self._seen = None
         if self.query is None and any(self._needs_query(want, serial) for serial, want in wants.items()):
             self.query = Supervised(self.lane.name, self.lane.definition, QueryStatus(self.lane.name))
             supervisor.queries.append(self.query)
@@ -107,14 +107,15 @@ class SharedLane:
         """If the query has ended because of a flow, let it go on without it."""
         self.lane.end_stuck()
         status = query.status
-        if status.state not in (State.RESTARTING, State.FAILED) or status.restarts == self._seen_restarts:
+        failure = status.restarts, status.state
+        if status.state not in (State.RESTARTING, State.FAILED) or failure == self._seen:
             return
-        self._seen_restarts = status.restarts
+        self._seen = failure
         error = None if query.query is None else query.query.exception()
         details = query.failure.details if query.failure is not None else "" if error is None else text_of(error)
         if self.lane.blame(details) and status.state is State.FAILED:
             supervisor.queries.remove(query)
-            self.query, self._seen_restarts = None, 0
+            self.query = self._seen = None
 
     def _needs_query(self, want: Want, serial: int) -> bool:
         if want.state == MOVED:

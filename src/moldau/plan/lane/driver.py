@@ -233,7 +233,8 @@ class Lane:
                 found.append(Failure(*one, OF_A_BATCH, ENDED.format(times), details[:LONGEST]))
         if not kind_of(details).retriable:
             said = dict.fromkeys((int(serial), int(attempt)) for serial, attempt in MARK.findall(details))
-            found += [Failure(*one, OF_A_BATCH, sentence_of(details), details[:LONGEST]) for one in said]
+            sentence = MARK.sub("", sentence_of(details)).replace(":  ", ": ")
+            found += [Failure(*one, OF_A_BATCH, sentence, details[:LONGEST]) for one in said]
         leave(self.folder, [one for one in found if not self.failures.has(one.serial, one.attempt)])
         self.failures.look()
         return bool(found)
