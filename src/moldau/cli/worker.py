@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 cli, verb = noun()
 GRACE_S = 30.0
+OF_LANES = ("moldau.plan.lane.steps", "moldau.plan.lane.sink", "moldau.sql.lowering")  # what lanes run: loaded once
 COLUMNS = (
     "name",
     "host",
@@ -111,7 +112,9 @@ def metrics_of(worker: Worker, port: int | None) -> Iterator[None]:
 
 def spark_session(master: str, settings: dict[str, Any]) -> SparkSession:
     from moldau.plan.conveyor.start import session_for
+    from moldau.spark.daemon import MORE
 
+    os.environ.setdefault(MORE, " ".join(OF_LANES))
     made = session_for("moldau-worker", {"spark.master": master, **settings})
     made.sparkContext.setLogLevel("ERROR")
     return made

@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from moldau.operators.errors import StreamsError
 from moldau.operators.record import Produced
 from moldau.serdes.arrow.batch import Slices
-from moldau.wire.kernel import memory
-from moldau.wire.records.column_writer import place
 
 from . import blobs
 from .blobs import EMPTY, KEY_DECIDES, MAX_RECORDS, NUMBER, SCHEMA, Blob, Several
@@ -84,6 +82,10 @@ def targets(count: int, shard: ShardId, topic: str, batch: pa.RecordBatch) -> np
     found = np.empty(batch.num_rows, np.int32)
     keys = Slices.of(batch.column(0))
     named = pc.fill_null(batch.column(NUMBER), BY_KEY).to_numpy().astype(np.int32)
+    # Compiled code, which processes that only plan do without: it takes seconds to load.
+    from moldau.wire.kernel import memory
+    from moldau.wire.records.column_writer import place
+
     column = memory(keys.data), memory(keys.starts), memory(keys.ends), memory(keys.present)
     wrong = place(*column, memory(named), count, shard.partition % count, memory(found))
     if wrong >= 0:

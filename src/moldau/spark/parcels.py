@@ -7,14 +7,14 @@ machine reads exactly these, once, and keeps them.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 
-from moldau.client import Client, ClientError, Error, Record, build
+from moldau.client import Client, ClientError, Error, Fetcher, Record, build, records
 from moldau.spark.admin import make_topic
 from moldau.spark.connections import client_for
 from moldau.spark.source.options import EARLIEST, LATEST
 from moldau.spark.source.planning import Range
-from moldau.spark.source.reading import read
 from moldau.spark.source.topics import list_offsets
 from moldau.topicstore import append
 
@@ -23,6 +23,7 @@ SETTINGS = {"cleanup.policy": "compact"}
 PIECE = 500_000  # bytes of a record
 MOST = 256  # parcels that a process keeps
 PATIENCE_MS = 60_000
+WAIT_MS = 500  # for a fetch: a parcel is there before anybody knows its reference
 
 
 def put(client: Client, data: bytes) -> str:
@@ -37,16 +38,28 @@ def put(client: Client, data: bytes) -> str:
 def get(settings: tuple[tuple[str, str], ...], reference: str) -> bytes:
     """Return a parcel; the settings are those of a client."""
     name, _, offsets = reference.partition("@")
-    client = client_for(dict(settings))
-    pieces: list[bytes] = []
-    for offset in map(int, offsets.split(",")):
-        wanted = Range(TOPIC, 0, offset, offset + 1)
-        chunks = read(client, [wanted], isolation="read_uncommitted", fail_on_data_loss=True, patience_ms=PATIENCE_MS)
-        pieces += [one.as_py() for _, chunk in chunks for one in chunk.values]
+    fetcher = Fetcher(client_for(dict(settings)), isolation_level="read_uncommitted")
+    pieces = [_piece(fetcher, int(offset)) for offset in offsets.split(",")]
     data = b"".join(pieces)
     if hashlib.sha256(data).hexdigest()[:16] != name:
         raise ClientError(Error.CORRUPT_MESSAGE, f"The parcel {reference} is not in {TOPIC} any more.")
     return data
+
+
+def _piece(fetcher: Fetcher, offset: int) -> bytes:
+    """Return the value of a record; nothing if it is not there any more. It is read record by record, because the
+    compiled code of `source.reading` takes seconds to load in a process that reads nothing else.
+    """
+    place, until = (TOPIC, 0), time.monotonic() + PATIENCE_MS / 1000
+    while time.monotonic() < until:
+        found = fetcher.fetch({place: offset}, max_wait_ms=WAIT_MS, timeout_s=until - time.monotonic())[place]
+        if found.error and not found.error.retriable:
+            raise ClientError(found.error, f"{TOPIC} cannot be read at offset {offset}: {found.error.message}")
+        for batch in found.batches():
+            for record in records(batch):
+                if record.offset >= offset:
+                    return (record.value or b"") if record.offset == offset else b""
+    raise ClientError(Error.REQUEST_TIMED_OUT, f"{TOPIC} gives nothing at offset {offset} for {PATIENCE_MS} ms.")
 
 
 def forget(client: Client, reference: str) -> None:
@@ -63,6 +76,8 @@ def write(client: Client, topic: str, key: bytes, value: bytes | None) -> int:
 
 def records_of(client: Client, topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Yield keys and values of all committed records of a topic with one partition."""
+    from moldau.spark.source.reading import read
+
     place = (topic, 0)
     first = list_offsets(client, {place: EARLIEST}, committed=True)[place]
     end = list_offsets(client, {place: LATEST}, committed=True)[place]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from moldau.operators.record import Raw
 from moldau.spark.session.worker import settle
-from moldau.spark.source.batches import Decoded
 from moldau.spark.source.columns import Columns
 from moldau.spark.source.options import LATEST, SourceOptions, Subscription
 from moldau.spark.source.planning import (
@@ -36,12 +35,14 @@ from moldau.spark.source.planning import (
     ranges,
 )
 from moldau.spark.source.readers import FIRST_CONTACT_S, StreamSource, Task
-from moldau.spark.source.reading import read
 from moldau.spark.source.topics import Topics, list_offsets
 
 from ..blobs import EMPTY, MAX_RECORDS, OUTSIDE, RESTORED, SCHEMA, Blob, of_raw, packed, raw_records
 from ..restoring import LOG, shard_named
 from .rows import Places
+
+if TYPE_CHECKING:
+    from moldau.spark.source.batches import Decoded
 
 PLACES, TICK, GLOBALS, BEGIN = "conveyor.places", "conveyor.tick.ms", "conveyor.globals", "conveyor.begin"
 WATCH = "conveyor.watch.ms"  # the interval of triggers
@@ -154,6 +155,8 @@ class PackedSource(StreamSource):
         super().commit(offsets_alone(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from moldau.spark.source.reading import read  # compiled code, which planning does without
+
         settle()
         if not isinstance(partition, Packing):
             return

@@ -48,6 +48,11 @@ EVERYWHERE = (
         "a replayed batch must have as many sink tasks as at first, or it cannot be told from a new one",
     ),
     Setting("spark.python.unix.domain.socket.enabled", "true", "halves the latency of a small batch against TCP"),
+    Setting(
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled",
+        "false",
+        "some kinds of steps set it and others do not, and each would have a daemon of Python workers of its own",
+    ),
     Setting("spark.python.authenticate.socketTimeout", "120s", "many queries that start at once fail with the 15 s"),
     Setting("spark.ui.enabled", "false", "it listens on all addresses; set it to true to have it"),
     Setting("spark.ui.showConsoleProgress", "false", "bars of stages write over what a program prints"),
