@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Annotated
 
 import typer
@@ -200,6 +201,13 @@ class Latencies:
                     self.found.append(time.time() * 1000 - message.timestamp()[1])
         return self.found
 
+    def await_row(self, patience_s: float) -> None:
+        """Wait for the first result."""
+        began = time.monotonic()
+        while not self.read(0.02):
+            if time.monotonic() - began > patience_s:
+                raise BenchError(f"There is no row after {patience_s:g} s; see {LOG}.")
+
 
 @contextmanager
 def feeding(servers: str, rate: float) -> Iterator[None]:
@@ -207,9 +215,9 @@ def feeding(servers: str, rate: float) -> Iterator[None]:
     producer, going = Producer({"bootstrap.servers": servers, "linger.ms": 5}), threading.Event()
 
     def feed() -> None:
-        began, sent = time.monotonic(), 0
+        began, sent, given = time.monotonic(), 0, pays(sys.maxsize)
         while not going.is_set():
-            for key, value, _ in pays(max(0, int((time.monotonic() - began) * rate) - sent)):
+            for key, value, _ in islice(given, max(0, int((time.monotonic() - began) * rate) - sent)):
                 producer.produce("pays", value, key, timestamp=int(time.time() * 1000))
                 sent += 1
             producer.poll(0)
@@ -245,16 +253,15 @@ def many(rows: sql_page.Kept, count: int, patience_s: float) -> None:
             outputs = Latencies(servers, [f"many{number}" for number in range(count)])
             queries = "1 query" if count == 1 else f"{count} queries"
             with feeding(servers, LOAD / count):
+                outputs.await_row(patience_s)
                 outputs.read(WARM_S)
                 found = outputs.read(LOADED_S)
-            if not found:
-                raise BenchError(f"{queries} wrote nothing; see {LOG}.")
             p50, p99 = statistics.median(found), statistics.quantiles(found, n=100)[98]
             floors = ("p50 1.5 s", "p50 0.6 s") if count == WIDEST else ("", "")
             rows.add(SPARK, f"{queries}, record to result", f"p50 {p50:,.0f} ms, p99 {p99:,.0f} ms", *floors)
             outputs.read(WARM_S)
             pids = [made.worker.pid, made.ksql.pid or 0]
-            used = cores(pids, IDLE_S)
+            used = max(0.0, cores(pids, IDLE_S))  # a worker of Python that ends is rounded to a tick
             memory = sum(memory_mb(pid) for pid in pids) / 1024
             floors = ("0.5", "0.2") if count == WIDEST else ("", "")
             rows.add(SPARK, f"{queries}, idle, cores", f"{used:.2f}", *floors)
@@ -282,9 +289,7 @@ def first_rows(rows: sql_page.Kept, patience_s: float) -> None:
                     began = time.monotonic()
                     made.query(text.format(name))
                     outputs.consumer.assign([TopicPartition(f"many{name}", part, 0) for part in range(PARTITIONS)])
-                    while not outputs.read(0.02):
-                        if time.monotonic() - began > patience_s:
-                            raise BenchError(f"{name} has no row after {patience_s:g} s; see {LOG}.")
+                    outputs.await_row(patience_s)
                     took.append(time.monotonic() - began)
                     outputs.consumer.close()
                 figure = f"{statistics.median(took):.1f} s (to {max(took):.1f} s)"
