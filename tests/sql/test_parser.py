@@ -144,7 +144,7 @@ def test_wrong_text_is_refused_with_its_place(text: str) -> None:
 
 def test_text_of_a_statement_is_what_was_written() -> None:
     first, second = parse("-- note\nSELECT a FROM b ; /* and */ select 1 from c")
-    assert (first.text, second.text) == ("SELECT a FROM b", "select 1 from c")
+    assert (first.text, second.text) == ("SELECT a FROM b ;", "select 1 from c")
     assert second.at == (2, 29)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from moldau.client import Client, Fetcher, records
 from moldau.operators.record import Produced
@@ -214,6 +215,31 @@ def test_waiting_for_records_ends_with_the_first_one(kafka_shared: Broker) -> No
         waiting.join(2 * WAIT_S)
         assert found == [{"news"}]
         assert topics.wait({"nowhere": {0: 0}}, 0.01) == set()
+
+
+def test_readers_of_topics_are_counted(sql: Sql, kafka_shared: Broker) -> None:
+    with Client({"bootstrap.servers": kafka_shared.bootstrap_servers}) as client:
+        BrokerTopics(client).create("read_by_two", 2, 1, {})
+    settings = {"bootstrap.servers": kafka_shared.bootstrap_servers, "group.id": "readers"}
+    consumers = [Consumer(settings) for _ in range(2)]
+    try:
+        for consumer in consumers:
+            consumer.subscribe(["read_by_two"])
+        until = time.monotonic() + WAIT_S
+        while not all(consumer.assignment() for consumer in consumers):
+            assert time.monotonic() < until
+            for consumer in consumers:
+                consumer.poll(0.1)
+        rows = {row["name"]: row for row in sql.do("SHOW TOPICS EXTENDED;")[0]["topics"]}
+        assert rows["read_by_two"] == {
+            "name": "read_by_two",
+            "replicaInfo": [1, 1],
+            "consumerCount": 2,
+            "consumerGroupCount": 1,
+        }
+    finally:
+        for consumer in consumers:
+            consumer.close()
 
 
 def test_a_result_that_is_too_large_ends_its_query_and_no_other(sql: Sql, kafka_shared: Broker) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from moldau.client import ClientError, Error
 from moldau.operators.record import Produced
+from moldau.sql.functions.registry import REGISTRY
 from moldau.sql.server.errors import ServerError
 from moldau.sql.server.service import Request, Service
 from moldau.sql.server.topics import Checkpoints, MemoryTopics, Positions
@@ -186,7 +187,7 @@ def test_variables_and_properties_hold_for_the_statements_after_them(service: Se
 def test_answer_has_its_type(service: Service, statement: str, kind: str) -> None:
     do(service, PAY, SPEND)
     (answer,) = do(service, statement)
-    assert answer["@type"] == kind and answer["statementText"] == statement[:-1]
+    assert answer["@type"] == kind and answer["statementText"] == statement
 
 
 def test_description_has_columns_queries_and_topic(service: Service) -> None:
@@ -198,6 +199,49 @@ def test_description_has_columns_queries_and_topic(service: Service) -> None:
     ]
     assert [query["id"] for query in described["writeQueries"]] == ["CTAS_SPEND_1"]
     assert (described["topic"], described["partitions"]) == ("SPEND", 2)
+
+
+def test_function_is_described_with_names_and_words_of_types(service: Service) -> None:
+    described = do(service, "DESCRIBE FUNCTION concat;")[0]
+    (of_text,) = [one for one in described["functions"] if one["returnType"] == "VARCHAR"]
+    assert [(one["type"], one["isVariadic"]) for one in of_text["arguments"]] == [("VARCHAR", True)]
+    assert all(one["name"] for variation in described["functions"] for one in variation["arguments"])
+    for name in REGISTRY.rows:
+        text = str(do(service, f"DESCRIBE FUNCTION {name};"))
+        assert "(name=" not in text and "object at" not in text
+
+
+def test_push_query_is_explained_and_listed_as_what_was_asked(service: Service) -> None:
+    do(service, PAY)
+    explained = do(service, "EXPLAIN SELECT card FROM pay WHERE amount > 1 EMIT CHANGES;")[0]["queryDescription"]
+    assert explained["statementText"] == "SELECT card FROM pay WHERE amount > 1 EMIT CHANGES;"
+    assert (explained["sinks"], explained["queryType"], explained["consumerGroupId"]) == ([], "PUSH", None)
+    assert "Sink:" not in explained["topology"]
+    assert [line.split()[2] for line in explained["executionPlan"].splitlines()] == ["PROJECT", "FILTER", "SOURCE"]
+    results = service.query(Request("SELECT card FROM pay EMIT CHANGES;"))
+    rows = do(service, "SHOW QUERIES;")[0]["queries"]
+    results.close()
+    assert [(row["queryString"], row["queryType"]) for row in rows] == [("SELECT card FROM pay EMIT CHANGES;", "PUSH")]
+
+
+def test_plan_of_a_query_begins_with_its_sink(service: Service) -> None:
+    do(service, PAY, SPEND)
+    lines = do(service, "EXPLAIN CTAS_SPEND_1;")[0]["queryDescription"]["executionPlan"].splitlines()
+    names = [line.split("[ ")[1].split(" ]")[0] for line in lines]
+    assert names == ["SINK", "PROJECT", "AGGREGATE", "GROUP_BY", "PROJECT", "SOURCE"]
+    assert lines[0].endswith("| Logger: CTAS_SPEND_1.SPEND") and lines[-1].endswith("CTAS_SPEND_1.KsqlTopic.Source")
+    assert [len(line) - len(line.lstrip("\t")) for line in lines] == [0, 2, 4, 6, 8, 10]
+
+
+def test_properties_say_who_may_set_them_and_keep_secrets(service: Service) -> None:
+    service.settings |= {"ksql.schema.registry.basic.auth.user.info": "me:hunter2", "sasl.jaas.config": "hunter2"}
+    shown = do(service, "SET 'auto.offset.reset'='latest'; SHOW PROPERTIES;")[-1]
+    rows = {row["name"]: row for row in shown["properties"]}
+    assert rows["ksql.streams.auto.offset.reset"]["value"] == "latest"
+    assert shown["overwrittenProperties"] == ["ksql.streams.auto.offset.reset"]
+    assert rows["ksql.streams.auto.offset.reset"]["editable"] and not rows["ksql.service.id"]["editable"]
+    assert rows["ksql.udfs.enabled"]["value"] == "true"
+    assert "hunter2" not in str(shown)
 
 
 def test_query_belongs_to_the_other_endpoint(service: Service) -> None:

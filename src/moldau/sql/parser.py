@@ -71,7 +71,9 @@ def parse(text: str, variables: dict[str, str] | None = None, *, testing: bool =
         c.first = c.place
         statement = _statement(c, testing)
         end = c.now.start
-        if c.now.kind != "end" and not c.takes(";"):
+        if c.takes(";"):
+            end += 1
+        elif c.now.kind != "end":
             c.refuse("")
         _check_depth(statement)
         start = c.tokens[c.first].start

@@ -56,6 +56,22 @@ class BrokerTopics:
     def names(self) -> list[str]:
         return [topic.name for topic in topics.listed(self._client, internal=False)]
 
+    def readers(self) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for group in groups.listed(self._client, types=["classic", "consumer"], partial=True):
+            if group.protocol != groups.CONSUMER:
+                continue
+            try:
+                members = groups.described(self._client, group.id, group.type).members
+            except ClientError as error:
+                if error.error is not Error.GROUP_ID_NOT_FOUND:
+                    raise
+                continue  # it has gone since it was listed
+            for topic in (topic for member in members for topic in {topic for topic, _ in member.partitions}):
+                found.setdefault(topic, {}).setdefault(group.id, 0)
+                found[topic][group.id] += 1
+        return found
+
     def create(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
         try:
             topics.create(self._client, [topics.NewTopic(topic, partitions, replicas, config)])

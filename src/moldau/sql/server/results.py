@@ -39,6 +39,7 @@ class Results:
     close: Callable[[], None] = lambda: None
     positions: Callable[[], dict[str, Positions]] = dict  # up to where it has read its topics
     heads: dict[str, bytes] = field(default_factory=dict)  # the first bytes of an answer, by their form
+    text: str = ""  # what was asked, where the query runs on
     is_there: bool = False  # whether `poll` has all rows, and neither waits nor leaves anything to close
 
     @property

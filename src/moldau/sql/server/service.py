@@ -25,7 +25,7 @@ from moldau.sql.inference import inferring
 from moldau.sql.lowering import application_id, build_rows
 from moldau.sql.lowering.serdes import key_serde, value_serde
 from moldau.sql.parser import parse
-from moldau.sql.server import entities, full_sql, registering, terminating, waiting
+from moldau.sql.server import entities, full_sql, registering, showing, terminating, waiting
 from moldau.sql.server.access import DELETE, Access, anything, uses_of
 from moldau.sql.server.commands import (
     TERMINATE_CLUSTER,
@@ -222,7 +222,7 @@ class Service:
             return waiting.answer(self, statement, request)
         if name is None:
             with self.lock:
-                return entities.answer(self, statement, request)
+                return showing.answer(self, statement, request)
         if self.headless is not None:
             raise SqlError(f"The server runs the statements of {self.headless}, and no others (ksql.queries.file).")
         with self._changing:
@@ -254,7 +254,7 @@ class Service:
     def _submit(self, name: str, statement: Statement, request: Request) -> Executed:
         with self.lock:
             plan = self._try(statement, request.properties)
-        return self.commands.submit(Command(name, statement.text + ";", dict(request.properties), plan))
+        return self.commands.submit(Command(name, closed(statement.text), dict(request.properties), plan))
 
     def terminate(self, patterns: Sequence[str], access: Access) -> Executed:
         """End all queries of the service, and delete those of the topics they wrote that have one of these names."""
@@ -522,9 +522,12 @@ class Service:
         if push.scalable:
             query_id = self._transient_id(query, "SCALABLE_PUSH_QUERY")
             push = replace(push, plan=replace(push.plan, query_id=query_id))
-            return self._pushed(push, self.topics.ends)
-        starts = dict(starts_of(push.plan, self.engine.catalogue, self.topics))
-        return self._pushed(push, lambda t: dict(enumerate(starts[t])) if t in starts else self.topics.starts(t))
+            results = self._pushed(push, self.topics.ends)
+        else:
+            starts = dict(starts_of(push.plan, self.engine.catalogue, self.topics))
+            results = self._pushed(push, lambda t: dict(enumerate(starts[t])) if t in starts else self.topics.starts(t))
+        results.text = request.text.strip()
+        return results
 
     def _pushed(
         self, push: Push, starts: Callable[[str], Positions], ends: dict[str, Positions] | None = None
@@ -554,6 +557,11 @@ class Service:
     def _transient_id(self, query: Query, prefix: str) -> str:
         name = query.source.name if isinstance(query.source, Table) else "JOIN"
         return f"{prefix}_{name}_{secrets.randbelow(10**18)}"
+
+
+def closed(text: str) -> str:
+    """Return a statement with its semicolon, which the last one of a request may lack."""
+    return text if text.endswith(";") else f"{text};"
 
 
 def _no_registry(topic: str, key: bool, format_: Any, alone: bool) -> Any:

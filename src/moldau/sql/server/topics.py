@@ -23,6 +23,10 @@ class Topics(Protocol):
 
     def names(self) -> list[str]: ...
 
+    def readers(self) -> dict[str, dict[str, int]]:
+        """Return for each topic the consumer groups that read it, with how many members of each do."""
+        ...
+
     def create(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None: ...
 
     def delete(self, topic: str) -> None: ...
@@ -92,6 +96,9 @@ class MemoryTopics:
 
     def names(self) -> list[str]:
         return sorted(self.logs)
+
+    def readers(self) -> dict[str, dict[str, int]]:
+        return {}
 
     def create(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
         self.logs.setdefault(topic, [[] for _ in range(partitions)])

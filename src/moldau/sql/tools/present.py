@@ -16,6 +16,7 @@ from moldau.sql.errors import SqlError
 from moldau.sql.parser import parse
 from moldau.sql.shell.remote import Server
 from moldau.sql.tree import ArrayType, CreateAs, DecimalType, Field, InsertInto, MapType, Primitive, StructType, Type
+from moldau.sql.upgrades import RUNTIME
 
 Described = Mapping[str, Any]
 _NUMBER = re.compile(r"_(\d+)$")
@@ -43,6 +44,8 @@ def present(server: Server) -> Engine:
     for one in described:
         if one["id"] in engine.queries:
             settings = dict(one.get("overriddenProperties") or {})
+            if one.get("runtime"):
+                settings[RUNTIME] = one["runtime"]
             engine.queries[one["id"]] = replace(engine.queries[one["id"]], settings=settings)
     return engine
 
