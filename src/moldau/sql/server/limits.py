@@ -14,6 +14,8 @@ from moldau.sql.server.errors import BAD_REQUEST, TOO_MANY_PUSH_QUERIES, TOO_MAN
 
 HOUR_S, MEGABYTE = 3_600.0, 1 << 20
 UNLIMITED = (1 << 31) - 1
+# Where the server itself connects and loads code from: a request that could say so would have it call any address.
+FIXED = frozenset({"ksql.connect.url", "ksql.extension.dir", "ksql.schema.registry.url", "ksql.service.id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Limits:
     pull_memory_megabytes: int = 256
     slow_reader_s: float = 60.0
     statements: int = 1_000
-    denied: frozenset[str] = frozenset()
+    denied: frozenset[str] = FIXED
     allowed: frozenset[str] = frozenset()
 
     @classmethod
@@ -42,7 +44,7 @@ class Limits:
             settings["ksql.query.pull.max.memory.megabytes"],
             settings["ksql.query.push.slow.reader.timeout.ms"] / 1000,
             settings["ksql.statements.max.per.request"],
-            frozenset(settings["ksql.properties.overrides.denylist"]),
+            FIXED | frozenset(settings["ksql.properties.overrides.denylist"]),
             frozenset(settings["ksql.properties.overrides.allowlist"]),
         )
 
