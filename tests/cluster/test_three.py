@@ -8,12 +8,15 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.admin import topics
 from moldau.admin.metadata_log import MetadataLog
 from moldau.client import Client
 from moldau.client import Node as ToNode
+from moldau.client import group as to_group
 from moldau.testing import Cluster, cluster, eventually
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from tests.machines.streamers import part, topology
 
 TOPIC, PARTITIONS = "three", 6
 
@@ -156,3 +159,25 @@ def starts_of(made: Cluster, topic: str) -> dict[int, int]:
             answer = client.send(m.FetchRequest(topics=rows, session_epoch=-1, max_wait_ms=0), ToNode(node))
             found[node] = answer.responses[0].partitions[0].log_start_offset
     return found
+
+
+def test_internal_topics_of_streams_groups_are_created_wherever_their_coordinator_is(three: Cluster) -> None:
+    """Only the active controller creates topics, and the coordinators of most groups are on other nodes."""
+    admin = AdminClient(settings(three))
+    admin.create_topics([NewTopic("lines", 2)])["lines"].result(30)
+    coordinators = set[str]()
+    with Client({"bootstrap.servers": three.bootstrap_servers}) as client:
+        for number in range(20):
+            group, words = f"counts-{number}", f"counts-{number}-words-repartition"
+            coordinators.add(str(client.locate(to_group(group), client.deadline())))
+            parts = topology(part("0", "lines", sinks=[words]), part("1", reads=[words]))
+            join = m.StreamsGroupHeartbeatRequest(group, "m", 0, rebalance_timeout_ms=30_000, process_id="p")
+            join.topology, join.client_tags = parts, []
+            join.active_tasks = join.standby_tasks = join.warmup_tasks = []
+            joined = client.send(join, to_group(group))
+            assert joined.error_code == Error.NONE, joined.error_message
+            assert not [told.status_detail for told in joined.status if "failed" in told.status_detail]
+            eventually(lambda words=words: words in [one.name for one in topics.listed(client)])
+            if len(coordinators) == 3:
+                return
+    raise AssertionError(f"twenty groups have only these coordinators: {coordinators}")

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from moldau import logs
 from moldau.broker.connection import Connection
-from moldau.broker.metadata import Proposal
-from moldau.broker.topics import plan_topic
+from moldau.broker.topics import create_all
 from moldau.machines.metadata.acls import CREATE, TOPIC
 from moldau.machines.metadata.topics import NewTopic
 from moldau.machines.streams.configuring import NAMED_TOPICS, InternalTopic, Status
-from moldau.wire.refusal import Refused
 
 if TYPE_CHECKING:
     from moldau.broker.node import Node
@@ -39,25 +37,15 @@ async def create_missing(node: Node, connection: Connection, topics: Sequence[In
     if not node.may(connection, CREATE) and not all(node.may(connection, CREATE, TOPIC, name) for name in names):
         tell(answer, f"Unauthorized to CREATE on topics {', '.join(names)}.")
         return
-    proposal = node.metadata.propose()
-    failures = [f"{topic.name} ({why})" for topic in topics if (why := propose(node, proposal, topic)) is not None]
-    if error := await proposal.commit():
-        failures = [f"{topic.name} ({error.message})" for topic in topics]
+    new = [NewTopic(one.name, one.partitions, one.replication or -1, configs=dict(one.configs)) for one in topics]
+    refused = await create_all(node, new)
+    for name, (_, why) in refused.items():
+        log.warning("an internal topic cannot be created", topic=name, reason=why)
+    failures = [f"{name} ({why})" for name, (_, why) in refused.items()]
     if failures:
         more = len(failures) - NAMED_TOPICS
         named = ", ".join(failures[:NAMED_TOPICS]) + (f" and {more} more" if more > 0 else "")
         tell(answer, f"Creation failed: {named}.")
-
-
-def propose(node: Node, proposal: Proposal, topic: InternalTopic) -> str | None:
-    """Propose a topic; returns why it cannot be created, if so."""
-    new = NewTopic(topic.name, topic.partitions, topic.replication or -1, configs=dict(topic.configs))
-    try:
-        proposal.add(plan_topic(node, proposal.image, new))
-    except Refused as refused:
-        log.warning("an internal topic cannot be created", topic=topic.name, reason=refused.message)
-        return refused.message
-    return None
 
 
 def tell(answer: Any, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +23,26 @@ CREATE_MS = 10_000
 
 async def create_topic(node: Node, new: NewTopic) -> None:
     """Create a topic, unless somebody else is about to, and wait until it is there; raises Refused."""
+    for error, message in (await create_all(node, [new])).values():
+        raise Refused(error, message)
+
+
+async def create_all(node: Node, new: Sequence[NewTopic]) -> dict[str, tuple[Error, str]]:
+    """Create topics, unless somebody else is about to, and wait until they are there; returns what was refused, and
+    why.
+    """
     if node.membership is not None:
-        for error, message in (await ask_for_topics(node, [new])).values():
-            raise Refused(error, message)
-        return
-    proposal = node.metadata.propose()
-    if new.name not in proposal.image.topics:
-        proposal.add(plan_topic(node, proposal.image, new))
+        return await ask_for_topics(node, new)
+    proposal, refused = node.metadata.propose(), dict[str, tuple[Error, str]]()
+    for one in new:
+        try:
+            if one.name not in proposal.image.topics:
+                proposal.add(plan_topic(node, proposal.image, one))
+        except Refused as why:
+            refused[one.name] = why.error, why.message
     if error := await proposal.commit():
-        raise Refused(error, error.message)
+        return {one.name: (error, error.message) for one in new}
+    return refused
 
 
 async def ask_for_topics(node: Node, topics: Iterable[NewTopic]) -> dict[str, tuple[Error, str]]:
@@ -77,17 +88,7 @@ async def create_unasked(node: Node, names: Iterable[str]) -> dict[str, Error]:
     """
     internal = {coordinators.topic: coordinators for coordinators in node.coordinators}
     topics = [internal[name].new_topic() if name in internal else NewTopic(name) for name in names]
-    if node.membership is not None:
-        return {name: error for name, (error, _) in (await ask_for_topics(node, topics)).items()}
-    proposal, problems = node.metadata.propose(), dict[str, Error]()
-    for new in topics:
-        try:
-            if new.name not in proposal.image.topics:
-                proposal.add(plan_topic(node, proposal.image, new))
-        except Refused as refused:
-            problems[new.name] = refused.error
-    error: Error = await proposal.commit()
-    return dict.fromkeys(names, error) if error else problems
+    return {name: error for name, (error, _) in (await create_all(node, topics)).items()}
 
 
 def fresh_id(node: Node) -> bytes:
