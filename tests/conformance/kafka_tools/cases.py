@@ -275,7 +275,7 @@ CASES: list[Case] = [
         """,
         quick="{own} --verbose",
     ),
-    Case("kafka-broker-api-versions", "", quick=True),
+    Case("kafka-broker-api-versions", "", how=SORTED, quick=True),
     *_rows(
         "kafka-streams-application-reset",
         """
