@@ -8,6 +8,9 @@ A handshake costs a millisecond, and some 50 KB while it lasts. OpenSSL has noth
 whole hello has arrived, so who stops in the midst of it costs no more than a plain connection. Handshakes have a share
 of each round of the loop, and few are half done at a time: those that have begun go on before others begin. So a storm
 of new connections neither holds up those that are in nor needs much memory.
+
+A peer may send records that hold next to nothing, without end. Those with some data have a number in each round; those
+without are read by OpenSSL within one call, which the watch (`rim/watch.py`) ends.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.rim.transport import Channel
+from moldau.broker.rim.watch import Watch
 
 if TYPE_CHECKING:
     from moldau.broker.rim.entrances import Entrance
 
+MOST_RECORDS = 128  # that are read by one call; with those of librdkafka the room is short before
 RECORD = 16 * 1024  # the largest record; with this much room nothing decrypted stays behind
 HEADER = 5  # bytes of a record's header, the last two of which are its length
 HANDSHAKE_RECORD = 0x16
@@ -39,18 +44,26 @@ IN_VAIN_S = 1.0  # instead, if no handshake has ended for as long
 class TlsSocket(ssl.SSLSocket):
     """A non-blocking socket with TLS that raises BlockingIOError as a plain one does."""
 
+    watch: Watch
+
     def recv_into(self, buffer: memoryview, nbytes: int | None = None, flags: int = 0) -> int:  # pyright: ignore
-        """Read as many records as there are, and as there is room for."""
+        """Read as many records as there are, as there is room for, and as are one connection's share."""
         count = 0
-        try:
-            while got := super().recv_into(buffer[count:]):
-                count += got
-                if len(buffer) - count < RECORD:
-                    break
-        except ssl.SSLWantReadError:
-            if not count:
-                raise BlockingIOError from None
+        with self.watch(self):
+            try:
+                for _ in range(MOST_RECORDS):
+                    got = super().recv_into(buffer[count:])
+                    count += got
+                    if not got or len(buffer) - count < RECORD:
+                        break
+            except ssl.SSLWantReadError:
+                if not count:
+                    raise BlockingIOError from None
         return count
+
+    def do_handshake(self, block: bool = False) -> None:
+        with self.watch(self):
+            super().do_handshake()
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Write as far as the socket takes it; what is left must be offered again from there on."""
@@ -65,7 +78,7 @@ class TlsSocket(ssl.SSLSocket):
 
     def shutdown(self, how: int) -> None:
         """Say goodbye as TLS wants it, and do not wait for the same."""
-        with suppress(ssl.SSLError, ValueError):  # the peer has yet to say it, or the handshake was not done
+        with suppress(ssl.SSLError, ValueError), self.watch(self):  # no handshake was done, or it has yet to say so
             self.unwrap()
         super().shutdown(how)
 
@@ -149,7 +162,7 @@ class TlsChannel(Channel):
             self._server.loop.add_writer(self._socket, self._shake_on)
             return
         except OSError as error:
-            self._fail(error)
+            self._lose(error)
             return
         self._server.handshakes.end(self)
         refusal = self._entrance.identify(self.socket, self.connection)
@@ -166,20 +179,22 @@ class TlsChannel(Channel):
         if self._awaited:
             self._await(0)
         self._socket = self._entrance.wrap(self._socket)
+        self.socket.watch = self._server.handshakes.watch
 
     def _shake_on(self) -> None:
         self._blocked = False
         self._server.loop.remove_writer(self._socket)
         self._queue()
 
-    def _fail(self, error: OSError) -> None:
-        if not isinstance(error, ssl.SSLError):
-            self.close(error.strerror or "connection lost")
+    def _lose(self, error: OSError) -> None:
+        if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            super()._lose(error)
             return
-        reason = (error.reason or str(error)).lower().replace("_", " ")
-        plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
+        name = getattr(error, "reason", None)
+        reason = (name or error.strerror or str(error)).lower().replace("_", " ")
+        plain = name in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL") and not self._is_open
         looks = "this looks like plain text; the listener speaks TLS" if plain else ""
-        self._server.report_refusal(self, f"the TLS handshake failed: {reason}", looks)
+        self._server.report_refusal(self, f"{'TLS' if self._is_open else 'the TLS handshake'} failed: {reason}", looks)
         self.close(reason)
 
     def close(self, reason: str) -> None:
@@ -207,6 +222,7 @@ class Handshakes:
     """The channels whose handshake can go on; those that have begun come first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.watch = Watch(loop.is_closed)
         self._loop = loop
         self._new: deque[TlsChannel] = deque()
         self._begun: deque[TlsChannel] = deque()

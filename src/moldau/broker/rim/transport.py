@@ -139,7 +139,7 @@ class Channel:
         except BlockingIOError:
             return
         except OSError as error:
-            self.close(error.strerror or "connection lost")
+            self._lose(error)
             return
         if not count:
             self.close("closed by the client")
@@ -295,7 +295,7 @@ class Channel:
         try:
             drained = not connection.out or self._send(connection.out)
         except OSError as error:
-            self.close(error.strerror or "connection lost")
+            self._lose(error)
             return
         if not drained:
             if not self._blocked:
@@ -375,6 +375,9 @@ class Channel:
             return
         self.flush()
         self.close(reason)
+
+    def _lose(self, error: OSError) -> None:
+        self.close(error.strerror or "connection lost")
 
     def finish(self) -> None:
         """Everything is written: say so, and close when the peer has, or soon.

@@ -1,0 +1,167 @@
+"""TLS peers whose records hold little or nothing: none of them keeps the loop, and each is refused in one line."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from moldau.broker.rim.tls import MOST_RECORDS, TlsSocket
+from moldau.broker.rim.watch import ENDLESS, Watch
+from moldau.client import Client
+from moldau.testing.process import Broker
+from moldau.tls import server_context
+from moldau.wire import messages as m
+from tests.broker.authentication.secured import Secured
+from tests.tls.keystores import self_signed
+from tests.tls.records import DATA, HANDSHAKE, Sealer, Sealer13, shake_hands
+
+ALERT = 21
+HELLO, TICKET, WARNING = b"\x01\0\0\0", b"\x04\0\0\0", b"\x01\x6e"
+TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+LOOK_S = 0.005
+MANY_BYTES = 2000
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Broker]]:
+    secured = Secured(Path(tmp_path_factory.mktemp("records")))
+    broker = Broker(secured.broker())
+    broker.start()
+    yield secured, broker
+    broker.close()
+
+
+def connect(secured: Secured) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", secured.ports["SASL_SSL"]), timeout=20)
+
+
+def refuse(sock: socket.socket, data: bytes) -> None:
+    """Send data, and wait for the end of the connection, which comes long before its time to authenticate is over."""
+
+    def send() -> None:
+        with suppress(OSError):
+            sock.sendall(data)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    with suppress(ConnectionError):
+        while sock.recv(4096):
+            pass
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sender.join()
+
+
+@pytest.mark.parametrize(
+    ("version", "content", "kind"),
+    [
+        (TLS_1_3, b"", DATA),
+        (TLS_1_3, b"", HANDSHAKE),
+        (TLS_1_3, HELLO, HANDSHAKE),
+        (TLS_1_3, TICKET, HANDSHAKE),
+        (TLS_1_3, WARNING, ALERT),
+        (TLS_1_2, b"", DATA),
+        (TLS_1_2, b"", HANDSHAKE),
+        (TLS_1_2, WARNING, ALERT),
+    ],
+)
+def test_records_without_data_are_refused_in_one_line(
+    running: tuple[Secured, Broker], version: ssl.TLSVersion, content: bytes, kind: int
+) -> None:
+    secured, broker = running
+    before = len(broker.log)
+    with connect(secured) as sock:
+        sealer = shake_hands(sock, secured.folder, version)
+        refuse(sock, b"".join(sealer.record(content, kind) for _ in range(100)))
+    (line,) = broker.log[before:].splitlines()
+    assert "TLS failed: " in line
+
+
+def test_a_flood_of_renegotiations_keeps_nobody_out(running: tuple[Secured, Broker]) -> None:
+    secured, _ = running
+    with connect(secured) as sock:
+        sealer = shake_hands(sock, secured.folder, TLS_1_2)
+        sender = threading.Thread(
+            target=refuse, args=(sock, b"".join(sealer.record(HELLO, HANDSHAKE) for _ in range(200_000)))
+        )
+        sender.start()
+        with Client(secured.client("SASL_SSL", "PLAIN")) as client:
+            client.send(m.MetadataRequest([]), timeout_s=30)
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        sender.join()
+
+
+def test_a_renegotiation_is_not_done(running: tuple[Secured, Broker]) -> None:
+    secured, _ = running
+    with connect(secured) as sock:
+        sealer = shake_hands(sock, secured.folder, TLS_1_2)
+        sock.sendall(sealer.record(HELLO, HANDSHAKE))
+        assert sock.recv(1) == bytes((ALERT,))
+
+
+@contextmanager
+def accepted(version: ssl.TLSVersion, folder: Path, watch: Watch) -> Iterator[tuple[TlsSocket, socket.socket, Sealer]]:
+    """Both ends of a connection whose handshake is done: the broker's, the client's, and the client's records."""
+    context = server_context({"ssl.keystore.certificate.chain": self_signed().pem.decode()}.get)
+    context.sslsocket_class = TlsSocket
+    near, far = socket.create_server(("127.0.0.1", 0)), socket.socket()
+    with near, far:
+        far.connect(near.getsockname())
+        sock, _ = near.accept()
+        server = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        assert isinstance(server, TlsSocket)
+        server.watch = watch
+        with server, ThreadPoolExecutor(1) as thread:
+            done = thread.submit(server.do_handshake)
+            sealer = shake_hands(far, folder, version)
+            done.result()
+            server.setblocking(False)
+            yield server, far, sealer
+
+
+def read_on(server: TlsSocket, seconds: float = 20) -> list[int]:
+    """Read until nothing comes any more; returns how much each call returned."""
+    room, counts, end = memoryview(bytearray(1 << 17)), [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            counts.append(server.recv_into(room))
+        except BlockingIOError:
+            if counts and sum(counts) == MANY_BYTES:
+                break
+            time.sleep(0.001)
+    return counts
+
+
+def test_one_connection_has_a_share_of_records(tmp_path: Path) -> None:
+    with accepted(TLS_1_3, tmp_path, Watch(lambda: True)) as (server, client, sealer):
+        sender = threading.Thread(
+            target=client.sendall, args=(b"".join(sealer.record(b"x") for _ in range(MANY_BYTES)),)
+        )
+        sender.start()
+        counts = read_on(server)
+        sender.join()
+    assert sum(counts) == MANY_BYTES and max(counts) <= MOST_RECORDS
+
+
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+def test_a_call_that_does_not_return_is_ended(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    with accepted(version, tmp_path, Watch(lambda: False, LOOK_S)) as (server, client, sealer):
+        if isinstance(sealer, Sealer13):
+            data = b"".join(sealer.key_update() for _ in range(20_000))
+        else:
+            data = b"".join(sealer.record(HELLO, HANDSHAKE) for _ in range(200_000))
+        sender = threading.Thread(target=refuse, args=(client, data))
+        sender.start()
+        with pytest.raises(ssl.SSLError, match=ENDLESS):
+            read_on(server)
+        server.close()
+        sender.join()
