@@ -31,21 +31,55 @@ class Pair:
 
 
 def self_signed(name: str = "broker", subject: x509.Name | None = None) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
+    return issue(name, subject=subject)
+
+
+def issue(
+    name: str,
+    issuer: Pair | None = None,
+    *,
+    key: ec.EllipticCurvePrivateKey | None = None,
+    subject: x509.Name | None = None,
+    hosts: tuple[str, ...] = ("localhost",),
+    days: tuple[int, int] = (-1, 1),
+    extensions: tuple[x509.ExtensionType, ...] = (),
+) -> Pair:
+    """Make a certificate, signed by itself where nobody issues it; `days` from now it begins and ends."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
     subject = subject or x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
-    certificate = (
+    begin, end = (now + datetime.timedelta(days=count) for count in days)
+    made = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(subject)
+        .issuer_name(issuer.certificate.subject if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
+        .not_valid_before(begin)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectAlternativeName(list(map(x509.DNSName, hosts))), critical=False)
     )
-    return Pair(key, certificate)
+    for extension in extensions:
+        made = made.add_extension(extension, critical=False)
+    return Pair(key, made.sign(issuer.key if issuer else key, hashes.SHA256()))
+
+
+AUTHORITY = x509.BasicConstraints(ca=True, path_length=None)
+
+
+def chain(root: Pair, depth: int, padding: int = 0) -> list[Pair]:
+    """Make a chain of certificates, its root first, each of which holds so many bytes for nothing."""
+    extra = (x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), bytes(padding)),) if padding else ()
+    pairs = [root]
+    for number in range(1, depth):
+        own = () if number == depth - 1 else (AUTHORITY,)
+        pairs.append(issue(f"level {number}", pairs[-1], key=pairs[0].key, extensions=(*own, *extra)))
+    return pairs
+
+
+def shown(pairs: list[Pair]) -> bytes:
+    """A store with the key of the last certificate, and the chain up to its root."""
+    return pairs[-1].key_pem + b"".join(pair.certificate.public_bytes(Encoding.PEM) for pair in pairs[:0:-1])
 
 
 def jks(pair: Pair, password: str, key_password: str, *, trusted: bool = False) -> bytes:

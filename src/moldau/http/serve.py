@@ -21,6 +21,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from moldau import logs
 from moldau.http.callers import with_certificate
 from moldau.settings import ServiceSettings, SettingError
 
@@ -132,7 +133,28 @@ def tls(settings: ServiceSettings) -> ssl.SSLContext:
     from moldau.tls import server_context  # loads cryptography, for which a service without TLS does not wait
 
     given = {name: settings[name] for name in STORES}
-    return server_context((given | {"ssl.client.auth": settings["ssl.client.authentication"].lower()}).get)
+    made = server_context((given | {"ssl.client.auth": settings["ssl.client.authentication"].lower()}).get)
+    made.sslobject_class = Reporting
+    return made
+
+
+class Reporting(ssl.SSLObject):
+    """A connection's TLS that reports why its handshake failed: event loops close such a connection and say nothing."""
+
+    quota = logs.Quota()
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            from moldau.tls import words
+
+            reason = getattr(error, "verify_message", None) or words(error)
+            if (kept := self.quota.admit("")) is not None:
+                log.warning("a TLS handshake failed: %s%s", reason, f" ({kept} more before)" if kept else "")
+            raise
 
 
 def with_certificates(protocol: Any) -> Any:
