@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from moldau.settings import SettingError
 from moldau.tls import client_context, server_context
-from tests.tls.keystores import jks, self_signed
+from tests.tls.keystores import AUTHORITY, FOR_CLIENTS, FOR_SERVERS, issue, jks, self_signed
 
 PAIR, OTHER = self_signed(), self_signed("other")
 OURS = {"ssl.keystore.certificate.chain": PAIR.pem.decode()}
@@ -88,6 +89,43 @@ def test_a_client_must_show_a_certificate_where_it_is_required(tmp_path: Path) -
         shake(OURS | demand, TRUST)
     with pytest.raises(ssl.SSLError):
         shake(OURS | demand, TRUST | {"ssl.keystore.certificate.chain": self_signed().pem.decode()})
+
+
+ROOT = issue("root", extensions=(AUTHORITY,))
+BAD = {
+    "expired": (issue("x", ROOT, days=(-2, -1)), "expired"),
+    "not yet valid": (issue("x", ROOT, days=(1, 2)), "not yet valid"),
+    "self-signed": (self_signed("x"), "self-signed"),
+    "of a stranger": (issue("x", issue("root", extensions=(AUTHORITY,))), "signature failure"),
+    "signed by no authority": (issue("x", issue("y", ROOT)), "unable to get local issuer"),
+}
+OF_SERVERS = BAD | {
+    "of another host": (issue("x", ROOT, hosts=("else.example",)), "Hostname mismatch"),
+    "of a client": (issue("x", ROOT, extensions=(FOR_CLIENTS,)), "certificate purpose"),
+}
+OF_CLIENTS = BAD | {"of a server": (issue("x", ROOT, extensions=(FOR_SERVERS,)), "certificate purpose")}
+TRUSTED = {"ssl.truststore.certificates": ROOT.certificate.public_bytes(Encoding.PEM).decode()}
+GOOD = {"ssl.keystore.certificate.chain": issue("x", ROOT).pem.decode()}
+
+
+def test_a_certificate_of_the_authority_counts() -> None:
+    demand = {"ssl.client.auth": "required"}
+    assert shake(GOOD | TRUSTED | demand, TRUST | TRUSTED | GOOD)[0] == "TLSv1.3"
+
+
+@pytest.mark.parametrize("name", OF_SERVERS)
+def test_a_client_refuses_a_servers_certificate(name: str) -> None:
+    pair, reason = OF_SERVERS[name]
+    with pytest.raises(ssl.SSLCertVerificationError, match=reason):
+        shake({"ssl.keystore.certificate.chain": pair.pem.decode()}, TRUST | TRUSTED)
+
+
+@pytest.mark.parametrize("name", OF_CLIENTS)
+def test_a_server_refuses_a_clients_certificate(name: str) -> None:
+    pair, reason = OF_CLIENTS[name]
+    own = {"ssl.keystore.certificate.chain": pair.pem.decode()}
+    with pytest.raises(ssl.SSLCertVerificationError, match=reason):
+        shake(GOOD | TRUSTED | {"ssl.client.auth": "required"}, TRUST | TRUSTED | own)
 
 
 def test_no_key_touches_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:

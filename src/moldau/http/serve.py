@@ -151,9 +151,8 @@ class Reporting(ssl.SSLObject):
         except ssl.SSLError as error:
             from moldau.tls import words
 
-            reason = getattr(error, "verify_message", None) or words(error)
             if (kept := self.quota.admit("")) is not None:
-                log.warning("a TLS handshake failed: %s%s", reason, f" ({kept} more before)" if kept else "")
+                log.warning("a TLS handshake failed: %s%s", words(error), f" ({kept} more before)" if kept else "")
             raise
 
 

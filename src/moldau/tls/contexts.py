@@ -132,8 +132,9 @@ def _trust(made: ssl.SSLContext, store: Store) -> None:
 
 
 def words(error: ssl.SSLError) -> str:
-    """Describe an error of OpenSSL in its own words."""
-    return (error.reason or str(error)).lower().replace("_", " ")
+    """Describe an error of OpenSSL in its own words; for a certificate, what is wrong with it."""
+    why = getattr(error, "verify_message", None) or getattr(error, "reason", None) or error.strerror or str(error)
+    return why.lower().replace("_", " ")
 
 
 def _limit(made: ssl.SSLContext, get: Get) -> None:

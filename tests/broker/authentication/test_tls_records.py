@@ -9,38 +9,52 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from moldau.broker.rim.tls import MOST_RECORDS, TlsSocket
 from moldau.broker.rim.watch import ENDLESS, Watch
 from moldau.client import Client
-from moldau.testing.process import Broker
+from moldau.testing.process import Broker, eventually
 from moldau.tls import server_context
 from moldau.wire import messages as m
 from tests.broker.authentication.secured import Secured
-from tests.tls.keystores import self_signed
+from tests.broker.authentication.test_strangers import memory_kb
+from tests.tls.keystores import AUTHORITY, FOR_SERVERS, Pair, chain, issue, self_signed, shown
 from tests.tls.records import DATA, HANDSHAKE, Sealer, Sealer13, shake_hands
 
 ALERT = 21
 HELLO, TICKET, WARNING = b"\x01\0\0\0", b"\x04\0\0\0", b"\x01\x6e"
 TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 LOOK_S = 0.005
+ROOT = issue("root", extensions=(AUTHORITY,))
+MOST_KB = 8 * 1024
+ADDRESSES = count(2)
 MANY_BYTES = 2000
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Secured, Broker]]:
     secured = Secured(Path(tmp_path_factory.mktemp("records")))
+    with (secured.folder / "ca.pem").open("ab") as file:
+        file.write(ROOT.certificate.public_bytes(Encoding.PEM))
     broker = Broker(secured.broker())
     broker.start()
     yield secured, broker
     broker.close()
 
 
-def connect(secured: Secured) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", secured.ports["SASL_SSL"]), timeout=20)
+def connect(secured: Secured, protocol: str = "SASL_SSL") -> socket.socket:
+    """Connect, each time from another address: the log has but a few lines of one."""
+    return socket.create_connection(("127.0.0.1", secured.ports[protocol]), 20, (f"127.0.0.{next(ADDRESSES)}", 0))
+
+
+def peer_of(sock: socket.socket) -> str:
+    host, port = sock.getsockname()
+    return f"peer={host}:{port}"
 
 
 def refuse(sock: socket.socket, data: bytes) -> None:
@@ -77,11 +91,11 @@ def test_records_without_data_are_refused_in_one_line(
     running: tuple[Secured, Broker], version: ssl.TLSVersion, content: bytes, kind: int
 ) -> None:
     secured, broker = running
-    before = len(broker.log)
     with connect(secured) as sock:
+        peer = peer_of(sock)
         sealer = shake_hands(sock, secured.folder, version)
         refuse(sock, b"".join(sealer.record(content, kind) for _ in range(100)))
-    (line,) = broker.log[before:].splitlines()
+    (line,) = (one for one in broker.log.splitlines() if peer in one)
     assert "TLS failed: " in line
 
 
@@ -106,6 +120,39 @@ def test_a_renegotiation_is_not_done(running: tuple[Secured, Broker]) -> None:
         sealer = shake_hands(sock, secured.folder, TLS_1_2)
         sock.sendall(sealer.record(HELLO, HANDSHAKE))
         assert sock.recv(1) == bytes((ALERT,))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "reason"),
+    [
+        (chain(ROOT, 130), "certificate chain too long"),
+        (chain(ROOT, 4, 350_000), "excessive message size"),
+        ([ROOT, issue("c", ROOT, extensions=(FOR_SERVERS,))], "unsuitable certificate purpose"),
+    ],
+    ids=["too deep", "too large", "of a server"],
+)
+def test_a_clients_certificate_that_does_not_count_is_refused_with_a_line(
+    running: tuple[Secured, Broker], tmp_path: Path, pairs: list[Pair], reason: str
+) -> None:
+    secured, broker = running
+    (tmp_path / "own.pem").write_bytes(shown(pairs))
+    context = ssl.create_default_context(cafile=str(secured.folder / "ca.pem"))
+    context.load_cert_chain(tmp_path / "own.pem")
+    memory = memory_kb(broker)
+    for _ in range(5):
+        with connect(secured, "SSL") as sock:
+            peer = peer_of(sock)
+            with pytest.raises(OSError, match=r"(?i)alert|reset|broken"):
+                context.wrap_socket(sock, server_hostname="localhost").recv(1)
+        line = f'{peer} reason="the TLS handshake failed: {reason}'
+        eventually(lambda line=line: line in broker.log, 20, "the line")
+    assert memory_kb(broker) - memory < MOST_KB
+
+
+def test_a_client_may_have_a_long_chain(running: tuple[Secured, Broker], tmp_path: Path) -> None:
+    (tmp_path / "own.pem").write_bytes(shown(chain(ROOT, 50)))
+    with Client(running[0].client("SSL", ssl_keystore_location=str(tmp_path / "own.pem"))) as client:
+        client.send(m.MetadataRequest([]), timeout_s=20)
 
 
 @contextmanager

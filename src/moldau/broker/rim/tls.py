@@ -190,9 +190,10 @@ class TlsChannel(Channel):
         if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
             super()._lose(error)
             return
-        name = getattr(error, "reason", None)
-        reason = (name or error.strerror or str(error)).lower().replace("_", " ")
-        plain = name in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL") and not self._is_open
+        from moldau.tls import words
+
+        reason = words(error)
+        plain = reason in ("wrong version number", "http request", "unknown protocol") and not self._is_open
         looks = "this looks like plain text; the listener speaks TLS" if plain else ""
         self._server.report_refusal(self, f"{'TLS' if self._is_open else 'the TLS handshake'} failed: {reason}", looks)
         self.close(reason)
