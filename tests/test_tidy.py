@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "machines": {"sasl", "wire"},
     "cluster": {"wire", "log", "machines"},
     "broker": {"logs", "settings", "sasl", "tls", "tokens", "wire", "log", "machines", "cluster"},
-    "client": {"settings", "sasl", "tls", "wire"},
+    "client": {"settings", "sasl", "tls", "tokens", "wire"},
     "serdes": {"settings", "wire"},
     "http": {"logs", "settings", "sasl", "tls", "tokens"},
     "topicstore": {"client", "admin"},

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import count
+from itertools import chain, count, repeat
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from moldau.client.sasl import exchange
 from moldau.settings import SettingError
 
 CLIENTS = count(1)
+PATIENCE_S = 10.0
 
 
 @dataclass
@@ -105,6 +109,28 @@ def test_a_server_that_gives_no_token_is_told_without_the_secret(tokens: Tokens,
     with pytest.raises(ClientError, match="No token from") as caught:
         fetch_token(tokens.config())
     assert "hidden" not in str(caught.value) and caught.value.retriable is (status == 500)
+
+
+def test_a_server_that_says_a_byte_now_and_then_is_given_up(tokens: Tokens) -> None:
+    begin = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            sock, _ = listening.accept()
+            said = chain((b"HTTP/1.1 200 OK\r\nX: ",), repeat(b"x"))
+            with sock, suppress(OSError):
+                while time.monotonic() < begin + PATIENCE_S:
+                    sock.sendall(next(said))
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/token"
+        more = {"sasl.oauthbearer.token.endpoint.url": url, "socket.connection.setup.timeout.ms": "1000"}
+        with pytest.raises(ClientError, match="it takes more than 1 s"):
+            fetch_token(tokens.config(**more))
+        assert time.monotonic() - begin < PATIENCE_S
+        thread.join()
 
 
 def test_a_secret_is_not_sent_as_it_is_to_others(tokens: Tokens) -> None:

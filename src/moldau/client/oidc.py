@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
 from moldau.client.config import Config
 from moldau.client.errors import ClientError
+from moldau.tokens.fetching import Bounds, FetchError, TooLarge, fetch
 from moldau.wire.errors import Error
 
 MOST_BYTES = 1 << 16
+OK, FAULT = 200, 500
 USED_SHARE = 0.8  # of a token's life
 KEPT = 64  # tokens that are remembered
 
@@ -33,18 +36,16 @@ def fetch_token(config: Config) -> str:
 
 
 def _ask(url: str, client: str, secret: str, scope: str, timeout_s: float) -> tuple[str, float]:
-    import httpx
-
     form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
     try:
-        answer = httpx.post(url, data=form, auth=(client, secret), timeout=timeout_s, follow_redirects=False)
-        content = answer.json() if answer.status_code == 200 and len(answer.content) <= MOST_BYTES else None
-    except httpx.HTTPError as error:
-        raise _failure(url, str(error) or type(error).__name__, retriable=True) from None
+        status, found = fetch("POST", url, Bounds(timeout_s, MOST_BYTES), data=form, auth=(client, secret))
+        content = json.loads(found) if status == OK else None
+    except FetchError as error:
+        raise _failure(url, str(error), retriable=not isinstance(error, TooLarge)) from None
     except ValueError:
         raise _failure(url, "its answer is not JSON") from None
-    if content is None:
-        raise _failure(url, f"it answers {answer.status_code}", retriable=answer.status_code >= 500)
+    if status != OK:
+        raise _failure(url, f"it answers {status}", retriable=status >= FAULT)
     token, life_s = (
         content.get(name) if isinstance(content, dict) else None for name in ("access_token", "expires_in")
     )

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from moldau.settings import SettingError
+from moldau.tokens.fetching import Bounds, FetchError, fetch
 from moldau.tokens.web_tokens import Validator
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 1 << 20
-TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0  # for the whole of an answer
+OK = 200
 ASK_S = 10.0  # between two questions for an unknown key
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -33,6 +34,7 @@ class Keys:
     every_s: float = 3600.0
     pause_s: float = 0.1
     longest_pause_s: float = 10.0
+    whole_s: float = TIMEOUT_S
     _asked: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -60,20 +62,17 @@ class Keys:
         parts = urlsplit(self.url)
         if parts.scheme == "file":
             with open(unquote(parts.path), "rb") as file:
-                return _bounded([file.read(MOST_BYTES + 1)])
-        import httpx
-
+                found = file.read(MOST_BYTES + 1)
+            if len(found) > MOST_BYTES:
+                raise ValueError(f"there are more than {MOST_BYTES} bytes")
+            return found
         try:
-            with httpx.stream("GET", self.url, timeout=TIMEOUT_S, follow_redirects=False) as response:
-                if response.status_code != 200:
-                    raise ValueError(f"the answer is {response.status_code}")
-                chunks: list[bytes] = []
-                for chunk in response.iter_bytes():
-                    chunks.append(chunk)
-                    _bounded(chunks)
-                return b"".join(chunks)
-        except httpx.HTTPError as error:
-            raise ValueError(str(error) or type(error).__name__) from None
+            status, found = fetch("GET", self.url, Bounds(self.whole_s, MOST_BYTES))
+        except FetchError as error:
+            raise ValueError(str(error)) from None
+        if status != OK:
+            raise ValueError(f"the answer is {status}")
+        return found
 
     def keep_up(self, validator: Validator) -> None:
         threading.Thread(target=self._keep_up, args=(validator,), name="jwks", daemon=True).start()
@@ -90,12 +89,6 @@ class Keys:
                 wait_s = pause_s = min(2 * pause_s, self.longest_pause_s)
             threading.Event().wait(ASK_S if self._asked.is_set() else 0)
             self._asked.clear()
-
-
-def _bounded(parts: Sequence[bytes]) -> bytes:
-    if sum(map(len, parts)) > MOST_BYTES:
-        raise ValueError(f"there are more than {MOST_BYTES} bytes")
-    return b"".join(parts)
 
 
 def _parsed(data: bytes) -> Any:
