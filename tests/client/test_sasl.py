@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from base64 import urlsafe_b64decode
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from moldau.client import ClientError
 from moldau.client.config import Config
-from moldau.client.sasl import exchange, oauthbearer
+from moldau.client.sasl import MOST_THREADS, exchange, oauthbearer
+from moldau.sasl import kerberos
 from moldau.settings import SettingError
 
 
@@ -31,6 +34,24 @@ def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
     with pytest.raises(ClientError, match="does not answer ours") as caught:
         talk.send(b"r=abc,s=AAAA,i=4096")
     assert not caught.value.retriable
+
+
+def test_a_kdc_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(kerberos, "require", lambda: None)
+    monkeypatch.setattr(kerberos, "initiator", lambda *_: answered.wait(60))
+    given = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "GSSAPI", "bootstrap.servers": "a"}
+    begin = time.monotonic()
+    for _ in range(MOST_THREADS + 2):
+        with pytest.raises(ClientError, match=r"no KDC answered within 0\.1 s") as caught:
+            next(exchange(Config(given), "broker.example", 0.1))
+        assert caught.value.retriable
+    assert time.monotonic() - begin < 30
+    asking = [thread for thread in threading.enumerate() if thread.name == "kerberos"]
+    assert len(asking) <= MOST_THREADS
+    answered.set()
+    for thread in asking:
+        thread.join()
 
 
 def oauth(**given: Any) -> Config:

@@ -231,7 +231,7 @@ class Connection:
             sentence = f"{self.address} does not offer SASL {mechanism}, only {offered}; see sasl.mechanism."
             raise ClientError(error_of(answer.error_code), sentence)
         lifetime_ms = 0
-        exchange = sasl.exchange(self._config, self.address.host)
+        exchange = sasl.exchange(self._config, self.address.host, deadline.left)
         said = next(exchange)
         while True:
             answer = self.call(messages.SaslAuthenticateRequest(said), deadline)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
+from typing import TypeVar
 
 from moldau.client.config import TOKEN_CALLBACK, Config
 from moldau.client.errors import ClientError
@@ -15,14 +18,19 @@ from moldau.settings import SettingError
 from moldau.wire.errors import Error
 
 Exchange = Generator[bytes, bytes, None]
+Result = TypeVar("Result")
 LIFE_SECONDS = 3600
+LONGEST_S = 60.0
+MOST_THREADS = 16  # that ask a KDC; one that is silent keeps each for a minute
+
+_threads = threading.BoundedSemaphore(MOST_THREADS)
 
 
-def exchange(config: Config, host: str = "") -> Exchange:
-    """Return a new exchange of the mechanism in the settings; Kerberos needs the broker's host."""
+def exchange(config: Config, host: str = "", seconds: float = LONGEST_S) -> Exchange:
+    """Return a new exchange of the mechanism in the settings; Kerberos needs the broker's host, and a KDC in time."""
     mechanism = config["sasl.mechanism"]
     if mechanism == "GSSAPI":
-        return _gssapi(config, host)
+        return _gssapi(config, host, seconds)
     if mechanism == "OAUTHBEARER":
         return oauthbearer(config)
     user, password = config["sasl.username"], config["sasl.password"]
@@ -41,14 +49,46 @@ def _scram(algorithm: str, user: str, password: str, extensions: Mapping[str, st
         raise ClientError(Error.SASL_AUTHENTICATION_FAILED, f"SCRAM failed: {error}.") from error
 
 
-def _gssapi(config: Config, host: str) -> Exchange:
+def _gssapi(config: Config, host: str, seconds: float) -> Exchange:
     from moldau.sasl import kerberos
 
     names = (config[f"sasl.kerberos.{name}"] for name in ("principal", "keytab"))
+
+    def begin() -> tuple[Exchange, bytes]:
+        begun = kerberos.client(kerberos.initiator(config["sasl.kerberos.service.name"], host, *names))
+        return begun, next(begun)
+
     try:
-        yield from kerberos.client(kerberos.initiator(config["sasl.kerberos.service.name"], host, *names))
+        begun, said = _within(seconds, begin)
+        while True:
+            said = begun.send((yield said))
+    except StopIteration:
+        return
+    except TimeoutError:
+        sentence = f"Kerberos failed: no KDC answered within {seconds:.1f} s."
+        raise ClientError(Error.SASL_AUTHENTICATION_FAILED, sentence, retriable=True) from None
     except kerberos.KerberosError as error:
         raise ClientError(Error.SASL_AUTHENTICATION_FAILED, f"Kerberos failed: {error}.") from error
+
+
+def _within(seconds: float, work: Callable[[], Result]) -> Result:
+    """Do work that nothing can interrupt, as the system's Kerberos; raises TimeoutError and leaves it to its thread."""
+    end = time.monotonic() + seconds
+    if not _threads.acquire(timeout=seconds):
+        raise TimeoutError
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+            return
+        finally:
+            _threads.release()
+
+    threading.Thread(target=run, name="kerberos", daemon=True).start()
+    return outcome.result(max(0.0, end - time.monotonic()))
 
 
 def oauthbearer(config: Config) -> Exchange:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +23,7 @@ from moldau.sasl.outcome import Admitted, Denied
 from moldau.settings import SettingError, Settings
 from moldau.testing.ports import free_port
 from moldau.testing.process import Broker
-from tests.kerberos import REALM, SERVICE, Kdc, kdc
+from tests.kerberos import KRB5, REALM, SERVICE, Kdc, kdc
 
 pytestmark = pytest.mark.needs("krb5kdc", "gssapi")
 LISTENER = "SASL_PLAINTEXT"
@@ -190,6 +192,27 @@ def test_brokers_need_the_name_of_their_service_to_log_in_at_each_other(realm: K
         check_peers(Settings.load(given | more))
     assert waits_for_logins(Settings.load(given))
     assert not waits_for_logins(Settings.load(given | {"sasl.mechanism.inter.broker.protocol": "PLAIN"}))
+
+
+def test_a_kdc_that_is_silent_or_down_is_reported_in_time(realm: Kdc, broker: str) -> None:
+    realm.add("eve")  # there are no tickets for her yet
+    file = Path(realm.environment["KRB5_CONFIG"])
+    before, eve = file.read_text(), {"principal": f"eve@{REALM}", "keytab": realm.keytab("eve")}
+    limit = {"retries": 0, "socket.connection.setup.timeout.ms": 1000}
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            file.write_text(KRB5.format(realm=REALM, port=silent.getsockname()[1]))
+            begin = time.monotonic()
+            with (
+                pytest.raises(ClientError, match="no KDC answered within"),
+                Client(settings(broker, **eve) | limit) as one,
+            ):
+                tokens.create(one)
+            assert time.monotonic() - begin < 30  # the system's library waits for 50 s
+        with pytest.raises(ClientError, match="Cannot contact any KDC"), Client(settings(broker, **eve) | limit) as one:
+            tokens.create(one)
+    finally:
+        file.write_text(before)
 
 
 def test_a_new_keytab_counts_from_the_next_login_on(realm: Kdc, broker: str) -> None:
