@@ -145,8 +145,8 @@ class Users:
 
     def is_proved(self, name: str, password: str) -> bool:
         """Say whether this password was right a moment ago: hashing it for every request would take too long."""
-        user = self.find(name)
-        return user is not None and self._proved.get(name) == (user.password, self._digest(password))
+        user, (stored, digest) = self.find(name), self._proved.get(name, ("", b""))
+        return user is not None and user.password == stored and hmac.compare_digest(digest, self._digest(password))
 
     def prove(self, name: str, password: str) -> User | None:
         """Return the user whose password this is. It takes long, for a wrong name too."""
