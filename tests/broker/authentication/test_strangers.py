@@ -8,14 +8,18 @@ import ssl
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
 
 from moldau.client import Client, ClientError
 from moldau.testing.process import Broker, eventually
+from moldau.wire import frames
 from moldau.wire import messages as m
 from tests.broker.authentication.secured import Secured
 from tests.tls.keystores import self_signed
@@ -23,6 +27,7 @@ from tests.tls.keystores import self_signed
 TIMEOUT_MS = 1500
 MOST = 5
 MANY = 300
+PATIENCE_S = 20.0  # of the tests, on a machine that is busy; a byte now and then would be enough for hours
 RESET = struct.pack("ii", 1, 0)  # linger for no time: a close resets the connection
 
 
@@ -75,6 +80,57 @@ def test_one_byte_after_the_other_does_not_keep_a_connection(secured: Secured) -
             for byte in hello()[:-1]:
                 sock.sendall(bytes([byte]))
                 time.sleep(0.05)
+
+
+def exchange(sock: socket.socket, *requests: tuple[Any, int]) -> None:
+    for request, version in requests:
+        sock.sendall(frames.request_frame(request, version, 1, "x"))
+        answer = b""
+        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4]):
+            if not (part := sock.recv(65536)):
+                raise ConnectionAbortedError
+            answer += part
+
+
+VERSIONS, SHAKE = (m.ApiVersionsRequest("x", "1"), 3), (m.SaslHandshakeRequest("SCRAM-SHA-256"), 1)
+FIRST = (m.SaslAuthenticateRequest(b"n,,n=alice,r=abc"), 2)
+STAGES: dict[str, tuple[tuple[Any, int], ...]] = {
+    "at once": (),
+    "after ApiVersions": (VERSIONS,),
+    "after the handshake of SASL": (VERSIONS, SHAKE),
+    "between the messages of SCRAM": (SHAKE, FIRST),
+    "before a raw token": ((m.SaslHandshakeRequest("PLAIN"), 0),),
+    "after a refusal": (SHAKE, (m.SaslAuthenticateRequest(b"n,,n=alice"), 2)),
+}
+
+
+def linger(secured: Secured, protocol: str, stage: str, by_bytes: bool) -> float:
+    """Come to a stage and stay, silent or with a byte now and then; returns after how many seconds it was over."""
+    begin = time.monotonic()
+    with connect(secured, protocol) as plain, suppress(ConnectionError, ssl.SSLEOFError):
+        context = ssl.create_default_context(cafile=str(secured.folder / "ca.pem"))
+        sock = context.wrap_socket(plain, server_hostname="localhost") if protocol == "SASL_SSL" else plain
+        with sock:
+            exchange(sock, *STAGES[stage])
+            begin = time.monotonic()
+            for byte in chain(b"\0\1\0\0", repeat(0)) if by_bytes else ():
+                sock.sendall(bytes((byte,)))
+                time.sleep(0.05)
+                if time.monotonic() - begin > PATIENCE_S:
+                    break
+            ends(sock)
+    return time.monotonic() - begin
+
+
+@pytest.mark.parametrize("by_bytes", [False, True], ids=["silent", "a byte now and then"])
+def test_who_does_not_go_on_is_ended_at_every_stage(secured: Secured, by_bytes: bool) -> None:
+    with ThreadPoolExecutor(MOST - 1) as threads:
+        found = {
+            (protocol, stage): threads.submit(linger, secured, protocol, stage, by_bytes)
+            for protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+            for stage in STAGES
+        }
+    assert all(one.result() < PATIENCE_S for one in found.values())
 
 
 def test_who_has_authenticated_stays(secured: Secured) -> None:
