@@ -160,3 +160,12 @@ def test_server_stops_although_a_connection_is_open() -> None:
     with serving() as url:
         assert client.post(f"{url}/size").status_code == 200
     client.close()
+
+
+@pytest.mark.parametrize("said", [b"", PREFACE[:5], b"POST"])
+def test_who_does_not_say_which_version_it_is_is_closed(said: bytes) -> None:
+    with serving("idle.timeout.ms=1000") as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), 20) as sock:
+            sock.sendall(said)
+            assert sock.recv(1) == b""

@@ -36,9 +36,15 @@ class Either(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport  # uvloop's is not a subclass of asyncio's
+        self._timer = asyncio.get_running_loop().call_later(self._idle_s, transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._begun += data
+        if len(self._begun) >= len(PREFACE) or not PREFACE.startswith(self._begun):
+            self._timer.cancel()
         if self._begun[: len(PREFACE)] == PREFACE:
             _Connection(self._transport, self._app, self._idle_s, self._given["server_state"]).start(self._begun)
         elif not PREFACE.startswith(self._begun):

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 
 from moldau import logs
 from moldau.http.callers import with_certificate
+from moldau.http.heads import bounded
 from moldau.settings import ServiceSettings, SettingError
 
 log = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=max(1, settings["shutdown.graceful.ms"] // 1000),
         )
         config.load()
+        config.http_protocol_class = bounded(config.http_protocol_class, idle_s)
         self.reload_tls: Callable[[], None] = lambda: None
         if listen.scheme == "https":
             config.ssl = tls(settings)
