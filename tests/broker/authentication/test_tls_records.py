@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -20,9 +21,10 @@ from moldau.broker.rim.watch import ENDLESS, Watch
 from moldau.client import Client
 from moldau.testing.process import Broker, eventually
 from moldau.tls import server_context
+from moldau.wire import frames
 from moldau.wire import messages as m
 from tests.broker.authentication.secured import Secured
-from tests.broker.authentication.test_strangers import memory_kb
+from tests.broker.authentication.test_strangers import exchange, memory_kb
 from tests.tls.keystores import AUTHORITY, FOR_SERVERS, Pair, chain, issue, self_signed, shown
 from tests.tls.records import DATA, HANDSHAKE, Sealer, Sealer13, shake_hands
 
@@ -212,3 +214,31 @@ def test_a_call_that_does_not_return_is_ended(tmp_path: Path, version: ssl.TLSVe
             read_on(server)
         server.close()
         sender.join()
+
+
+def test_a_large_request_arrives_in_pieces_of_any_size(running: tuple[Secured, Broker]) -> None:
+    """The channel sleeps until much of it is there: neither its end nor the small request after it may be missed."""
+    secured, _ = running
+    context = ssl.create_default_context(cafile=str(secured.folder / "ca.pem"))
+    context.load_cert_chain(secured.folder / "client.pem")
+    topics = [m.MetadataRequest_MetadataRequestTopic(name=f"{number:0200}") for number in range(1500)]
+    large = m.MetadataRequest(topics, allow_auto_topic_creation=False), 9
+    frame = frames.request_frame(*large, 1, "x")
+    chance = Random(7)
+    with context.wrap_socket(connect(secured, "SSL"), server_hostname="localhost") as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for most in (3_000, 16_384, 40_000, 300_000):
+            sent = 0
+            while sent < len(frame):
+                size = chance.randint(1, most)
+                sock.sendall(frame[sent : sent + size])
+                sent += size
+                time.sleep(chance.choice((0, 0, 0.002)))
+            await_answer(sock)
+            exchange(sock, (m.ApiVersionsRequest("x", "1"), 3), large)
+
+
+def await_answer(sock: socket.socket) -> None:
+    size, answer = sock.recv(4), 0
+    while answer < int.from_bytes(size):
+        answer += len(sock.recv(65536))

@@ -24,7 +24,7 @@ from socket import MSG_PEEK, SO_RCVLOWAT, SOL_SOCKET
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from moldau.broker.rim.transport import Channel
+from moldau.broker.rim.transport import Channel, LargeFrame
 from moldau.broker.rim.watch import Watch
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_RECORDS = 128  # that are read by one call; with those of librdkafka the room is short before
 RECORD = 16 * 1024  # the largest record; with this much room nothing decrypted stays behind
+MOST_ASLEEP = 128 * 1024  # bytes of a large frame for which a channel sleeps
 HEADER = 5  # bytes of a record's header, the last two of which are its length
 HANDSHAKE_RECORD = 0x16
 SLICE = 128 * 1024  # that is encrypted by one call
@@ -83,6 +84,15 @@ class TlsSocket(ssl.SSLSocket):
         super().shutdown(how)
 
 
+def asleep_for(frame: LargeFrame) -> int:
+    """Return for how many bytes of a large frame to sleep; none near its end.
+
+    Clients send it record by record, and each would wake us. What has yet to come is longer encrypted; but OpenSSL may
+    have taken a part of a record already, or a whole one for which there was no room.
+    """
+    return max(0, min(frame.size - frame.filled - 2 * RECORD, MOST_ASLEEP))
+
+
 class TlsChannel(Channel):
     """A channel over TLS: a plain socket until the hello is there, and no frames before the handshake is done."""
 
@@ -90,7 +100,7 @@ class TlsChannel(Channel):
 
     def __init__(self, entrance: Entrance, *arguments: Any) -> None:
         self._entrance = entrance
-        self._awaited = 0  # bytes of the hello, before which we are not woken
+        self._awaited = 0  # bytes of the hello, or of a large frame, before which we are not woken
         self._is_open = False
         self._is_queued = False
         self.has_begun = False
@@ -107,7 +117,11 @@ class TlsChannel(Channel):
                 self._queue()
             return
         super()._read()
-        if not self._closed and not self._paused and self.socket.pending():
+        if self._closed:
+            return
+        if (wanted := 0 if self._large is None else asleep_for(self._large)) != self._awaited:
+            self._await(wanted)
+        if not self._paused and self.socket.pending():
             self._server.loop.call_soon(self._read_rest)
 
     def _read_rest(self) -> None:
