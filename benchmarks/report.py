@@ -87,7 +87,7 @@ def line(row: Row, metric: Metric, samples: dict[str, list[Sample]]) -> Line:
     ratio, change = (own / middle[other] if own and middle.get(other) else None for other in ("kafka", "before"))
     return Line(
         row.title,
-        f"{metric.title}, {metric.unit}",
+        f"{metric.title}, {metric.unit}" if metric.unit else metric.title,
         *(shown.get(broker, "") for broker in ("kafka", "before", "moldau")),
         *("" if r is None else f"{r:.2f}" if r >= 0.1 else f"{r:.3f}" for r in (ratio, change)),
         metric.expected,

@@ -34,7 +34,7 @@ class Metric:
         if self.floor:
             return f"≥ {self.floor:g} {self.unit}".rstrip()
         if self.limit:
-            return f"≤ {self.limit:g} {self.unit}"
+            return f"≤ {self.limit:g} {self.unit}".rstrip()
         bound = f"≥ {self.at_least:g}" if self.at_least else f"≤ {self.at_most:.3g}" if self.at_most else ""
         return f"{bound} (aim {self.aim:g})" if self.aim else bound
 
