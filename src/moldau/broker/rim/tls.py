@@ -48,15 +48,23 @@ class TlsSocket(ssl.SSLSocket):
     watch: Watch
 
     def recv_into(self, buffer: memoryview, nbytes: int | None = None, flags: int = 0) -> int:  # pyright: ignore
-        """Read as many records as there are, as there is room for, and as are one connection's share."""
-        count = 0
+        """Read as many records as there are, as there is room for, and as are one connection's share.
+
+        What SSLSocket has around `read` takes a microsecond, a fifth of the whole for a record of 2 KB.
+        """
+        records: Any = self._sslobj  # pyright: ignore[reportAttributeAccessIssue]
+        if records is None:  # both have said goodbye
+            return super().recv_into(buffer)
+        count, read = 0, records.read
         with self.watch(self):
             try:
                 for _ in range(MOST_RECORDS):
-                    got = super().recv_into(buffer[count:])
+                    got = read(len(buffer) - count, buffer[count:])
                     count += got
                     if not got or len(buffer) - count < RECORD:
                         break
+            except ssl.SSLEOFError:  # the peer has left without a goodbye
+                return count
             except ssl.SSLWantReadError:
                 if not count:
                     raise BlockingIOError from None
