@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.sql.server.errors import BAD_REQUEST, TOO_MANY_PUSH_QUERIES, TOO_MANY_REQUESTS, ServerError
+from moldau.sql.server.property_names import STREAMS
 
 HOUR_S, MEGABYTE = 3_600.0, 1 << 20
 UNLIMITED = (1 << 31) - 1
@@ -44,9 +45,18 @@ class Limits:
             settings["ksql.query.pull.max.memory.megabytes"],
             settings["ksql.query.push.slow.reader.timeout.ms"] / 1000,
             settings["ksql.statements.max.per.request"],
-            FIXED | frozenset(settings["ksql.properties.overrides.denylist"]),
-            frozenset(settings["ksql.properties.overrides.allowlist"]),
+            FIXED | _plain(settings["ksql.properties.overrides.denylist"]),
+            _plain(settings["ksql.properties.overrides.allowlist"]),
         )
+
+    def allows(self, name: str) -> bool:
+        """Whether requests may set a property, named with the prefix of streams or without."""
+        plain = name.removeprefix(STREAMS)
+        return plain not in self.denied and (not self.allowed or plain in self.allowed)
+
+
+def _plain(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.removeprefix(STREAMS) for name in names)
 
 
 @dataclass(slots=True)
@@ -119,11 +129,7 @@ class Admission:
 
     def check_properties(self, given: Mapping[str, Any] | Iterable[str]) -> None:
         """Refuse properties that requests may not set."""
-        limits = self.limits
-        refused = sorted(
-            name for name in given if name in limits.denied or (limits.allowed and name not in limits.allowed)
-        )
-        if refused:
+        if refused := sorted(name for name in given if not self.limits.allows(name)):
             raise ServerError(
                 BAD_REQUEST,
                 "One or more properties overrides set locally are prohibited by the KSQL server "
