@@ -68,7 +68,12 @@ class ProcessingLog:
 
 
 def logger(query_id: str, context: str) -> str:
-    return ".".join(["processing", query_id, *context.split("/")])
+    return f"processing.{step_name(query_id, context)}"
+
+
+def step_name(query_id: str, context: str) -> str:
+    """Return ksqlDB's name of a step of a query."""
+    return f"{query_id}.{context.replace('/', '.')}"
 
 
 def causes(error: BaseException) -> list[str]:

@@ -17,7 +17,7 @@ from moldau.sql.codegen import Report
 from moldau.sql.lowering import rows
 from moldau.sql.lowering.aggregates import Aggregation
 from moldau.sql.lowering.serdes import key_serde, value_serde
-from moldau.sql.processing_log import ProcessingLog
+from moldau.sql.processing_log import ProcessingLog, step_name
 from moldau.sql.steps import (
     Aggregate,
     Filter,
@@ -83,7 +83,7 @@ def describe(plan: QueryPlan, registry: Any = None) -> tuple[str, dict[str, tupl
     builder = StreamsBuilder()
     lowering = _Lowering(plan, builder, registry, None)
     lowering.run()
-    schemas = {f"{plan.query_id}.{context.replace('/', '.')}": made for context, made in lowering.schemas.items()}
+    schemas = {step_name(plan.query_id, context): made for context, made in lowering.schemas.items()}
     return builder.describe(), schemas
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from moldau.admin import configs, groups, offsets, topics
@@ -67,9 +68,9 @@ class BrokerTopics:
                 if error.error is not Error.GROUP_ID_NOT_FOUND:
                     raise
                 continue  # it has gone since it was listed
-            for topic in (topic for member in members for topic in {topic for topic, _ in member.partitions}):
-                found.setdefault(topic, {}).setdefault(group.id, 0)
-                found[topic][group.id] += 1
+            counts = Counter(name for member in members for name in {name for name, _ in member.partitions})
+            for name, count in counts.items():
+                found.setdefault(name, {})[group.id] = count
         return found
 
     def create(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from moldau.plan.describe import describe
 from moldau.sql.errors import SqlError
 from moldau.sql.extensions import DIALECT, STRICT
 from moldau.sql.lowering import application_id, build, build_rows
+from moldau.sql.processing_log import step_name
 from moldau.sql.server import describing
 from moldau.sql.server.entities import Entity, entity, state_of, typed, warned
 from moldau.sql.steps import QueryPlan, inputs
@@ -15,6 +16,7 @@ from moldau.sql.tree import CreateAs, Explain, QueryStatement, Statement
 
 if TYPE_CHECKING:
     from moldau.sql.server.service import Request, Service
+    from moldau.streams.builder import StreamsBuilder
 
 # What ksqlDB calls the steps; the others have the name of their class.
 NAMES = {
@@ -38,26 +40,22 @@ def explain(service: Service, statement: Explain, request: Request) -> Entity:
             raise SqlError(
                 f"Query with id:{statement.query_id} does not exist, use SHOW QUERIES to view the full set of queries."
             )
-        described = query_description(service, plan)
     else:
         assert statement.statement is not None
         warnings = _change_texts(service, statement.statement, request)
         plan = service.planned(statement.statement, request)
-        if isinstance(statement.statement, QueryStatement):
-            described = _push_description(service, plan, statement.text)
-        else:
-            described = query_description(service, plan)
+    is_push = isinstance(statement.statement, QueryStatement)
+    described = _push_description(service, plan, statement.text) if is_push else query_description(service, plan)
     return warned(entity("queryDescription", statement.text, queryDescription=described), warnings)
 
 
 def _push_description(service: Service, plan: QueryPlan, text: str) -> Entity:
     """Describe a query that writes nothing: there is no sink, and no group reads."""
-    topology = build_rows(plan, lambda key, row, time: None, service.registry, None, service.service_id).build()
-    return query_description(service, plan) | {
+    builder = build_rows(plan, lambda key, row, time: None, service.registry, None, service.service_id)
+    steps = "".join(_lines(plan.step, plan.query_id, ""))
+    return _description(service, plan, builder, steps) | {
         "statementText": text.split(None, 1)[1],
         "sinks": [],
-        "topology": describe(topology.plan(topology.settings)),
-        "executionPlan": "".join(_lines(plan.step, plan.query_id, "")),
         "queryType": "PUSH",
         "state": None,
         "consumerGroupId": None,
@@ -81,7 +79,11 @@ def _change_texts(service: Service, statement: Statement, request: Request) -> l
 
 
 def query_description(service: Service, plan: QueryPlan) -> Entity:
-    topology = build(plan, service.registry, service_id=service.service_id).build()
+    return _description(service, plan, build(plan, service.registry, service_id=service.service_id), summary(plan))
+
+
+def _description(service: Service, plan: QueryPlan, builder: StreamsBuilder, steps: str) -> Entity:
+    topology = builder.build()
     return {
         "id": plan.query_id,
         "statementText": plan.text,
@@ -90,7 +92,7 @@ def query_description(service: Service, plan: QueryPlan) -> Entity:
         "sources": list(plan.sources),
         "sinks": [plan.sink.name],
         "topology": describe(topology.plan(topology.settings)),
-        "executionPlan": summary(plan),
+        "executionPlan": steps,
         "overriddenProperties": {
             name: value for name, value in plan.settings.items() if service.settings.get(name) != value
         },
@@ -119,4 +121,4 @@ def _lines(step: Any, query_id: str, indent: str) -> list[str]:
 
 
 def _line(indent: str, name: str, schema: str, query_id: str, context: str) -> str:
-    return f"{indent} > [ {name} ] | Schema: {schema} | Logger: {'.'.join([query_id, *context.split('/')])}\n"
+    return f"{indent} > [ {name} ] | Schema: {schema} | Logger: {step_name(query_id, context)}\n"

@@ -511,7 +511,7 @@ class Service:
             )
         push = plan_push(query, self.engine.catalogue, self._transient_id(query, "transient"), settings)
         ends = {source.topic: self.topics.ends(source.topic) for source in push.sources}
-        return self._pushed(push, self.topics.starts, ends)
+        return self._pushed(push, request, self.topics.starts, ends)
 
     def _push(self, query: Query, request: Request) -> Results:
         settings = {**self.settings, **request.properties}
@@ -522,15 +522,18 @@ class Service:
         if push.scalable:
             query_id = self._transient_id(query, "SCALABLE_PUSH_QUERY")
             push = replace(push, plan=replace(push.plan, query_id=query_id))
-            results = self._pushed(push, self.topics.ends)
-        else:
-            starts = dict(starts_of(push.plan, self.engine.catalogue, self.topics))
-            results = self._pushed(push, lambda t: dict(enumerate(starts[t])) if t in starts else self.topics.starts(t))
-        results.text = request.text.strip()
-        return results
+            return self._pushed(push, request, self.topics.ends)
+        starts = dict(starts_of(push.plan, self.engine.catalogue, self.topics))
+        return self._pushed(
+            push, request, lambda t: dict(enumerate(starts[t])) if t in starts else self.topics.starts(t)
+        )
 
     def _pushed(
-        self, push: Push, starts: Callable[[str], Positions], ends: dict[str, Positions] | None = None
+        self,
+        push: Push,
+        request: Request,
+        starts: Callable[[str], Positions],
+        ends: dict[str, Positions] | None = None,
     ) -> Results:
         columns = [(name, kind, False) for name, kind in push.columns]
         pushed: list[Pushed] = []
@@ -541,7 +544,7 @@ class Service:
         types = [kind for _, kind in push.columns]
         tombstone = push.tombstone if kind_of(push.plan.step) == "TABLE" else None
         pushed.append(Pushed(query, types, tombstone, push.limit, ends))
-        results = Results(push.plan.query_id, columns, list)
+        results = Results(push.plan.query_id, columns, list, text=request.text.strip())
         results.poll = lambda: pushed[0].rows(results)
         results.positions = lambda: {topic: dict(reached) for topic, reached in query.positions.items()}
 

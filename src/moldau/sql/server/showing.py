@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.settings import SQL, rows
 from moldau.sql import functions
+from moldau.sql.catalogue import Source
 from moldau.sql.errors import SqlError
 from moldau.sql.functions.categories import category
 from moldau.sql.functions.registry import REGISTRY, Row
@@ -54,13 +55,20 @@ def answer(service: Service, statement: Statement, request: Request) -> Entity:
 
 def _sources(kind: str, tag: str) -> Callable[[Service, Show, Request], Entity]:
     def show(service: Service, statement: Show, request: Request) -> Entity:
-        found = [source for _, source in sorted(service.engine.catalogue.sources.items()) if source.kind == kind]
         if statement.extended:
-            described = [description(service, source, True) for source in found]
-            return entity("source_descriptions", statement.text, sourceDescriptions=described)
-        return entity(tag, statement.text, **{tag: [listed(source) for source in found]})
+            return _described(service, statement, kind)
+        return entity(tag, statement.text, **{tag: [listed(source) for source in _of_kind(service, kind)]})
 
     return show
+
+
+def _of_kind(service: Service, kind: str) -> list[Source]:
+    return [source for _, source in sorted(service.engine.catalogue.sources.items()) if source.kind == kind]
+
+
+def _described(service: Service, statement: Show | Describe, kind: str) -> Entity:
+    described = [description(service, source, statement.extended) for source in _of_kind(service, kind)]
+    return entity("source_descriptions", statement.text, sourceDescriptions=described)
 
 
 def _topics(service: Service, statement: Show, request: Request) -> Entity:
@@ -139,11 +147,8 @@ def _value(name: str, value: Any) -> str:
 
 def _property(service: Service, name: str, value: str) -> Entity:
     is_of_query = name in OF_QUERIES or name.startswith(STREAMS)
-    limits = service.admission.limits
-    names = {name, name.removeprefix(STREAMS)}
-    is_allowed = not names & limits.denied and bool(not limits.allowed or names & limits.allowed)
-    level = "QUERY" if is_of_query else "SERVER"
-    return {"name": name, "scope": "KSQL", "value": value, "editable": is_of_query and is_allowed, "level": level}
+    editable, level = is_of_query and service.admission.limits.allows(name), "QUERY" if is_of_query else "SERVER"
+    return {"name": name, "scope": "KSQL", "value": value, "editable": editable, "level": level}
 
 
 SHOWN: dict[str, Callable[[Service, Show, Request], Entity]] = {
@@ -169,10 +174,7 @@ def _describe(service: Service, statement: Describe) -> Entity:
             described = description(service, source, statement.extended)
             return entity("sourceDescription", statement.text, sourceDescription=described)
         case "STREAMS" | "TABLES":
-            kind = statement.what[:-1]
-            found = [source for _, source in sorted(catalogue.sources.items()) if source.kind == kind]
-            described = [description(service, source, statement.extended) for source in found]
-            return entity("source_descriptions", statement.text, sourceDescriptions=described)
+            return _described(service, statement, statement.what[:-1])
         case "FUNCTION":
             return _function(statement)
         case "CONNECTOR":
