@@ -365,7 +365,8 @@ def test_push_queries_statements_and_properties_are_limited(served: Served) -> N
 
 
 def test_limits_are_read_from_settings() -> None:
-    settings = ServiceSettings([HTTP, SQL], ("ksql.query.pull.max.qps=7", "ksql.properties.overrides.denylist=a,ksql.streams.b"))
+    denied = "ksql.properties.overrides.denylist=a,ksql.streams.b"
+    settings = ServiceSettings([HTTP, SQL], ("ksql.query.pull.max.qps=7", denied))
     limits = Limits.of(settings)
     assert limits.pull_rate == 7 and limits.denied == FIXED | {"a", "b"} and limits.slow_reader_s == 60
     assert not any(limits.allows(name) for name in ("a", "ksql.streams.a", "b", "ksql.streams.b"))
