@@ -12,6 +12,7 @@ import pytest
 from moldau.broker.api.produce_one import Appends
 from moldau.broker.metrics import QUOTAS
 from moldau.broker.quotas import MOST_THROTTLED
+from moldau.machines.metadata.metering import Limit
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
 from tests.broker.conftest import Client, World
@@ -135,6 +136,23 @@ def test_known_requests_take_as_much_of_a_quota_as_others(limited: World) -> Non
     known = user(limited, "known")
     told = throttled(lambda: known)
     assert len(told) > 5 and told == throttled(lambda: user(limited, "new"))
+
+
+def test_a_rate_that_is_forgotten_leaves_nobody_with_one_of_its_own(
+    limited: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moldau.broker.quotas.ENTITIES", 2)
+    set_quota(limited, "producer_byte_rate", 100 * SIZE, user=None)
+    ann = [user(limited, "ann") for _ in range(2)]
+    produce(ann[0])
+    produce(ann[0])  # by its head
+    for name in ("bob", "eve"):
+        produce(user(limited, name))
+    for client in ann:  # one that knew the old rate, and one that never did
+        produce(client)
+    assert limited.node.quotas is not None
+    rate = limited.node.quotas.rate("producer_byte_rate", Limit(100.0 * SIZE, "ann", None))
+    assert rate.record(0, limited.node.clock.monotonic_ms()) == 2 * len(batch(["x" * SIZE]))
 
 
 def test_a_quota_that_is_changed_counts_at_once(limited: World) -> None:

@@ -13,6 +13,8 @@ from moldau.broker.wait import Wait
 
 if TYPE_CHECKING:
     from moldau.broker.authentication.gate import Gate
+    from moldau.broker.learned_requests import Known
+    from moldau.broker.quotas import Account
 
 ANONYMOUS = "User:ANONYMOUS"
 PRODUCE = b"\0\0"  # the key, as a request begins with it
@@ -53,6 +55,8 @@ class Connection:
     closing: str | None = None
     client_id: str | None = None
     head_ends: tuple[int, ...] = ()  # of its requests, see learned_requests.py
+    cleared: dict[Known, Account | None] = field(default_factory=dict["Known", "Account | None"])  # that it may send
+    cleared_at: int = -1  # how often the access control lists had changed then
     principal: str = ANONYMOUS
     gate: Gate | None = None  # while it must authenticate
     mechanism: str = ""  # by which it has

@@ -11,7 +11,7 @@ and goes the way of the handlers. Tests compare the answers of both ways byte fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Protocol
@@ -21,6 +21,7 @@ from moldau.wire.errors import WireError
 if TYPE_CHECKING:
     from moldau.broker.connection import Connection
     from moldau.broker.node import Node
+    from moldau.broker.quotas import Account
     from moldau.broker.wait import Wait
     from moldau.machines.metadata.authorizer import Authorizer
 
@@ -33,7 +34,7 @@ _start = START.unpack_from
 
 
 class Known(Protocol):
-    """What a head means."""
+    """What a head means; equal to nothing but itself."""
 
     @property
     def key(self) -> int: ...
@@ -62,6 +63,7 @@ Heads = dict[int, dict[bytes, Known]]  # by key and version
 
 def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | Wait | None:
     """Answer a request by its head, or None."""
+    account, size = None, 0
     try:
         api, correlation_id = _start(frame)
         heads = node.heads.get(api)
@@ -69,32 +71,48 @@ def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | Wait
             return None
         for end in connection.head_ends:
             known = heads.get(frame[HEAD_START:end].tobytes())
-            if known is not None:
-                if node.authorizer is not None and not all(permissions(node.authorizer, connection, known)):
-                    return None
-                account, size = None, 0
-                if (
-                    node.quotas is not None
-                    and (account := node.quotas.account(connection, known.client_id)) is not None
-                ):
-                    size = known.measure(frame, end)
-                    if not account.has_room(size):
-                        return None  # the answer says for how long the client is throttled
-                answer = known.serve(node, frame, end, correlation_id)
-                if answer is not None:
-                    if account is not None and size:
-                        account.count(size)
-                    connection.client_id = known.client_id
-                    node.request_counts[known.key] += 1
+            if known is None:
+                continue
+            authorizer = node.authorizer
+            if authorizer is not None or node.quotas is not None:
+                if authorizer is not None and connection.cleared_at != authorizer.acls.changes:
+                    connection.cleared.clear()
+                    connection.cleared_at = authorizer.acls.changes
+                try:
+                    account = connection.cleared[known]
+                except KeyError:
+                    if not is_allowed(authorizer, connection, known):
+                        return None
+                    account = clear(node, connection, known)
+                if account is not None and not account.admits(size := known.measure(frame, end)):
+                    return None  # the answer says for how long the client is throttled
+            answer = known.serve(node, frame, end, correlation_id)
+            if answer is not None:
+                connection.client_id = known.client_id
+                node.request_counts[known.key] += 1
                 return answer
+            break
     except (StructError, IndexError, WireError):
         pass
+    if size and account is not None:
+        account.take_back(size)
     return None
 
 
-def permissions(authorizer: Authorizer, connection: Connection, known: Known) -> Iterator[bool]:
-    """Asked each time, for heads are shared by connections; the authorizer remembers what it has decided."""
-    return (authorizer.allows(connection.principal, connection.host, *ask) for ask in known.asks)
+def is_allowed(authorizer: Authorizer | None, connection: Connection, known: Known) -> bool:
+    """Tell whether a client may send such requests; asked for each connection, for heads are shared by them."""
+    return authorizer is None or all(
+        authorizer.allows(connection.principal, connection.host, *ask) for ask in known.asks
+    )
+
+
+def clear(node: Node, connection: Connection, known: Known) -> Account | None:
+    """Remember that a client may, and what measures it, as long as the head is known: until the metadata changes."""
+    account = None if node.quotas is None else node.quotas.account(connection, known.client_id)
+    if len(connection.cleared) >= HEADS:
+        connection.cleared.clear()
+    connection.cleared[known] = account
+    return account
 
 
 def keep(node: Node, connection: Connection, frame: memoryview, end: int, make: Callable[[], Known]) -> None:

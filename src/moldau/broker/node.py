@@ -410,6 +410,9 @@ class Node:
             connection.write(frames.response_frame(key, version, correlation_id, outcome))
             if learn is not None:
                 learn(self, connection, frame, version, request, outcome)
+        if connection.throttle_ms and self.quotas is not None:
+            self.quotas.mute(connection, connection.throttle_ms)
+            connection.throttle_ms = 0.0
 
     def route(self, key: int, version: int, of_controller: bool = False) -> Route | None:
         """Return who answers a request, if anybody. Modules and classes are loaded when first needed."""

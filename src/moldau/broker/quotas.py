@@ -1,9 +1,9 @@
 """Quotas enforced: `producer_byte_rate`, `consumer_byte_rate`, `request_percentage` and `controller_mutation_rate`.
 
-While the metadata has quotas of clients, `Node.receive` is replaced by `Quotas.receive`, and handlers are wrapped; as
-long as there are none, nothing is measured and nothing costs. A client over its limit is answered at once with
-`throttle_time_ms`, and its connection is muted for that long (KIP-219): a Wait without an answer takes its place behind
-the answers of the connection. A fetch over its limit is answered empty and is not counted.
+While the metadata has quotas of clients, handlers are wrapped, and while some limit time `Node.receive` is replaced by
+`Quotas.receive`; as long as there are none, nothing is measured and nothing costs. A client over its limit is answered
+at once with `throttle_time_ms`, and its connection is muted for that long (KIP-219): a Wait without an answer takes its
+place behind the answers of the connection. A fetch over its limit is answered empty and is not counted.
 
 A change of topics over its limit is refused since the versions of KIP-599; before, it is done and the client throttled.
 """
@@ -40,27 +40,29 @@ ENTITIES = 10_000  # whose rates are remembered
 class Account:
     """The rates that produce requests of a client count for, with their limits: for those that are not decoded."""
 
-    __slots__ = ("_clock", "_produced", "_time")
+    __slots__ = ("_limit", "_monotonic_ms", "_rate", "_safe", "_time")
 
     def __init__(self, node: Node, produced: tuple[Rate, float] | None, time: tuple[Rate, float] | None) -> None:
-        self._clock, self._produced, self._time = node.clock, produced, time
+        self._monotonic_ms, self._time = node.clock.monotonic_ms, time
+        self._rate, self._limit = produced or (None, 0.0)
+        self._safe = 0.0 if self._rate is None else self._rate.safe_total(self._limit)
 
-    def has_room(self, size: int) -> bool:
-        """Tell whether a request with so many bytes of records is below the limits."""
-        if self._produced is not None and size:
-            rate, limit = self._produced
-            if not rate.is_far_below(limit, size):
-                now_ms = self._clock.monotonic_ms()
-                rate.record(size, now_ms)
-                throttle_ms = rate.throttle_ms(limit, now_ms)
-                rate.record(-size, now_ms)
-                if throttle_ms:
-                    return False
-        return self._time is None or not self._time[0].throttle_ms(self._time[1], self._clock.monotonic_ms())
+    def admits(self, size: int) -> bool:
+        """Count a request with so many bytes of records, if it is below the limits."""
+        rate = self._rate
+        if self._time is not None and self._time[0].throttle_ms(self._time[1], self._monotonic_ms()):
+            return False
+        if rate is None or not size:
+            return True
+        now_ms = self._monotonic_ms()
+        if rate.record(size, now_ms) <= self._safe or not rate.throttle_ms(self._limit, now_ms):
+            return True
+        rate.record(-size, now_ms)
+        return False
 
-    def count(self, size: int) -> None:
-        if self._produced is not None:
-            self._produced[0].record(size, self._clock.monotonic_ms())
+    def take_back(self, size: int) -> None:
+        if self._rate is not None:
+            self._rate.record(-size, self._monotonic_ms())
 
 
 class Quotas:
@@ -73,31 +75,25 @@ class Quotas:
         self._burst_s = settings["controller.quota.window.num"] * settings["controller.quota.window.size.seconds"]
         self._limits: dict[tuple[str, str, str | None], Limit | None] = {}  # that were looked up, until one changes
         self._accounts: dict[tuple[str, str | None], Account | None] = {}
-        self._has_time_limits = False
+        self.has_time_limits = False
         self._rates: dict[tuple[str, str | None, str | None], Rate] = {}
         self.throttled: dict[tuple[str, str, str], list[float]] = {}  # quota, user, client id: how often, how many ms
         self._buckets: dict[tuple[str | None, str | None], Bucket] = {}
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
-        """Take a frame in the node's place: measure its time, and mute the connection if it is over its limits."""
-        node = self.node
-        if self._has_time_limits:
-            begin_ms = node.clock.monotonic_ms()
-            type(node).receive(node, connection, frame)
-            if (limit := self.limit(TIME, connection)) is not None:
-                now_ms = node.clock.monotonic_ms()
-                self.rate(TIME, limit).record((now_ms - begin_ms) / 10, now_ms)  # percent of a second
-        else:
-            type(node).receive(node, connection, frame)
-        if connection.throttle_ms:
-            self.mute(connection, connection.throttle_ms)
-            connection.throttle_ms = 0.0
+        """Take a frame in the node's place, and measure its time."""
+        clock = self.node.clock
+        begin_ms = clock.monotonic_ms()
+        type(self.node).receive(self.node, connection, frame)
+        if (limit := self.limit(TIME, connection)) is not None:
+            now_ms = clock.monotonic_ms()
+            self.rate(TIME, limit).record((now_ms - begin_ms) / 10, now_ms)  # percent of a second
 
     def forget_limits(self) -> None:
         """Look them up again: some have changed."""
         self._limits.clear()
         self._accounts.clear()
-        self._has_time_limits = any(TIME in values for values in self.node.cluster.quotas.values())
+        self.has_time_limits = any(TIME in values for values in self.node.cluster.quotas.values())
 
     def limit(self, key: str, connection: Connection, client_id: str | None = None) -> Limit | None:
         asked = key, connection.principal, client_id or connection.client_id
@@ -142,7 +138,8 @@ class Quotas:
         if found is None:
             if len(known) >= ENTITIES:
                 known.pop(next(iter(known)))
-                self._accounts.clear()  # one may count for that rate
+                self._accounts.clear()  # one may count for that rate, and connections know it
+                self.node.heads.clear()
             found = known[key] = make()
         return found
 
@@ -301,13 +298,13 @@ def apply_quotas(node: Node) -> None:
     """Begin to measure when the metadata has quotas of clients, and end when it has none any more."""
     wanted = any(kind != IP for entity in node.cluster.quotas for kind, _ in entity)
     before, node.quotas = node.quotas, (node.quotas or Quotas(node)) if wanted else None
+    was_timed = before is not None and before.has_time_limits
     if node.quotas is not None:
         node.quotas.forget_limits()
-    if before is node.quotas:
-        return
-    if node.quotas is not None:
+    if node.quotas is not None and node.quotas.has_time_limits:
         node.receive = node.quotas.receive
-    else:
+    elif was_timed:
         del node.receive  # pyright: ignore[reportAttributeAccessIssue]
-    node.routes.clear()
-    node.controller_routes.clear()
+    if before is not node.quotas:
+        node.routes.clear()
+        node.controller_routes.clear()

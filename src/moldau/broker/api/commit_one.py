@@ -49,7 +49,7 @@ class Known:
     answer: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Commits:
     """Requests of one member, or of nobody, with so many partitions of one topic."""
 

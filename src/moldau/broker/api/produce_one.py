@@ -8,6 +8,7 @@ the first ones go the way of produce.py, which asks the transaction's coordinato
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from struct import Struct
@@ -34,15 +35,15 @@ FIRST_VERSION = 5  # whose answer has the three numbers
 FIRST_FLEXIBLE = 9
 
 LENGTH = Struct(">i")  # of the records; in flexible versions a varint of one more
-# How long the varint of one more is, by what it has together with the records at most.
-LENGTHS = tuple((length, (1 << 7 * length) - 2 + length) for length in range(1, 6))
+# The most that a varint of one more has together with the records, by how long it is: from one byte on.
+LENGTHS = tuple((1 << 7 * length) - 2 + length for length in range(1, 6))
 TAGS = b"\0\0\0"  # of the partition, the topic and the request, which end a flexible one
 HOLE = Struct(">qqq")  # base offset, append time and start offset, in an answer
 FILLING = (-2, -3, -4)  # no name and no topic id holds these
 PRODUCER = Struct(">43xqh")  # id and epoch, in a batch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Appends:
     """Requests with one batch for one partition, and the answer around its three numbers."""
 
@@ -64,7 +65,7 @@ class Appends:
         if self.version < FIRST_FLEXIBLE:
             return rest - LENGTH.size
         rest -= len(TAGS)
-        return rest - next(length for length, most in LENGTHS if rest <= most)
+        return rest - 1 - bisect_left(LENGTHS, rest)
 
     def serve(self, node: Node, frame: memoryview, end: int, correlation_id: int) -> bytes | Wait | None:
         """Append and answer, at once or when that is settled, or None."""

@@ -52,7 +52,8 @@ class Rate:
         self._samples: deque[list[float]] = deque()  # when it began, how much
         self._total = 0.0  # of all samples
 
-    def record(self, value: float, now_ms: float) -> None:
+    def record(self, value: float, now_ms: float) -> float:
+        """Count something; returns what all windows have had."""
         samples = self._samples
         if not samples or now_ms - samples[-1][0] >= self.window_ms:
             samples.append([now_ms, 0.0])
@@ -60,10 +61,11 @@ class Rate:
                 self._total -= samples.popleft()[1]
         samples[-1][1] += value
         self._total += value
+        return self._total
 
-    def is_far_below(self, limit: float, value: float) -> bool:
-        """Tell whether the value keeps the rate below its limit for sure: no windows are shorter than all but one."""
-        return (self._total + value) * 1000 <= limit * max(self.count - 1, 1) * self.window_ms
+    def safe_total(self, limit: float) -> float:
+        """Return the total that is below a limit for sure: no windows are shorter than all but one."""
+        return limit * max(self.count - 1, 1) * self.window_ms / 1000
 
     def measure(self, now_ms: float) -> tuple[float, float]:
         """Return the rate, and the length of the windows that it is of."""
