@@ -55,8 +55,9 @@ def initiator(service: str, host: str, principal: str, keytab: str) -> Any:
     gssapi = _library()
     credentials = None
     if keytab:
-        # A cache in memory for each principal: the KDC is asked once, and again when the tickets end.
-        store = {"client_keytab": keytab, "ccache": f"MEMORY:moldau-{principal}"}
+        # A cache in memory for each principal: the KDC is asked once, and again when the tickets end. Whoever has
+        # another keytab has another cache: tickets that somebody else was given must not let them in.
+        store = {"client_keytab": keytab, "ccache": f"MEMORY:moldau-{principal}-{keytab}"}
         name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
         credentials = _called(gssapi.Credentials, name=name, usage="initiate", store=store)
     elif principal:
