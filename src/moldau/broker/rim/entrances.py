@@ -99,14 +99,9 @@ class Entrance:
 
         return TlsChannel(self, server, sock, connection, address)
 
-    def wrap(self, sock: socket.socket) -> ssl.SSLSocket:
-        """Make a socket with TLS of a connected one, before the handshake; raises OSError if the peer has gone."""
-        return self.context().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-
-    def identify(self, sock: ssl.SSLSocket, connection: Connection) -> str | None:
+    def identify(self, shown: bytes | None, connection: Connection) -> str | None:
         """Say who comes by their certificate, after a handshake; returns why they may not."""
-        shown = None if self.uses_sasl else sock.getpeercert(binary_form=True)
-        if shown:
+        if shown and not self.uses_sasl:
             from cryptography import x509
 
             from moldau.tls import java_name
@@ -139,12 +134,9 @@ class Entrance:
         return self._context
 
     def _made(self, get: Get) -> tuple[ssl.SSLContext, tuple[Identity, ...]]:
-        from moldau.broker.rim.tls import TlsSocket
         from moldau.tls.contexts import identities_of, server_context
 
-        made = server_context(get)
-        made.sslsocket_class = TlsSocket
-        return made, identities_of(get)
+        return server_context(get), identities_of(get)
 
     def _stamped(self) -> tuple[Any, ...]:
         """Return what changes whenever a store does."""

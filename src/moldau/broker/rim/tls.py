@@ -1,16 +1,17 @@
 """TLS at the rim: a socket that behaves as a plain one does, and a channel that performs the handshake first.
 
-OpenSSL hands out one record at a time. The socket here reads on until nothing is left or the room is short, so that a
-wake-up serves as much as on a plain connection; in the tail of a large frame something decrypted may be left inside,
-of which the loop does not know: the channel asks.
+OpenSSL never touches the socket: the socket here reads from it many records at a time, and OpenSSL takes them from
+memory. On the socket itself it would make two calls for each record, and those of librdkafka hold 2 KB. When the room
+is short, or the connection has had its share, something is left inside, of which the loop does not know: the channel
+asks.
 
 A handshake costs a millisecond, and some 50 KB while it lasts. OpenSSL has nothing to do with a connection before its
 whole hello has arrived, so who stops in the midst of it costs no more than a plain connection. Handshakes have a share
 of each round of the loop, and few are half done at a time: those that have begun go on before others begin. So a storm
 of new connections neither holds up those that are in nor needs much memory.
 
-A peer may send records that hold next to nothing, without end. Those with some data have a number in each round; those
-without are read by OpenSSL within one call, which the watch (`rim/watch.py`) ends.
+A peer may send records that hold next to nothing, without end. Those with some data have a number in each round; what
+holds none (updates of keys, renegotiations that are refused) is counted, and too much of it is the end.
 """
 
 from __future__ import annotations
@@ -20,76 +21,172 @@ import os
 import ssl
 from collections import deque
 from contextlib import suppress
-from socket import MSG_PEEK, SO_RCVLOWAT, SOL_SOCKET
+from socket import MSG_PEEK, SO_RCVLOWAT, SOL_SOCKET, socket
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moldau.broker.rim.transport import Channel, LargeFrame
-from moldau.broker.rim.watch import Watch
 
 if TYPE_CHECKING:
     from moldau.broker.rim.entrances import Entrance
 
 MOST_RECORDS = 128  # that are read by one call; with those of librdkafka the room is short before
 RECORD = 16 * 1024  # the largest record; with this much room nothing decrypted stays behind
+PORTION = 64 * 1024  # that is read from a socket, or encrypted, at a time; a connection keeps a third more
+MOST_WITHOUT_DATA = 2 * PORTION  # bytes in a row: a record that arrives slowly is a fraction of that
+MOST_ANSWERS = 64 * 1024  # bytes that OpenSSL has to say by itself to a peer that does not read
+HANDSHAKE_READS = 4  # by one call; a handshake has no more
 MOST_ASLEEP = 128 * 1024  # bytes of a large frame for which a channel sleeps
 HEADER = 5  # bytes of a record's header, the last two of which are its length
 HANDSHAKE_RECORD = 0x16
-SLICE = 128 * 1024  # that is encrypted by one call
+SLICE = 128 * 1024  # that is read from a log by one call
 TURN_S = 0.002  # that handshakes have in each round of the loop
 HALF_DONE = 32  # the most handshakes that have begun and are not over; holes of what many take stay in the heap
 HALF_DONE_S = 10.0  # after which one does not count among them: its peer may never go on
 IN_VAIN_S = 1.0  # instead, if no handshake has ended for as long
+ENDLESS = "records without data, and no end of them"
 
 
-class TlsSocket(ssl.SSLSocket):
+class TlsSocket:
     """A non-blocking socket with TLS that raises BlockingIOError as a plain one does."""
 
-    watch: Watch
+    __slots__ = ("_incoming", "_is_over", "_outgoing", "_owed", "_plain", "_room", "_tls", "_unsent", "_without_data")
 
-    def recv_into(self, buffer: memoryview, nbytes: int | None = None, flags: int = 0) -> int:  # pyright: ignore
-        """Read as many records as there are, as there is room for, and as are one connection's share.
+    def __init__(self, plain: socket, context: ssl.SSLContext, room: memoryview) -> None:
+        """Take over a connected socket, before the handshake; the room is what all of them read into."""
+        self._plain, self._room = plain, room
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._unsent = memoryview(b"")  # that is encrypted, and that the socket did not take
+        self._owed = 0  # bytes that are in it: they will be offered again, and are sent when it is
+        self._without_data = 0  # bytes that were read since there was something in them
+        self._is_over = False  # the peer has said goodbye
 
-        What SSLSocket has around `read` takes a microsecond, a fifth of the whole for a record of 2 KB.
-        """
-        records: Any = self._sslobj  # pyright: ignore[reportAttributeAccessIssue]
-        if records is None:  # both have said goodbye
-            return super().recv_into(buffer)
-        count, read = 0, records.read
-        with self.watch(self):
+    def fileno(self) -> int:
+        return self._plain.fileno()
+
+    def setsockopt(self, level: int, name: int, value: int) -> None:
+        self._plain.setsockopt(level, name, value)
+
+    def certificate(self) -> bytes | None:
+        """Return the peer's, if it has shown one."""
+        return self._tls.getpeercert(binary_form=True)
+
+    def pending(self) -> bool:
+        """Tell whether there is more to read, though nothing may arrive any more."""
+        return bool(self._incoming.pending or self._is_over or self._tls.pending())
+
+    def do_handshake(self) -> None:
+        """Go on with the handshake; raises SSLWantReadError or SSLWantWriteError when the peer is to go on first."""
+        for _ in range(HANDSHAKE_READS):
             try:
-                for _ in range(MOST_RECORDS):
-                    got = read(len(buffer) - count, buffer[count:])
-                    count += got
-                    if not got or len(buffer) - count < RECORD:
-                        break
-            except ssl.SSLEOFError:  # the peer has left without a goodbye
-                return count
+                self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                if not count:
-                    raise BlockingIOError from None
-        return count
+                if not self._push():
+                    raise ssl.SSLWantWriteError from None
+                if not self._fill():
+                    raise
+            except ssl.SSLError:
+                with suppress(OSError):
+                    self._push()  # the alert that says why
+                raise
+            else:
+                self._without_data = 0
+                self._push()
+                return
+        raise ssl.SSLWantReadError
 
-    def do_handshake(self, block: bool = False) -> None:
-        with self.watch(self):
-            super().do_handshake()
+    def recv_into(self, buffer: memoryview) -> int:
+        """Read as many records as there are, as there is room for, and as are one connection's share."""
+        room, count = len(buffer), 0
+        read: Any = self._tls.read  # into a buffer it returns a number
+        try:
+            for _ in range(MOST_RECORDS):
+                try:
+                    got = read(room - count, buffer[count:])
+                except ssl.SSLWantReadError:
+                    if not self._fill():
+                        break
+                    continue
+                self._without_data = 0
+                count += got
+                self._is_over = not got
+                if self._is_over or room - count < RECORD:
+                    break
+        except ssl.SSLEOFError:  # the peer has left without a goodbye
+            self._is_over = True
+        except ConnectionError:
+            if not count:
+                raise
+        finally:
+            if self._outgoing.pending:
+                self._answer()
+        if not count and not self._is_over:
+            raise BlockingIOError
+        return count
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Write as far as the socket takes it; what is left must be offered again from there on."""
         view, sent = memoryview(data), 0
-        try:
+        if self._push():
+            sent, self._owed = self._owed, 0
             while sent < len(view):
-                sent += super().send(view[sent : sent + SLICE])
-        except ssl.SSLWantWriteError:
-            if not sent:
-                raise BlockingIOError from None
+                piece = view[sent : sent + PORTION]
+                self._tls.write(piece)
+                if not self._push():
+                    self._owed = len(piece)
+                    break
+                sent += len(piece)
+        if not sent:
+            raise BlockingIOError
         return sent
 
     def shutdown(self, how: int) -> None:
         """Say goodbye as TLS wants it, and do not wait for the same."""
-        with suppress(ssl.SSLError, ValueError), self.watch(self):  # no handshake was done, or it has yet to say so
-            self.unwrap()
-        super().shutdown(how)
+        with suppress(ssl.SSLError, ValueError):  # no handshake was done, or the peer has yet to say so
+            self._tls.unwrap()
+        self._push()
+        self._plain.shutdown(how)
+
+    def close(self) -> None:
+        self._plain.close()
+
+    def _fill(self) -> bool:
+        """Hand what has arrived to OpenSSL, which has taken all before, or the end; False if there is nothing."""
+        if self._without_data > MOST_WITHOUT_DATA:
+            raise ssl.SSLError(ssl.SSL_ERROR_SSL, ENDLESS)
+        try:
+            count = self._plain.recv_into(self._room)
+        except BlockingIOError:
+            return False
+        if count:
+            self._incoming.write(self._room[:count])
+            self._without_data += count
+        else:
+            self._incoming.write_eof()
+        return True
+
+    def _push(self) -> bool:
+        """Write what is encrypted; returns whether the socket has taken all of it."""
+        rest = self._unsent or memoryview(self._outgoing.read())
+        while rest:
+            try:
+                sent = self._plain.send(rest)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(rest):
+                self._unsent = rest[sent:]
+                return False
+            rest = memoryview(self._outgoing.read())
+        self._unsent = rest
+        return True
+
+    def _answer(self) -> None:
+        """Write what OpenSSL has to say by itself: alerts and keys."""
+        with suppress(ConnectionError):  # who reads will hear of it
+            self._push()
+        if self._outgoing.pending > MOST_ANSWERS:
+            raise ssl.SSLError(ssl.SSL_ERROR_SSL, ENDLESS)
 
 
 def asleep_for(frame: LargeFrame) -> int:
@@ -135,6 +232,12 @@ class TlsChannel(Channel):
     def _read_rest(self) -> None:
         if not self._closed and not self._paused:
             self.readable()
+
+    def _unpause(self) -> None:
+        was_paused = self._paused
+        super()._unpause()
+        if was_paused and not self._paused and self._is_open and self.socket.pending():
+            self._server.loop.call_soon(self._read_rest)
 
     def _has_hello(self) -> bool:
         """Tell whether the first record has arrived, or OpenSSL is to say what is wrong; otherwise sleep until then."""
@@ -187,7 +290,7 @@ class TlsChannel(Channel):
             self._lose(error)
             return
         self._server.handshakes.end(self)
-        refusal = self._entrance.identify(self.socket, self.connection)
+        refusal = self._entrance.identify(self.socket.certificate(), self.connection)
         if refusal is not None:
             self.refuse(refusal)
             return
@@ -200,8 +303,7 @@ class TlsChannel(Channel):
         self._server.handshakes.begin(self)
         if self._awaited:
             self._await(0)
-        self._socket = self._entrance.wrap(self._socket)
-        self.socket.watch = self._server.handshakes.watch
+        self._socket = TlsSocket(self._socket, self._entrance.context(), self._server.handshakes.room)
 
     def _shake_on(self) -> None:
         self._blocked = False
@@ -245,7 +347,7 @@ class Handshakes:
     """The channels whose handshake can go on; those that have begun come first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.watch = Watch(loop.is_closed)
+        self.room = memoryview(bytearray(PORTION))
         self._loop = loop
         self._new: deque[TlsChannel] = deque()
         self._begun: deque[TlsChannel] = deque()

@@ -100,7 +100,7 @@ class Channel:
 
     def __init__(self, server: Server, sock: socket, connection: Connection, address: str) -> None:
         self._server = server
-        self._socket = sock
+        self._socket: Any = sock  # or what behaves as one, see rim/tls.py
         self.connection = connection
         self.address = address
         self.active = server.sweeps
