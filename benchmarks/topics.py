@@ -22,6 +22,7 @@ from benchmarks.brokers import Peer
 from benchmarks.places import BenchError
 
 SECONDS = 60.0
+PAUSE_S = 0.05
 NUMBERS = itertools.count(1)
 
 
@@ -76,5 +77,13 @@ def end_offset(broker: Peer, name: str, partition: int = 0) -> int:
 
 def leader_port(broker: Peer, name: str, partition: int = 0) -> int:
     """The port of the broker that leads a partition."""
-    found = AdminClient({"bootstrap.servers": broker.address, "log_level": 2}).list_topics(name, timeout=SECONDS)
-    return found.brokers[found.topics[name].partitions[partition].leader].port
+    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = admin.list_topics(name, timeout=SECONDS)
+        known = found.topics[name].partitions.get(partition)
+        if known is not None and known.leader in found.brokers:
+            return found.brokers[known.leader].port
+        if time.monotonic() > deadline:
+            raise BenchError(f"{broker.name} does not say who leads {name}.")
+        time.sleep(PAUSE_S)  # the topic is new
