@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -128,6 +129,15 @@ def test_what_a_full_socket_did_not_take_is_offered_again(seed: int) -> None:
                 at, offered = at + sent, offered[sent:]
         receiver.join()
     assert bytes(got) == data and held
+
+
+def test_a_closed_socket_keeps_nothing_of_openssl() -> None:
+    """What holds it is in a cycle, which is looked for seldom: a storm of connections would leave all of it behind."""
+    with pair() as (server, _, _):
+        kept = weakref.ref(server._tls)
+        server.close()
+        assert kept() is None
+        server.close()
 
 
 def test_a_peer_that_is_gone_is_the_end_without_an_error() -> None:

@@ -149,7 +149,10 @@ class TlsSocket:
         self._plain.shutdown(how)
 
     def close(self) -> None:
+        """Close the socket, and let go of OpenSSL's memory at once: whoever holds us may be in a cycle for long."""
         self._plain.close()
+        if hasattr(self, "_tls"):
+            del self._tls, self._incoming, self._outgoing
 
     def _fill(self) -> bool:
         """Hand what has arrived to OpenSSL, which has taken all before, or the end; False if there is nothing."""
