@@ -2,12 +2,13 @@
 
 `transforms` lists aliases in order; `transforms.ALIAS.type` names the class, `.predicate` the alias of a predicate and
 `.negate` turns it round; the other settings under the prefix are the transform's own. `definition` has all of these for
-validation, `make_chain` makes the function.
+validation, `make_links` makes the transforms, `make_chain` a function of them, and `make_straight` a faster one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,6 +20,7 @@ from moldau.connect.jvm.parts import Both
 from moldau.connect.predicates import PREDICATES, Predicate, PredicateClass
 from moldau.connect.transforms import TRANSFORMS
 from moldau.connect.transforms.kinds import KEY, VALUE, Transform, TransformClass
+from moldau.connect.transforms.straight import SEEN_BEFORE, Straight, rule_of
 
 Config = Mapping[str, str]
 IMPLICIT = (
@@ -120,41 +122,56 @@ def _unknown(what: str, text: str, known: Mapping[str, Any]) -> str:
     return f"There is no {what} {text}." + (f" Did you mean {near[0]}?" if near else "")
 
 
-def make_chain(config: Config) -> Callable[[Record], list[Record]]:
-    """Make the function that a connector's config describes: a record goes in, and one, none or several come out."""
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A transform of a chain, and when it applies: always, or where a predicate is not what `negate` says."""
+
+    class_name: str
+    transform: Transform
+    test: Predicate | None = None
+    negate: bool = False
+
+    def run(self, record: Record) -> list[Record]:
+        if self.test is not None and self.test(record) is self.negate:
+            return [record]
+        made = self.transform(record)
+        return [made] if isinstance(made, Record) else list(results(made))
+
+
+def make_links(config: Config) -> list[Link]:
+    """Make the transforms of a connector's config, in order."""
     tests = {alias: _part(config, "predicates", alias, make_predicate) for alias in aliases(config, "predicates")}
-    steps: list[tuple[Predicate | None, bool, Transform]] = []
+    links: list[Link] = []
     for alias in aliases(config, "transforms"):
         own = _own(config, f"transforms.{alias}.")
         test = own.get("predicate")
         if test is not None and test not in tests:
             raise ConfigError(f"The predicate {test} of the transform {alias} is not defined")
         negate = bool(parse_type(f"transforms.{alias}.negate", own.get("negate", "false"), Kind.BOOLEAN))
-        steps.append(
-            (tests[test] if test is not None else None, negate, _part(config, "transforms", alias, make_transform))
-        )
+        transform = _part(config, "transforms", alias, make_transform)
+        found = transform_class(own["type"].strip())
+        links.append(Link(found[0] if found else own["type"], transform, tests[test] if test else None, negate))
+    return links
 
-    def apply_one(record: Record) -> list[Record]:
-        if only_test is not None and only_test(record) is only_negate:
-            return [record]
-        made = only(record)
-        return [made] if isinstance(made, Record) else list(results(made))
 
-    if len(steps) == 1:
-        [(only_test, only_negate, only)] = steps
-        return apply_one
+def make_chain(config: Config) -> Callable[[Record], list[Record]]:
+    """Make the function that a connector's config describes: a record goes in, and one, none or several come out."""
+    links = make_links(config)
 
     def apply(record: Record) -> list[Record]:
         records = [record]
-        for test, negate, transform in steps:
-            records = [
-                made
-                for each in records
-                for made in (results(transform(each)) if test is None or test(each) is not negate else (each,))
-            ]
+        for link in links:
+            records = [made for each in records for made in link.run(each)]
         return records
 
     return apply
+
+
+def make_straight(links: Sequence[Link], seen_before: int = SEEN_BEFORE) -> Straight | None:
+    """Make the chain as one function of a record, if each of its transforms has a rule and none has a condition."""
+    rules = [None if link.test else rule_of(link.transform) for link in links]
+    known = [rule for rule in rules if rule is not None]
+    return Straight(known, seen_before) if known and len(known) == len(rules) else None
 
 
 def results(made: Record | Sequence[Record] | None) -> Sequence[Record]:

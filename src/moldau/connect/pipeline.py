@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 
-from moldau.connect.chain import aliases, make_chain, transform_class
+from moldau.connect.chain import make_links, make_straight
 from moldau.connect.converters import converter_class, make_converter, settings_of
 from moldau.connect.converters.kinds import Converter
 from moldau.connect.data import Header, Record, TimestampType
@@ -48,13 +48,24 @@ class Step:
 class Pipeline:
     """The converters and transforms of one task."""
 
-    def __init__(self, key: Step, value: Step, header: Step, chain: Sequence[Step], handler: Handler) -> None:
+    def __init__(
+        self,
+        key: Step,
+        value: Step,
+        header: Step,
+        chain: Sequence[Step],
+        handler: Handler,
+        straight: Callable[[Record], Record | None] | None = None,
+    ) -> None:
         self._key, self._value, self._header, self._chain, self._handler = key, value, header, chain, handler
+        self._straight = straight  # the whole chain, for the records that it serves
 
     @staticmethod
     def of(worker: Mapping[str, str], config: Mapping[str, str], handler: Handler) -> Pipeline:
         key, value, header = (_converter(worker, config, role) for role in ("key", "value", "header"))
-        return Pipeline(key, value, header, _chain(config), handler)
+        links = make_links(config)
+        chain = [Step(link.class_name, link.run) for link in links]  # one by one: an error names the one that failed
+        return Pipeline(key, value, header, chain, handler, make_straight(links))
 
     def outgoing(self, record: Record) -> list[Outgoing]:
         """Transform and convert a record of a source."""
@@ -99,6 +110,8 @@ class Pipeline:
         return self._transformed(record, message)
 
     def _transformed(self, record: Record, raw: Any) -> list[Record]:
+        if self._straight is not None and (made := self._straight(record)) is not None:
+            return [made]
         records = [record]
         for step in self._chain:
             if len(records) == 1:  # as nearly always
@@ -136,13 +149,3 @@ def _converter(worker: Mapping[str, str], config: Mapping[str, str], role: str) 
     if row is None:
         raise ConfigError(f"Invalid value {text} for configuration {name}: Class {text} could not be found.")
     return Step(row.class_name, make_converter(text, role, settings_of(given, f"{name}.")))
-
-
-def _chain(config: Mapping[str, str]) -> list[Step]:
-    """Make the transforms one by one, so that an error names the one that failed."""
-    steps = []
-    for alias in aliases(config, "transforms"):
-        text = config.get(f"transforms.{alias}.type", "").strip()
-        found = transform_class(text)
-        steps.append(Step(found[0] if found else text, make_chain({**config, "transforms": alias})))
-    return steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moldau.connect import chain
@@ -35,18 +35,41 @@ def _step(op: str, name: str, config: Mapping[str, str]) -> Callable[[Any], dict
     match op:
         case "transform":
             transform = chain.make_transform(name, config)
-            return lambda record: _made(chain.results(transform(record)))
+            return _both_ways(lambda record: chain.results(transform(record)), alone(name, config))
         case "predicate":
             predicate = chain.make_predicate(name, config)
             return lambda record: {"is": predicate(record)}
         case "chain":
-            whole = chain.make_chain(config)
-            return lambda record: _made(whole(record))
+            return _both_ways(chain.make_chain(config), config)
     kind = "header" if name.endswith("SimpleHeaderConverter") else "value"
     converter = make_converter(name, kind, config)
     if op == "write":
         return lambda pair: _written(converter.write("t", *pair))
     return lambda found: _read(converter.read("t", found))
+
+
+def alone(name: str, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a chain with this transform alone."""
+    return {"transforms": "one", "transforms.one.type": name, **{f"transforms.one.{k}": v for k, v in config.items()}}
+
+
+def _both_ways(
+    steps: Callable[[Record], Sequence[Record]], config: Mapping[str, str]
+) -> Callable[[Record], dict[str, Any]]:
+    """Answer what the steps make of a record; where the chain as one function serves it too, that must be the same."""
+    straight = chain.make_straight(chain.make_links(config), seen_before=0)
+
+    def answer(record: Record) -> dict[str, Any]:
+        short = straight and straight(record)
+        try:
+            found = _made(steps(record))
+        except Exception as error:
+            assert short is None, f"{config} does not refuse {record}: {error}"
+            raise
+        assert short is None or coding.record(short) == found, f"{config} makes {short} of {record}, not {found}"
+        return found
+
+    return answer
 
 
 def _made(records: Any) -> dict[str, Any]:

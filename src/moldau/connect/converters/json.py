@@ -14,6 +14,7 @@ from typing import Any
 
 from moldau.connect import data
 from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, Width, one_of_any_case
+from moldau.connect.converters.json_structs import struct_reader, struct_writer
 from moldau.connect.converters.kinds import TYPE, Converter, ConverterClass
 from moldau.connect.data import NULL, Field, Instant, Schema, SchemaAndValue, Struct, Type
 from moldau.connect.errors import ConfigError, DataError
@@ -22,6 +23,7 @@ from moldau.java import numbers
 # The names of types in schemas, which are Connect's but for the floats.
 NAMES = {kind: {Type.FLOAT32: "float", Type.FLOAT64: "double"}.get(kind, kind.value) for kind in Type}
 KINDS = {name: kind for kind, name in NAMES.items()}
+STRUCTS_CACHED = 64
 _CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
 _BLANK = re.compile(r"[\x00-\x20]+")
 
@@ -60,6 +62,8 @@ class JsonConverter:
         self.numeric: bool = settings["decimal.format"].upper() == "NUMERIC"
         self.with_default: bool = settings["replace.null.with.default"]
         self.schema_text = lru_cache(settings["schemas.cache.size"])(self._schema_text)
+        self._writer = lru_cache(STRUCTS_CACHED)(lambda schema: struct_writer(schema, self.text, quoted))
+        self._reader = lru_cache(STRUCTS_CACHED)(lambda schema: struct_reader(schema, self.value))
         self._known: dict[str, Schema | None] = {}
         self._last: tuple[bytes, Schema | None] = b"", None  # how the last envelope began, and the schema in it
         self._most_known: int = settings["schemas.cache.size"]
@@ -148,11 +152,7 @@ class JsonConverter:
             raise DataError("A struct needs a schema")
         if value.schema is not schema and value.schema != schema:
             raise DataError("Mismatching schema.")
-        texts = []
-        for (name, inner), each in zip(_named(value.schema), value.values, strict=True):
-            is_text = inner.name is None and type(each) is str and inner.type is Type.STRING
-            texts.append(name + (quoted(each) if is_text else self.text(inner, each)))
-        return "{" + ",".join(texts) + "}"
+        return self._writer(schema)(value.values)
 
     def _schema_text(self, schema: Schema | None, field: str | None = None) -> str:
         """Write a schema; that of a field ends with its name."""
@@ -267,21 +267,7 @@ class JsonConverter:
     def struct(self, schema: Schema, found: Any) -> Struct:
         if not isinstance(found, dict):
             raise DataError("Structs should be encoded as JSON objects")
-        values = []
-        for place in schema.fields:
-            each, inner = found.get(place.name), place.schema
-            is_text = inner.name is None and type(each) is str and inner.type is Type.STRING
-            value = each if is_text else self.value(inner, each)
-            if value is None and not inner.optional:
-                data.validate(inner, None, place.name)
-            values.append(value)
-        return Struct(schema, tuple(values))
-
-
-@lru_cache(64)
-def _named(schema: Schema) -> tuple[tuple[str, Schema], ...]:
-    """Return the fields of a struct: how each begins, and its schema."""
-    return tuple((f"{quoted(place.name)}:", place.schema) for place in schema.fields)
+        return self._reader(schema)(found)
 
 
 SCHEMA, PAYLOAD = b'{"schema":', b',"payload":'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from moldau.connect import data
@@ -13,6 +14,8 @@ from moldau.connect.converters.kinds import TYPE, Converter, ConverterClass
 from moldau.connect.data import OPTIONAL, Schema, SchemaAndValue, Type
 from moldau.connect.errors import ConfigError, DataError
 from moldau.connect.values import parse, to_string, to_text
+
+HEADERS_CACHED, MOST_REMEMBERED = 256, 200  # most records have the same few headers, and guessing takes a while
 
 
 def _type(schema: Schema | None, value: Any) -> Type | None:
@@ -88,7 +91,15 @@ def make_simple_header(_settings: Mapping[str, Any]) -> Converter:
         text = to_text(schema, value)
         return None if text is None else text.encode("utf-8", "replace")
 
-    return Converter(write, lambda _topic, found: parse(None if found is None else found.decode("utf-8", "replace")))
+    def read(_topic: str, found: bytes | None) -> SchemaAndValue:
+        return guessed(found) if found is None or len(found) <= MOST_REMEMBERED else _guessed(found)
+
+    guessed = lru_cache(HEADERS_CACHED)(_guessed)
+    return Converter(write, read)
+
+
+def _guessed(found: bytes | None) -> SchemaAndValue:
+    return parse(None if found is None else found.decode("utf-8", "replace"))
 
 
 CONVERTERS = "org.apache.kafka.connect.converters."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from moldau.connect import data
@@ -23,10 +24,12 @@ from moldau.connect.transforms.kinds import (
     require_map,
     require_struct,
 )
+from moldau.connect.transforms.straight import Part, Shape, Writer, ruled
 from moldau.connect.values import date_text, to_string
 from moldau.java import numbers
 
 OUTPUTS = tuple(each for each in Type if each.primitive and each is not Type.BYTES)
+NEVER_NULL = data.STRING
 TEMPORAL = (data.DATE, data.TIME, data.TIMESTAMP)
 
 
@@ -165,7 +168,29 @@ def make_cast(settings: Settings, side: Side) -> Transform:
         )
         return side.put(record, made, Struct(made, values))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None:
+            return None
+        made = updated(part.schema)
+        if whole:
+            if part.whole is None:
+                return None
+            return shape.put(
+                side, Part(made, writer.call(partial(_cast_to, part.schema, whole), part.whole, NEVER_NULL))
+            )
+        fields = list(part.fields)
+        for place in part.schema.fields:
+            if (target := casts.get(place.name)) is not None:
+                to = partial(_cast_to, place.schema, target)
+                fields[place.index] = writer.call(to, fields[place.index], place.schema)
+        return shape.put(side, Part(made, None, tuple(fields)))
+
+    return ruled(apply, rule)
+
+
+def _cast_to(schema: Schema, target: Type, value: Any) -> Any:
+    return cast(schema, value, target)
 
 
 def _cast_field(place: Field, target: Type | None) -> Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from moldau.connect import data
@@ -32,6 +33,7 @@ from moldau.connect.transforms.kinds import (
     require_struct,
     typed_by,
 )
+from moldau.connect.transforms.straight import Expression, Part, Shape, Writer, column, ruled
 from moldau.connect.values import parse_decimal, to_number
 
 # What masks a value of a type, if no replacement is given.
@@ -126,7 +128,15 @@ def make_extract(settings: Settings, side: Side) -> Transform:
             require_struct(value, "field extraction")
         return side.put(record, schema_of(schema), None if value is None else from_struct(value))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        found = column(part, last) if not path else None
+        if part is None or found is None:
+            return None
+        writer.unless(f"{found.code} is not None")  # what comes after does not change a null
+        return shape.put(side, Part(part.schema.by_name[last].schema, found))
+
+    return ruled(apply, rule)
 
 
 def make_hoist(settings: Settings, side: Side) -> Transform:
@@ -139,7 +149,11 @@ def make_hoist(settings: Settings, side: Side) -> Transform:
             return side.put(record, None, {name: value})
         return side.put(record, hoisted(schema), Struct.of(hoisted(schema), {name: value}))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        return part and shape.put(side, Part(hoisted(part.schema), None, (writer.whole(part),)))
+
+    return ruled(apply, rule)
 
 
 def parse_renames(mappings: list[str]) -> dict[str, str]:
@@ -189,7 +203,20 @@ def make_replace(settings: Settings, side: Side) -> Transform:
             record, made, Struct(made, tuple(carried(place, read(place.name), False) for place in made.fields))
         )
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None or part.whole is not None:
+            return None
+        made = updated(part.schema)
+        sources = [part.schema.by_name.get(origin.get(place.name, place.name)) for place in made.fields]
+        found = tuple(
+            part.fields[source.index]
+            for source, place in zip(sources, made.fields, strict=True)
+            if source is not None and source.schema == place.schema  # another field may have had the new name
+        )
+        return shape.put(side, Part(made, None, found)) if len(found) == len(sources) else None
+
+    return ruled(apply, rule)
 
 
 INSERTIONS: dict[str, tuple[Schema, str]] = {
@@ -251,7 +278,28 @@ def make_insert(settings: Settings, side: Side) -> Transform:
             values.append(Instant(each) if inserted.name and each is not None else each)
         return side.put(record, made, Struct(made, tuple(values)))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None or part.whole is not None:
+            return None
+        static = settings["static.value"]
+        more = tuple(_inserted(setting, inserted, static, shape, writer) for setting, _, inserted in wanted)
+        return shape.put(side, Part(updated(part.schema), None, part.fields + more))
+
+    return ruled(apply, rule)
+
+
+def _inserted(setting: str, schema: Schema, static: Any, shape: Shape, writer: Writer) -> Expression:
+    """Return the expression of what is inserted; a record without what is required goes step by step."""
+    if setting == "static.field":
+        return writer.constant(static)
+    if setting == "topic.field":
+        return Expression(shape.topic)
+    name = setting.partition(".")[0]
+    if setting == "offset.field" or not schema.optional:
+        writer.unless(f"record.{name} is not None")
+    made = {"partition": "Int32(record.partition)", "timestamp": "Instant(record.timestamp)"}
+    return writer.computed(f"None if record.{name} is None else {made.get(name, f'record.{name}')}")
 
 
 def mask(value: Any, replacement: str | None) -> Any:
@@ -291,7 +339,7 @@ def make_mask(settings: Settings, side: Side) -> Transform:
 
     def field(place: data.Field, value: Any) -> Any:
         value = carried(place, value, with_default)
-        return mask(typed_by(place.schema, value), replacement) if place.name in masked else value
+        return _masked(place.schema, replacement, value) if place.name in masked else value
 
     def apply(record: Record) -> Record:
         schema, value = side.schema(record), side.value(record)
@@ -301,7 +349,22 @@ def make_mask(settings: Settings, side: Side) -> Transform:
         old = require_struct(value, "mask fields")
         return side.put(record, schema, Struct(old.schema, tuple(field(place, each) for place, each in old)))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None or part.whole is not None:
+            return None
+        fields = list(part.fields)
+        for place in part.schema.fields:
+            if place.name in masked:
+                hide = partial(_masked, place.schema, replacement)
+                fields[place.index] = writer.call(hide, fields[place.index], place.schema)
+        return shape.put(side, Part(part.schema, None, tuple(fields)))
+
+    return ruled(apply, rule)
+
+
+def _masked(schema: Schema, replacement: str | None, value: Any) -> Any:
+    return mask(typed_by(schema, value), replacement)
 
 
 def make_value_to_key(settings: Settings, _side: Side) -> Transform:
@@ -325,7 +388,15 @@ def make_value_to_key(settings: Settings, _side: Side) -> Transform:
         values = (carried(old.schema.by_name[name], old.get_without_default(name), with_default) for name in names)
         return VALUE.put(KEY.put(record, made, Struct(made, tuple(values))), old.schema, old)
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, VALUE)
+        if part is None or part.whole is not None:
+            return None
+        made = key_schema(part.schema)
+        found = tuple(part.fields[part.schema.by_name[name].index] for name in names)
+        return shape.put(KEY, Part(made, None, found))
+
+    return ruled(apply, rule)
 
 
 OTHERS = distinct(may_be_empty=True)

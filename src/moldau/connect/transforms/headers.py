@@ -18,18 +18,30 @@ from moldau.connect.transforms.kinds import (
     require_map,
     require_struct,
 )
+from moldau.connect.transforms.straight import Shape, Writer, ruled
 from moldau.connect.values import parse
 
 
 def make_drop(settings: Settings, _side: Side) -> Transform:
     dropped = set(settings["headers"])
-    return lambda record: record.but(headers=tuple(each for each in record.headers if each.name not in dropped))
+
+    def kept(headers: tuple[Header, ...]) -> tuple[Header, ...]:
+        return tuple(each for each in headers if each.name not in dropped)
+
+    def rule(shape: Shape, writer: Writer) -> Shape:
+        return shape.but(headers=f"{writer.bind(kept)}({shape.headers})", added=kept(shape.added))
+
+    return ruled(lambda record: record.but(headers=kept(record.headers)), rule)
 
 
 def make_insert(settings: Settings, _side: Side) -> Transform:
     literal = parse(settings["value.literal"])
     header = Header(settings["header"], literal.schema, literal.value)
-    return lambda record: record.but(headers=(*record.headers, header))
+
+    def rule(shape: Shape, _writer: Writer) -> Shape:
+        return shape.but(headers=shape.headers, added=(*shape.added, header))
+
+    return ruled(lambda record: record.but(headers=(*record.headers, header)), rule)
 
 
 def make_header_from(settings: Settings, side: Side) -> Transform:

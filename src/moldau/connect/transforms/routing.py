@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from moldau.connect.config_def import ConfigDef, Importance, Key
@@ -9,7 +10,10 @@ from moldau.connect.data import Record
 from moldau.connect.errors import ArgumentError, ConfigError, DataError, invalid
 from moldau.connect.java.dates import PatternError, SimpleDateFormat
 from moldau.connect.transforms.kinds import Settings, Side, Transform, TransformClass
+from moldau.connect.transforms.straight import Shape, Writer, ruled
 from moldau.java.regex import RegexError, compile_regex, replace_first
+
+TOPICS_CACHED = 64
 
 
 def check_regex(name: str, value: Any) -> None:
@@ -24,15 +28,22 @@ def check_regex(name: str, value: Any) -> None:
 def make_regex_router(settings: Settings, _side: Side) -> Transform:
     regex, replacement = compile_regex(settings["regex"]), settings["replacement"]
 
-    def apply(record: Record) -> Record:
-        if not regex.fullmatch(record.topic):
-            return record
+    @lru_cache(TOPICS_CACHED)
+    def route(topic: str) -> str:
+        if not regex.fullmatch(topic):
+            return topic
         try:
-            return record.but(topic=replace_first(regex, record.topic, replacement))
+            return replace_first(regex, topic, replacement)
         except RegexError as error:
             raise ArgumentError(str(error)) from None
 
-    return apply
+    def apply(record: Record) -> Record:
+        return record.but(topic=route(record.topic))
+
+    def rule(shape: Shape, writer: Writer) -> Shape:
+        return shape.but(topic=f"{writer.bind(route)}({shape.topic})")
+
+    return ruled(apply, rule)
 
 
 def make_timestamp_router(settings: Settings, _side: Side) -> Transform:
