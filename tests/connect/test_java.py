@@ -50,6 +50,8 @@ def test_moments_are_formatted(pattern: str, text: str) -> None:
         ("D yyyy", "32 2020", datetime(2020, 2, 1, tzinfo=UTC)),
         ("yy", "19", datetime(2019, 1, 1, tzinfo=UTC)),
         ("yy", "99", datetime(1999, 1, 1, tzinfo=UTC)),
+        ("d MMM yyyy Z", " 4 Mar  2001  +0100", datetime(2001, 3, 3, 23, tzinfo=UTC)),
+        ("yyyy S", "2020 NaN", datetime(2020, 1, 1, tzinfo=UTC)),
     ],
 )
 def test_texts_are_parsed_leniently(pattern: str, text: str, moment: datetime) -> None:
@@ -62,7 +64,14 @@ def test_a_blank_takes_a_place_of_a_number_of_fixed_width() -> None:
 
 
 def test_dates_that_cannot_be_read_are_refused() -> None:
-    for pattern, text in (("yyyy-MM-dd", "x"), ("HH:mm", "12"), ("MMM", "13"), ("z", "PST")):
+    for pattern, text in (
+        ("yyyy-MM-dd", "x"),
+        ("HH:mm", "12"),
+        ("MMM", "13"),
+        ("MMM", " Mar"),
+        ("d MMM", "4  Mar"),
+        ("z", "PST"),
+    ):
         with pytest.raises(ParseError):
             SimpleDateFormat(pattern).parse(text)
     for pattern in ("b", "'open", "XXXX"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from moldau.connect.converters.json import JSON, JsonConverter, payload_of, start_of
+from moldau.connect.errors import DataError
 
 START = b'{"schema":{"type":"struct","fields":[{"type":"string","field":"a"},{"type":"int32","field":"b"}]},"payload":'
 WHOLE = START + b'{"a":"x","b":1}}'
@@ -44,3 +46,13 @@ def test_an_envelope_whose_schema_comes_twice_is_no_start_for_others() -> None:
     assert start_of(twice) == b"" and start_of(WHOLE) == START
     assert start_of(b'{"payload":1,"schema":null}') == b"" and start_of(b'{"schema":') == b""
     assert payload_of(WHOLE, len(START)) == {"a": "x", "b": 1}
+
+
+@pytest.mark.parametrize("found", [b"", b" ", b"\n\t"])
+@pytest.mark.parametrize(("kind", "value"), [("string", None), ("int8", 0), ("double", 0.0), ("boolean", False)])
+def test_nothing_at_all_is_not_null_where_the_settings_have_the_schema(found: bytes, kind: str, value: Any) -> None:
+    content = json.dumps({"type": kind, "optional": False})
+    converter = JsonConverter(JSON.settings.parse({"converter.type": "value", "schema.content": content}))
+    assert converter.read("t", found).value == value
+    with pytest.raises(DataError, match="null"):
+        converter.read("t", b"null")

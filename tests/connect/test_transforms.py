@@ -217,6 +217,12 @@ def test_a_renamed_field_keeps_its_type() -> None:
         run("ReplaceField$Value", record, include="a", renames="c:a")
     with pytest.raises(DataError, match="nope is not a valid field name"):
         run("ReplaceField$Value", record, include="a", renames="nope:a")
+    for wide in (data.INT64, data.FLOAT64):
+        narrow = INT32 if wide is data.INT64 else data.FLOAT32
+        schema = data.struct({"a": narrow, "c": wide})
+        value = Struct.of(schema, a=1, c=2) if wide is data.INT64 else Struct.of(schema, a=1.5, c=2.5)
+        with pytest.raises(DataError, match=r"class (Long|Double)"):
+            run("ReplaceField$Value", order().but(value_schema=schema, value=value), include="a", renames="c:a")
 
 
 def test_the_schema_of_json_can_stand_in_the_settings() -> None:

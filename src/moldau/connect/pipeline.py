@@ -15,11 +15,12 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Me
 from moldau.connect.chain import make_links, make_straight
 from moldau.connect.converters import converter_class, make_converter, settings_of
 from moldau.connect.converters.kinds import Converter
-from moldau.connect.data import Header, Record, TimestampType
+from moldau.connect.data import Header, Record, SchemaAndValue, TimestampType
 from moldau.connect.errors import ConfigError
 from moldau.connect.handling import HEADER, KEY, TRANSFORM, VALUE, Handler
 
 T = TypeVar("T")
+Converted = tuple[SchemaAndValue, SchemaAndValue, tuple[Header, ...]]  # key, value and headers
 TIMES = {
     TIMESTAMP_CREATE_TIME: TimestampType.CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME: TimestampType.LOG_APPEND_TIME,
@@ -72,6 +73,17 @@ class Pipeline:
         return [self._produced(one) for one in self._transformed(record, None)]
 
     def _produced(self, record: Record) -> Outgoing:
+        topic, timestamp = record.topic, record.timestamp
+        try:
+            headers = [(one.name, self._header.run.write(topic, one.schema, one.value)) for one in record.headers]
+            key = self._key.run.write(topic, record.key_schema, record.key)
+            value = self._value.run.write(topic, record.value_schema, record.value)
+        except Exception:
+            return self._produced_in_steps(record)
+        return Outgoing(topic, record.partition, key, value, headers, timestamp)
+
+    def _produced_in_steps(self, record: Record) -> Outgoing:
+        """Write a record of which something fails: the handler decides at each step."""
         topic, run = record.topic, self._run
         headers = [
             (one.name, run(HEADER, self._header, _write, topic, one.schema, one.value)) for one in record.headers
@@ -82,32 +94,34 @@ class Pipeline:
 
     def incoming(self, message: Message) -> list[Record]:
         """Convert and transform a record of a topic."""
-        topic, partition, offset = message.topic() or "", message.partition(), message.offset()
-        raw_key: Any = message.key()
-        raw_value: Any = message.value()
-        key = self._run(KEY, self._key, _read, topic, raw_key, raw=message)
-        value = self._run(VALUE, self._value, _read, topic, raw_value, raw=message)
-        headers: list[Header] = []
-        for name, data in message.headers() or ():  # type: ignore[misc]
-            found = self._run(HEADER, self._header, _read, topic, data, raw=message)
-            headers.append(Header(name, found.schema, found.value))
+        topic: Any = message.topic()
+        key, value, headers = self._converted(topic, message)
+        partition, offset = message.partition(), message.offset()
         kind, timestamp = message.timestamp()
-        record = Record(
-            topic,
-            partition,
-            key.schema,
-            key.value,
-            value.schema,
-            value.value,
-            timestamp if kind in TIMES else None,
-            tuple(headers),
-            offset=offset,
-            timestamp_type=TIMES.get(kind, TimestampType.NO_TIMESTAMP_TYPE),
-            original_topic=topic,
-            original_partition=partition,
-            original_offset=offset,
-        )
+        kind = TIMES.get(kind, TimestampType.NO_TIMESTAMP_TYPE)
+        moment = None if kind is TimestampType.NO_TIMESTAMP_TYPE else timestamp
+        parts = topic, partition, key.schema, key.value, value.schema, value.value, moment, headers
+        record = Record(*parts, None, None, offset, kind, topic, partition, offset)
         return self._transformed(record, message)
+
+    def _converted(self, topic: str, message: Any) -> Converted:
+        try:
+            key = self._key.run.read(topic, message.key())
+            value = self._value.run.read(topic, message.value())
+            given, read = message.headers(), self._header.run.read
+            return key, value, tuple(_header(name, read(topic, data)) for name, data in given) if given else ()
+        except Exception:
+            return self._converted_in_steps(topic, message)
+
+    def _converted_in_steps(self, topic: str, message: Any) -> Converted:
+        """Read a record of which something fails: the handler decides at each step."""
+        key = self._run(KEY, self._key, _read, topic, message.key(), raw=message)
+        value = self._run(VALUE, self._value, _read, topic, message.value(), raw=message)
+        headers = [
+            _header(name, self._run(HEADER, self._header, _read, topic, data, raw=message))
+            for name, data in message.headers() or ()
+        ]
+        return key, value, tuple(headers)
 
     def _transformed(self, record: Record, raw: Any) -> list[Record]:
         if self._straight is not None and (made := self._straight(record)) is not None:
@@ -126,6 +140,10 @@ class Pipeline:
             return function(step.run, *given)
         except Exception:
             return self._handler.run(stage, step.class_name, lambda: function(step.run, *given), raw)
+
+
+def _header(name: str, found: SchemaAndValue) -> Header:
+    return Header(name, found.schema, found.value)
 
 
 def _write(converter: Converter, *given: Any) -> bytes | None:

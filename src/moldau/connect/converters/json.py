@@ -24,6 +24,7 @@ from moldau.java import numbers
 NAMES = {kind: {Type.FLOAT32: "float", Type.FLOAT64: "double"}.get(kind, kind.value) for kind in Type}
 KINDS = {name: kind for kind, name in NAMES.items()}
 STRUCTS_CACHED = 64
+MISSING = object()  # the value of no JSON at all: neither null nor anything else
 _CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
 _BLANK = re.compile(r"[\x00-\x20]+")
 
@@ -86,7 +87,7 @@ class JsonConverter:
         if not self.with_schemas:
             return SchemaAndValue(None, self.value(None, parse_json(found)))
         if self.fixed is not None:
-            return SchemaAndValue(self.fixed, self.value(self.fixed, parse_json(found)))
+            return SchemaAndValue(self.fixed, self.value(self.fixed, parse_json(found) if found.strip() else MISSING))
         start, schema = self._last
         if start and found.startswith(start):
             try:

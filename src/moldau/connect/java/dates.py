@@ -1,7 +1,7 @@
 """Java's SimpleDateFormat in UTC, in English: all letters to format, and those to parse that name a single moment.
 
 Parsing is lenient as in Java: fields may overflow (the 32nd of January is the first of February), a text may go on
-after what was parsed, and blanks before a field are skipped.
+after what was parsed, and blanks before a field are skipped unless it is a name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MONTHS: list[str] = [
 DAYS: list[str] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 UTC_NAME = "Coordinated Universal Time"
 LETTERS = "GyMwWDdFEaHkKhmsSzZYuXL"
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?\d+|NaN")  # Java's DecimalFormat reads this too, and its int is 0
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d\d)?")
 _X_OFFSET = {
     1: re.compile(r"([+-])(\d\d)()"),
@@ -44,6 +44,11 @@ class Part:
 
     text: str
     count: int = 0
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is read as one of some names: blanks before it are not skipped."""
+        return self.text in "EaG" or (self.text in "ML" and self.count >= 3)
 
 
 def compile_pattern(pattern: str) -> tuple[Part, ...]:
@@ -99,7 +104,7 @@ class SimpleDateFormat:
                 continue
             # A number that another field follows has a fixed width, which blanks before it are a part of.
             limit = at + part.count if following is not None and following.count else None
-            while at < len(text) and text[at] in " \t":
+            while at < len(text) and text[at] in " \t" and not part.is_name:
                 at += 1
             end = _parse_field(part, text, at, limit, fields, now)
             if end is None:
@@ -220,7 +225,7 @@ def _parse_field(
     found = _NUMBER.match(text, at, len(text) if limit is None else limit)
     if found is None:
         return None
-    value = int(found[0])
+    value = 0 if found[0] == "NaN" else int(found[0])
     if letter == "y" and part.count <= 2 and found.end() - at == 2 and value >= 0:
         value = _century(value, now())
     if (letter, value) in (("k", 24), ("h", 12)):

@@ -198,6 +198,8 @@ def make_replace(settings: Settings, side: Side) -> Transform:
             found = {place.name: origin.get(place.name, place.name) for place in made.fields}
             read_all = {new: (name, read(name)) for new, name in found.items()}  # refuses a name that is not there
             values = {new: typed_by(old.schema.by_name[name].schema, each) for new, (name, each) in read_all.items()}
+            for new, (name, each) in read_all.items():
+                _refuse_wide(old.schema.by_name[name].schema, made.by_name[new].schema, each)
             return side.put(record, made, Struct.of(made, values))
         return side.put(
             record, made, Struct(made, tuple(carried(place, read(place.name), False) for place in made.fields))
@@ -217,6 +219,14 @@ def make_replace(settings: Settings, side: Side) -> Transform:
         return shape.put(side, Part(made, None, found)) if len(found) == len(sources) else None
 
     return ruled(apply, rule)
+
+
+def _refuse_wide(source: Schema, target: Schema, value: Any) -> None:
+    """Refuse a Long or a Double for a narrower field, which in Python have the same class as what fits."""
+    wide = source.name not in data.LOGICAL and source.type in (Type.INT64, Type.FLOAT64)
+    if value is not None and wide and target.name not in data.LOGICAL and target.type is not source.type:
+        kind = "Long" if source.type is Type.INT64 else "Double"
+        raise DataError(f"Invalid object for schema with type {target.type.name}: class {kind}")
 
 
 INSERTIONS: dict[str, tuple[Schema, str]] = {
