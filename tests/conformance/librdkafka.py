@@ -47,6 +47,7 @@ class Runner:
     environment: Mapping[str, str]
     flags: Sequence[str] = QUICK
     seconds: int = SECONDS
+    processors: frozenset[int] = frozenset()  # on which it runs; none: on any
 
     def run(self, number: str, seconds: int = 0, level: int = 2) -> tuple[str, int | None]:
         """What one number printed, without colours, and its exit code: None if it did not end in time."""
@@ -64,6 +65,8 @@ class Runner:
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
             )
+            if self.processors:
+                os.sched_setaffinity(process.pid, self.processors)
             try:
                 code = process.wait(seconds or self.seconds)
             except subprocess.TimeoutExpired:
@@ -80,6 +83,7 @@ def runner(
     flags: Sequence[str] = QUICK,
     login: Login | None = None,
     seconds: int = SECONDS,
+    processors: frozenset[int] = frozenset(),
 ) -> Runner:
     work.mkdir(parents=True)
     conf = work / "test.conf"
@@ -98,7 +102,7 @@ def runner(
         if (source / "statistics_schema.json").exists():  # one test reads it at ../src
             (work / "src").symlink_to(source)
             break
-    return Runner(path, work, environment, flags, seconds)
+    return Runner(path, work, environment, flags, seconds, processors)
 
 
 def scripts(libs: Path, home: Path, login: Login | None = None) -> Path:
