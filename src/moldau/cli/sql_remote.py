@@ -7,6 +7,7 @@ import typer
 from moldau.admin.mistakes import FAILED, MISUSED, Mistake
 from moldau.cli.commands import handle_errors, leave
 from moldau.cli.ksql import shell as ksql
+from moldau.cli.options import option
 from moldau.cli.session import Session
 from moldau.cli.sql_verbs import DEFINE, SERVER, USER, File, cli, login, verb
 from moldau.sql.shell.remote import DEFAULT_URL
@@ -14,16 +15,28 @@ from moldau.sql.shell.shell import TABULAR
 
 
 @cli.callback(invoke_without_command=True)
-def sql(context: typer.Context, server: str | None = SERVER, user: str | None = USER) -> None:
+def sql(
+    context: typer.Context,
+    server: str | None = SERVER,
+    user: str | None = USER,
+    execute: str | None = option("--execute -e", "Execute these statements, and exit.", metavar="SQL"),
+    define: list[str] | None = DEFINE,
+) -> None:
     """Talk to a SQL server in ksqlDB's language: without a verb this is a shell.
 
     It completes names of the live catalogue with Tab, keeps its history, and works on servers of ksqlDB, too.
+    `moldau ksql` is the same with all flags of ksqlDB's own shell.
     """
     if context.invoked_subcommand is None:
         with handle_errors(context.command_path):
-            raise typer.Exit(_code(ksql.start(ksql.Given(server or DEFAULT_URL, login(user)))))
-    elif any(_was_typed(context, name) for name in ("server", "user")):
-        leave(context.command_path, f"Write --server and --user after {context.invoked_subcommand}.", MISUSED)
+            variables = ksql.defined(define or ())
+            given = ksql.Given(server or DEFAULT_URL, login(user), execute=execute, variables=variables)
+            raise typer.Exit(_code(ksql.start(given)))
+    elif execute is not None:
+        leave(context.command_path, f"Write --execute without {context.invoked_subcommand}.", MISUSED)
+    elif typed := [name for name in ("server", "user", "define") if _was_typed(context, name)]:
+        flags = " and ".join(f"--{name}" for name in typed)
+        leave(context.command_path, f"Write {flags} after {context.invoked_subcommand}.", MISUSED)
 
 
 def _was_typed(context: typer.Context, name: str) -> bool:

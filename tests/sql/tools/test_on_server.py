@@ -44,6 +44,10 @@ def test_file_is_compared_and_applied(ksql: Ksql, tmp_path: Path) -> None:
     assert run.code == 1 and "already registered" in run.out
     assert moldau.run("sql", "run", str(tmp_path / "nothing.sql")).code == 2
     assert moldau.run("sql", "--server", ksql.url, "run", str(file)).code == 2
+    shown = moldau.run("sql", "-e", "SHOW ${what};", "-d", "what=STREAMS")
+    assert shown.code == 0 and "APPLY_PAY" in shown.out
+    assert moldau.run("sql", "-e", "SHOW NOTHING;").code == 1
+    assert "without run" in moldau.run("sql", "-e", "SHOW STREAMS;", "run", str(file)).err
 
 
 def test_migrations_are_applied_once_and_in_order(
