@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,17 @@ def apply(
         if refused:
             _show(session, refused)
             raise Mistake("Nothing was changed, because something cannot be.", NO)
-        for one in found if not dry_run else ():
-            if one.text:
-                there.execute(one.text, Scope(dict(one.settings or {})))
-    _show(session, found)
+        done = found if dry_run else [_applied(there, one) for one in found]
+    _show(session, done)
+
+
+def _applied(there: Server, change: Change) -> Change:
+    """Make a change, and return it with the id that the server gave to its query."""
+    if not change.text:
+        return change
+    answers = there.execute(change.text, Scope(dict(change.settings or {})))
+    ids = [status["queryId"] for one in answers if (status := one.get("commandStatus") or {}).get("queryId")]
+    return replace(change, query=ids[-1]) if ids else change
 
 
 @contextmanager

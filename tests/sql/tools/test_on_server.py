@@ -30,7 +30,11 @@ def test_file_is_compared_and_applied(ksql: Ksql, tmp_path: Path) -> None:
 
     assert actions("diff") == ["create"] * 4
     assert "apply_pay" not in str(ksql.execute("SHOW STREAMS;")).lower()
-    assert actions("apply") == ["create"] * 4
+    ksql.execute("CREATE TYPE apply_other AS STRUCT<a INT>;")  # so that the server's numbers are not those of the file
+    applied = json.loads(moldau.run("sql", "apply", str(file), "-o", "json").out)
+    assert [row["action"] for row in applied] == ["create"] * 4
+    queries = {row["query"] for row in applied} - {""}
+    assert queries == {one["id"] for one in ksql.execute("SHOW QUERIES;")[0]["queries"] if "_APPLY_" in one["id"]}
     done = moldau.run("sql", "diff", str(file))
     assert done.code == 0 and actions("diff") == ["unchanged"] * 4, done.out
     file.write_text(FILE.replace("> 100", "> 50"))
