@@ -174,7 +174,7 @@ def make_cast(settings: Settings, side: Side) -> Transform:
             return None
         made = updated(part.schema)
         if whole:
-            if part.whole is None:
+            if part.whole is None or made.name in data.LOGICAL:  # the name stays, and no longer fits
                 return None
             return shape.put(
                 side, Part(made, writer.call(partial(_cast_to, part.schema, whole), part.whole, NEVER_NULL))

@@ -18,7 +18,7 @@ from moldau.connect.transforms.kinds import (
     require_map,
     require_struct,
 )
-from moldau.connect.transforms.straight import Shape, Writer, ruled
+from moldau.connect.transforms.straight import Part, Shape, Writer, ruled
 from moldau.connect.values import parse
 
 
@@ -77,7 +77,19 @@ def make_header_from(settings: Settings, side: Side) -> Transform:
         values = (carried(place, each, with_default) for place, each in old if place.name not in fields)
         return side.put(record, made, Struct(made, tuple(values)), (*record.headers, *new))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None or part.whole is not None or not all(field in part.schema.by_name for field in fields):
+            return None
+        for field, name in zip(fields, headers, strict=True):
+            place = part.schema.by_name[field]
+            shape = shape.with_header(writer, name, place.schema, part.fields[place.index])
+        if not move:
+            return shape
+        kept = tuple(part.fields[place.index] for place in part.schema.fields if place.name not in fields)
+        return shape.put(side, Part(without_moved(part.schema), None, kept))
+
+    return ruled(apply, rule)
 
 
 DROP_HEADERS = TransformClass(

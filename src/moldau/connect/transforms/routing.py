@@ -55,10 +55,17 @@ def make_timestamp_router(settings: Settings, _side: Side) -> Transform:
     def apply(record: Record) -> Record:
         if record.timestamp is None:
             raise DataError(f"Timestamp missing on record: {record}")
-        named = settings["topic.format"].replace("${topic}", record.topic)
-        return record.but(topic=named.replace("${timestamp}", moments.format(record.timestamp)))
+        return record.but(topic=route(record.topic, record.timestamp))
 
-    return apply
+    def route(topic: str, timestamp: int) -> str:
+        named = settings["topic.format"].replace("${topic}", topic)
+        return named.replace("${timestamp}", moments.format(timestamp))
+
+    def rule(shape: Shape, writer: Writer) -> Shape:
+        writer.unless("record.timestamp is not None")
+        return shape.but(topic=f"{writer.bind(route)}({shape.topic}, record.timestamp)")
+
+    return ruled(apply, rule)
 
 
 def make_filter(_settings: Settings, _side: Side) -> Transform:

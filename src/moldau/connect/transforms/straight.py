@@ -72,6 +72,12 @@ class Shape:
     def but(self, **changes: Any) -> Shape:
         return replace(self, **changes, changed=self.changed | changes.keys())
 
+    def with_header(self, writer: Writer, name: str, schema: Schema, value: Expression) -> Shape:
+        """Add a header to those that are there."""
+        before = f"{self.headers} + {writer.bind(self.added)}" if self.added else self.headers
+        header = f"Header({writer.bind(name)}, {writer.bind(schema)}, {value.code})"
+        return self.but(headers=f"{before} + ({header},)", added=())
+
 
 class Writer:
     """The function that is being written."""
@@ -79,7 +85,7 @@ class Writer:
     def __init__(self, key: Schema | None, value: Schema | None) -> None:
         self._schemas = {"key": key, "value": value}
         self._taken: dict[str, Part | None] = {}
-        self.names: dict[str, Any] = {"Struct": Struct, "Record": Record, "Instant": Instant, "Int32": Int32}
+        self.names: dict[str, Any] = {each.__name__: each for each in (Struct, Record, Header, Instant, Int32)}
         self.names["new"] = object.__new__
         self.lines: list[str] = []
 

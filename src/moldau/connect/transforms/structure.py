@@ -21,6 +21,7 @@ from moldau.connect.transforms.kinds import (
     require_map,
     require_struct,
 )
+from moldau.connect.transforms.straight import Part, Shape, Writer, ruled
 
 
 def make_flatten(settings: Settings, side: Side) -> Transform:
@@ -106,7 +107,13 @@ def make_set_metadata(settings: Settings, side: Side) -> Transform:
             value = Struct(made, tuple(carried(place, each, with_default) for place, each in value))
         return side.put(record, made, value)
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None or part.whole is not None or name in data.LOGICAL:
+            return None
+        return shape.put(side, Part(updated(part.schema), None, part.fields))
+
+    return ruled(apply, rule)
 
 
 FLATTEN = TransformClass(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from moldau.connect import data
@@ -22,6 +23,7 @@ from moldau.connect.transforms.kinds import (
     require_map,
     require_struct,
 )
+from moldau.connect.transforms.straight import Part, Shape, Writer, ruled
 from moldau.java.numbers import trim
 
 SCHEMAS = {
@@ -148,7 +150,17 @@ def make_converter(settings: Settings, side: Side) -> Transform:
         old = require_struct(value, "converting timestamp formats")
         return side.put(record, updated(schema), converted(old, updated(schema)))
 
-    return apply
+    def rule(shape: Shape, writer: Writer) -> Shape | None:
+        part = writer.part(shape, side)
+        if part is None or part.whole is not None or not name:
+            return None
+        fields = list(part.fields)
+        if (place := part.schema.by_name.get(name)) is not None:
+            convert = partial(conversion.convert, source=source_of(place.schema))
+            fields[place.index] = writer.call(convert, fields[place.index], place.schema)
+        return shape.put(side, Part(updated(part.schema), None, tuple(fields)))
+
+    return ruled(apply, rule)
 
 
 TIMESTAMP_CONVERTER = TransformClass(
