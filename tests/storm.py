@@ -238,7 +238,7 @@ def main() -> None:
             broker.stop()
         finally:
             broker.kill()
-    sys.exit("\n".join(missed))
+    sys.exit("\n".join(missed) or 0)
 
 
 if __name__ == "__main__":
