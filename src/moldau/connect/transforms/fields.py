@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from moldau.connect import data
@@ -46,6 +45,7 @@ MASKS: dict[Type, Any] = {
     Type.ARRAY: [],
     Type.MAP: {},
 }
+SOME_LOGICAL = {data.DECIMAL: Decimal(0), **dict.fromkeys((data.DATE, data.TIME, data.TIMESTAMP), Instant(0))}
 
 
 def parse_path(text: str, version: str) -> tuple[str, ...]:
@@ -366,11 +366,21 @@ def make_mask(settings: Settings, side: Side) -> Transform:
         fields = list(part.fields)
         for place in part.schema.fields:
             if place.name in masked:
-                hide = partial(_masked, place.schema, replacement)
-                fields[place.index] = writer.call(hide, fields[place.index], place.schema)
+                fields[place.index] = _mask_of(place.schema, replacement, fields[place.index], writer)
         return shape.put(side, Part(part.schema, None, tuple(fields)))
 
     return ruled(apply, rule)
+
+
+def _mask_of(schema: Schema, replacement: str | None, value: Expression, writer: Writer) -> Expression:
+    """Return what stands in for the values of a field: it is the same for all of a type."""
+    some = SOME_LOGICAL.get(schema.name or "", MASKS.get(schema.type))
+    if some is None:
+        raise DataError(f"Values of {schema} are not masked, unless they are null")
+    stand_in = writer.constant(_masked(schema, replacement, some))
+    if not schema.optional:
+        return stand_in
+    return writer.computed(f"None if {value.code} is None else {stand_in.code}")
 
 
 def _masked(schema: Schema, replacement: str | None, value: Any) -> Any:
