@@ -48,13 +48,7 @@ def _present_writer(node: Node, schema: Schema) -> Convert | None:
         keys, values = node.items.fields
         key, item = writer(keys.type, schema.key_schema), writer(values.type, schema.value_schema)
         return lambda value: [{"key": key(k), "value": item(v)} for k, v in value.items()]
-    if isinstance(node, Array):
-        item = writer(node.items, schema.value_schema or data.STRING)
-        return lambda value: [item(each) for each in value]
-    if isinstance(node, Map):
-        item = writer(node.values, schema.value_schema or data.STRING)
-        return lambda value: {key: item(each) for key, each in value.items()}
-    return None
+    return _collection(node, schema, writer)
 
 
 def _record_writer(node: Named, schema: Schema) -> Convert:
@@ -91,6 +85,18 @@ def _union_writer(branches: Sequence[Node], schema: Schema) -> Convert:
         raise DataError("A struct that stands for a union has no value")
 
     return write
+
+
+def _collection(node: Node, schema: Schema, of_items: Callable[[Node, Schema], Convert]) -> Convert | None:
+    """Make what goes through a list, or the values of a map; None for what is neither."""
+    inner = schema.value_schema or data.STRING
+    if isinstance(node, Array):
+        item = of_items(node.items, inner)
+        return lambda value: [item(each) for each in value]
+    if isinstance(node, Map):
+        item = of_items(node.values, inner)
+        return lambda value: {key: item(each) for key, each in value.items()}
+    return None
 
 
 def _branches(node: Union) -> list[Node]:
@@ -140,13 +146,7 @@ def _present_reader(node: Node, schema: Schema) -> Convert | None:
             return {tuple(found) if isinstance(found, list) else found: each for found, each in pairs}
 
         return read
-    if isinstance(node, Array):
-        item = reader(node.items, schema.value_schema or data.STRING)
-        return lambda value: [item(each) for each in value]
-    if isinstance(node, Map):
-        item = reader(node.values, schema.value_schema or data.STRING)
-        return lambda value: {key: item(each) for key, each in value.items()}
-    return None
+    return _collection(node, schema, reader)
 
 
 def _union_reader(branches: Sequence[Node], schema: Schema) -> Convert:
