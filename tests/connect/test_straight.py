@@ -163,3 +163,12 @@ def test_a_shape_is_written_after_some_records_and_few_are_kept() -> None:
         record = row().but(value_schema=schema, value=Struct(schema, ("ann", 3, None, "")))
         assert [straight(record) for _ in range(SEEN_BEFORE + 1)][-1] is not None
         assert len(straight._known) <= MOST_SHAPES and len(straight._seen) <= MOST_SHAPES
+
+
+def test_schemas_that_come_seldom_are_not_remembered_for_ever() -> None:
+    straight = make_straight(make_links(LONG))
+    assert straight is not None
+    for number in range(3 * MOST_SHAPES):
+        schema = data.struct([(f"f{number}", STRING)])
+        assert straight(row().but(value_schema=schema, value=Struct(schema, ("",)))) is None
+    assert len(straight._seen) <= MOST_SHAPES

@@ -29,7 +29,6 @@ from moldau.connect.values import date_text, to_string
 from moldau.java import numbers
 
 OUTPUTS = tuple(each for each in Type if each.primitive and each is not Type.BYTES)
-NEVER_NULL = data.STRING
 TEMPORAL = (data.DATE, data.TIME, data.TIMESTAMP)
 
 
@@ -176,21 +175,16 @@ def make_cast(settings: Settings, side: Side) -> Transform:
         if whole:
             if part.whole is None or made.name in data.LOGICAL:  # the name stays, and no longer fits
                 return None
-            return shape.put(
-                side, Part(made, writer.call(partial(_cast_to, part.schema, whole), part.whole, NEVER_NULL))
-            )
+            to = partial(cast, part.schema, target=whole)
+            return shape.put(side, Part(made, writer.call(to, part.whole, may_be_null=False)))
         fields = list(part.fields)
         for place in part.schema.fields:
             if (target := casts.get(place.name)) is not None:
-                to = partial(_cast_to, place.schema, target)
-                fields[place.index] = writer.call(to, fields[place.index], place.schema)
+                to = partial(cast, place.schema, target=target)
+                fields[place.index] = writer.call(to, fields[place.index], place.schema.optional)
         return shape.put(side, Part(made, None, tuple(fields)))
 
     return ruled(apply, rule)
-
-
-def _cast_to(schema: Schema, target: Type, value: Any) -> Any:
-    return cast(schema, value, target)
 
 
 def _cast_field(place: Field, target: Type | None) -> Schema:

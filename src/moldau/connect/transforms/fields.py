@@ -32,7 +32,7 @@ from moldau.connect.transforms.kinds import (
     require_struct,
     typed_by,
 )
-from moldau.connect.transforms.straight import Expression, Part, Shape, Writer, column, ruled
+from moldau.connect.transforms.straight import Expression, Part, Shape, Writer, ruled
 from moldau.connect.values import parse_decimal, to_number
 
 # What masks a value of a type, if no replacement is given.
@@ -129,12 +129,13 @@ def make_extract(settings: Settings, side: Side) -> Transform:
         return side.put(record, schema_of(schema), None if value is None else from_struct(value))
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        found = column(part, last) if not path else None
-        if part is None or found is None:
+        part = writer.struct(shape, side)
+        place = None if part is None or path else part.schema.by_name.get(last)
+        if part is None or place is None:
             return None
+        found = part.fields[place.index]
         writer.unless(f"{found.code} is not None")  # what comes after does not change a null
-        return shape.put(side, Part(part.schema.by_name[last].schema, found))
+        return shape.put(side, Part(place.schema, found))
 
     return ruled(apply, rule)
 
@@ -197,17 +198,18 @@ def make_replace(settings: Settings, side: Side) -> Transform:
         if origin.keys() & made.by_name.keys():
             found = {place.name: origin.get(place.name, place.name) for place in made.fields}
             read_all = {new: (name, read(name)) for new, name in found.items()}  # refuses a name that is not there
-            values = {new: typed_by(old.schema.by_name[name].schema, each) for new, (name, each) in read_all.items()}
-            for new, (name, each) in read_all.items():
-                _refuse_wide(old.schema.by_name[name].schema, made.by_name[new].schema, each)
+            values = {
+                new: _moved(old.schema.by_name[name].schema, made.by_name[new].schema, each)
+                for new, (name, each) in read_all.items()
+            }
             return side.put(record, made, Struct.of(made, values))
         return side.put(
             record, made, Struct(made, tuple(carried(place, read(place.name), False) for place in made.fields))
         )
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        if part is None or part.whole is not None:
+        part = writer.struct(shape, side)
+        if part is None:
             return None
         made = updated(part.schema)
         sources = [part.schema.by_name.get(origin.get(place.name, place.name)) for place in made.fields]
@@ -221,12 +223,16 @@ def make_replace(settings: Settings, side: Side) -> Transform:
     return ruled(apply, rule)
 
 
-def _refuse_wide(source: Schema, target: Schema, value: Any) -> None:
-    """Refuse a Long or a Double for a narrower field, which in Python have the same class as what fits."""
+def _moved(source: Schema, target: Schema, value: Any) -> Any:
+    """Return the value of a field for another one, with the class of Java's object.
+
+    A Long or a Double is refused for a narrower field: in Python they have the same class as what fits.
+    """
     wide = source.name not in data.LOGICAL and source.type in (Type.INT64, Type.FLOAT64)
     if value is not None and wide and target.name not in data.LOGICAL and target.type is not source.type:
         kind = "Long" if source.type is Type.INT64 else "Double"
         raise DataError(f"Invalid object for schema with type {target.type.name}: class {kind}")
+    return typed_by(source, value)
 
 
 INSERTIONS: dict[str, tuple[Schema, str]] = {
@@ -289,8 +295,8 @@ def make_insert(settings: Settings, side: Side) -> Transform:
         return side.put(record, made, Struct(made, tuple(values)))
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        if part is None or part.whole is not None:
+        part = writer.struct(shape, side)
+        if part is None:
             return None
         static = settings["static.value"]
         more = tuple(_inserted(setting, inserted, static, shape, writer) for setting, _, inserted in wanted)
@@ -360,8 +366,8 @@ def make_mask(settings: Settings, side: Side) -> Transform:
         return side.put(record, schema, Struct(old.schema, tuple(field(place, each) for place, each in old)))
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        if part is None or part.whole is not None:
+        part = writer.struct(shape, side)
+        if part is None:
             return None
         fields = list(part.fields)
         for place in part.schema.fields:
@@ -409,8 +415,8 @@ def make_value_to_key(settings: Settings, _side: Side) -> Transform:
         return VALUE.put(KEY.put(record, made, Struct(made, tuple(values))), old.schema, old)
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, VALUE)
-        if part is None or part.whole is not None:
+        part = writer.struct(shape, VALUE)
+        if part is None:
             return None
         made = key_schema(part.schema)
         found = tuple(part.fields[part.schema.by_name[name].index] for name in names)

@@ -78,8 +78,8 @@ def make_header_from(settings: Settings, side: Side) -> Transform:
         return side.put(record, made, Struct(made, tuple(values)), (*record.headers, *new))
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        if part is None or part.whole is not None or not all(field in part.schema.by_name for field in fields):
+        part = writer.struct(shape, side)
+        if part is None or not all(field in part.schema.by_name for field in fields):
             return None
         for field, name in zip(fields, headers, strict=True):
             place = part.schema.by_name[field]

@@ -117,19 +117,24 @@ class Writer:
             found = self._taken[name]
         return found
 
+    def struct(self, shape: Shape, side: Side) -> Part | None:
+        """Return a part whose fields are known; None if it is not a struct."""
+        found = self.part(shape, side)
+        return None if found is None or found.whole is not None else found
+
     def whole(self, part: Part) -> Expression:
         """Return a part in one piece."""
         if part.whole is not None:
             return part.whole
         return Expression(f"Struct({self.bind(part.schema)}, ({''.join(f'{each.code}, ' for each in part.fields)}))")
 
-    def call(self, function: Callable[[Any], Any], given: Expression, schema: Schema) -> Expression:
-        """Return what a function makes of a value that is not null."""
+    def call(self, function: Callable[[Any], Any], given: Expression, may_be_null: bool) -> Expression:
+        """Return what a function makes of a value; null stays null."""
         if given.is_constant:
             return given if given.constant is None else self.constant(function(given.constant))
         name = self.bind(function)
         code = f"{name}({given.code})"
-        return self.computed(f"None if {given.code} is None else {code}" if schema.optional else code)
+        return self.computed(f"None if {given.code} is None else {code}" if may_be_null else code)
 
     def _take(self, schema: Schema | None, found: str) -> Part | None:
         """Let a key or a value in; None if it has no schema, or too many fields."""
@@ -178,12 +183,6 @@ def rule_of(transform: Transform) -> Rule | None:
     return getattr(transform, MARK, None)
 
 
-def column(part: Part | None, name: str) -> Expression | None:
-    """Return a field of a struct, if it has it."""
-    place = part.schema.by_name.get(name) if part is not None and part.whole is None else None
-    return part.fields[place.index] if part is not None and place is not None else None
-
-
 def compiled(rules: Sequence[Rule], key: Schema | None, value: Schema | None) -> Callable[[Record], Record | None]:
     """Write the function for records with these schemas; one that serves nothing if a rule does not hold."""
     writer = Writer(key, value)
@@ -211,41 +210,47 @@ def nothing(_record: Record) -> None:
     """Serve nothing."""
 
 
+Schemas = tuple[Schema | None, Schema | None]  # of a key and a value
+Run = Callable[[Record], Record | None]
+
+
 class Straight:
     """A chain that has a rule for each of its transforms."""
 
     def __init__(self, rules: Sequence[Rule], seen_before: int = SEEN_BEFORE) -> None:
         self._rules, self._seen_before = rules, seen_before
-        self._known: dict[tuple[Schema | None, Schema | None], Callable[[Record], Record | None]] = {}
-        self._seen: dict[tuple[Schema | None, Schema | None], int] = {}
-        self._last: tuple[Schema | None, Schema | None] = None, None
-        self._run: Callable[[Record], Record | None] = nothing
+        self._known: dict[Schemas, Run] = {}
+        self._seen: dict[Schemas, int] = {}  # records, where there is no function yet
+        self._last: Schemas = None, None
+        self._run: Run | None = None  # for the schemas of the last record
 
     def __call__(self, record: Record) -> Record | None:
         """Return what the chain makes of a record, or None if it has to go step by step."""
         key, value = self._last
         if record.value_schema is not value or record.key_schema is not key:
-            self._last = shape = record.key_schema, record.value_schema
-            self._run = self._known.get(shape, nothing)
-        if self._run is nothing and not self._learn(self._last):
-            return None
+            self._last = record.key_schema, record.value_schema
+            self._run = self._known.get(self._last)
+        run = self._run or self._learn(self._last)
         try:
-            return self._run(record)
+            return run(record)
         except FAILURES:  # the steps will say what is wrong, if anything is
             return None
 
-    def _learn(self, shape: tuple[Schema | None, Schema | None]) -> bool:
-        if shape in self._known:
-            return False
-        count = self._seen[shape] = self._seen.get(shape, 0) + 1
+    def _learn(self, schemas: Schemas) -> Run:
+        count = self._seen.pop(schemas, 0) + 1
         if count <= self._seen_before:
-            return False
-        for known in (self._known, self._seen):
-            if len(known) >= MOST_SHAPES:
-                known.clear()
+            put(self._seen, schemas, count)
+            return nothing
         try:
-            self._run = compiled(self._rules, *shape)
+            self._run = compiled(self._rules, *schemas)
         except FAILURES:  # a rule met what its transform refuses
             self._run = nothing
-        self._known[shape] = self._run
-        return self._run is not nothing
+        put(self._known, schemas, self._run)
+        return self._run
+
+
+def put(known: dict[Schemas, Any], schemas: Schemas, value: Any) -> None:
+    """Remember something of so many schemas."""
+    if len(known) >= MOST_SHAPES:
+        known.clear()
+    known[schemas] = value

@@ -108,8 +108,8 @@ def make_set_metadata(settings: Settings, side: Side) -> Transform:
         return side.put(record, made, value)
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        if part is None or part.whole is not None or name in data.LOGICAL:
+        part = writer.struct(shape, side)
+        if part is None or name in data.LOGICAL:
             return None
         return shape.put(side, Part(updated(part.schema), None, part.fields))
 

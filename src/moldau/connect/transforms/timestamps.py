@@ -151,13 +151,13 @@ def make_converter(settings: Settings, side: Side) -> Transform:
         return side.put(record, updated(schema), converted(old, updated(schema)))
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
-        if part is None or part.whole is not None or not name:
+        part = writer.struct(shape, side)
+        if part is None or not name:
             return None
         fields = list(part.fields)
         if (place := part.schema.by_name.get(name)) is not None:
             convert = partial(conversion.convert, source=source_of(place.schema))
-            fields[place.index] = writer.call(convert, fields[place.index], place.schema)
+            fields[place.index] = writer.call(convert, fields[place.index], place.schema.optional)
         return shape.put(side, Part(updated(part.schema), None, tuple(fields)))
 
     return ruled(apply, rule)
