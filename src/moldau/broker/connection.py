@@ -13,7 +13,7 @@ from moldau.broker.wait import Wait
 
 if TYPE_CHECKING:
     from moldau.broker.authentication.gate import Gate
-    from moldau.broker.learned_requests import Known
+    from moldau.broker.learned_requests import Heads, Known
     from moldau.broker.quotas import Account
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -56,6 +56,7 @@ class Connection:
     client_id: str | None = None
     head_ends: tuple[int, ...] = ()  # of its requests, see learned_requests.py
     cleared: dict[Known, Account | None] = field(default_factory=dict["Known", "Account | None"])  # that it may send
+    cleared_for: Heads | None = None  # what was learnt then
     cleared_at: int = -1  # how often the access control lists had changed then
     principal: str = ANONYMOUS
     gate: Gate | None = None  # while it must authenticate

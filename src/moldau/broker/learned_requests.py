@@ -75,9 +75,10 @@ def serve(node: Node, connection: Connection, frame: memoryview) -> bytes | Wait
                 continue
             authorizer = node.authorizer
             if authorizer is not None or node.quotas is not None:
-                if authorizer is not None and connection.cleared_at != authorizer.acls.changes:
+                changes = 0 if authorizer is None else authorizer.acls.changes
+                if connection.cleared_for is not node.heads or connection.cleared_at != changes:
                     connection.cleared.clear()
-                    connection.cleared_at = authorizer.acls.changes
+                    connection.cleared_for, connection.cleared_at = node.heads, changes
                 try:
                     account = connection.cleared[known]
                 except KeyError:

@@ -174,7 +174,7 @@ class Moves:
             return
         home = node.replicas.home_of(partition)
         node.cleaner.forget(partition.log)
-        node.heads.clear()
+        node.forget_heads()
         move.target.adopt(partition.log, copy, home, node.replicas.unique(), now_ms=node.clock.wall_ms())
         del self.under_way[partition]
         log.info("a replica was moved", partition=str(partition), to=move.target.path)

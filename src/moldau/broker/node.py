@@ -276,11 +276,15 @@ class Node:
             table.understood(table.BROKER, mine), table.understood(table.CLUSTER, everybody)
         )
 
+    def forget_heads(self) -> None:
+        """Forget what requests were learnt, and by another dict what connections were cleared for."""
+        self.heads = {}
+
     def apply(self, records: Sequence[Any]) -> None:
         """Make committed records of the metadata true, here and for all who ask from now on."""
         removed = [r.topic_id for r in records if r.SCHEMA.name == "RemoveTopicRecord"]
         gone = [topic for topic_id in removed if (topic := self.cluster.topics_by_id.get(topic_id)) is not None]
-        self.heads.clear()
+        self.forget_heads()
         for record in records:
             if record.SCHEMA.name == "PartitionChangeRecord":
                 self.cluster_counters.note_election(self.cluster, record)
@@ -307,7 +311,7 @@ class Node:
     def replace_image(self, image: Cluster) -> None:
         """Go on with an image that came as a whole: this node was behind for too long to be told each change."""
         before, self.metadata.cluster = self.metadata.cluster, image
-        self.heads.clear()
+        self.forget_heads()
         self.authorizer = make_authorizer(self.settings, image.acls)
         self.routes.clear()
         if self.membership is not None and self.membership.is_open:

@@ -139,7 +139,7 @@ class Quotas:
             if len(known) >= ENTITIES:
                 known.pop(next(iter(known)))
                 self._accounts.clear()  # one may count for that rate, and connections know it
-                self.node.heads.clear()
+                self.node.forget_heads()
             found = known[key] = make()
         return found
 

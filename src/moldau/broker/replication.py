@@ -414,7 +414,7 @@ class Replication:
         if row.error_code:
             led.withdraw()
         elif row.leader_epoch == led.epoch and row.partition_epoch > led.partition_epoch:
-            self.node.heads.clear()  # whoever asks for all replicas is told when they are too few
+            self.node.forget_heads()  # whoever asks for all replicas is told when they are too few
             self.node.cluster_counters.note_isr(partition.placement.isr, row.isr, led.replicas)
             partition.placement.isr = tuple(row.isr)
             partition.placement.partition_epoch = row.partition_epoch

@@ -239,6 +239,17 @@ def test_with_an_authorizer_each_client_is_asked_about_each_time(make_world):
     assert short(world.client) and not short(alice)
 
 
+def test_a_connection_does_not_keep_what_it_was_cleared_for_before_the_metadata_changed(make_world):
+    world = make_world(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS")
+    world.create("t")
+    frame = frames.request_frame(request(10, "t", None, 0, [b"v"]), 10, 1, "c")[4:]
+    for number in range(5):
+        world.create(f"other{number}")
+        send(world, frame)  # is learnt
+        send(world, frame)
+        assert len(world.client.connection.cleared) == 1
+
+
 def test_nothing_is_learnt_of_a_request_that_was_refused_in_part(make_world):
     world = make_world(authorizer_class_name=STANDARD, allow_everyone_if_no_acl_found="true")
     for name in ("a", "b"):
