@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
@@ -21,6 +22,8 @@ from moldau.connect.handling import HEADER, KEY, TRANSFORM, VALUE, Handler
 
 T = TypeVar("T")
 Converted = tuple[SchemaAndValue, SchemaAndValue, tuple[Header, ...]]  # key, value and headers
+Read = Callable[[str, bytes | None], SchemaAndValue]
+Write = Callable[[str, Any, Any], bytes | None]
 TIMES = {
     TIMESTAMP_CREATE_TIME: TimestampType.CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME: TimestampType.LOG_APPEND_TIME,
@@ -58,7 +61,10 @@ class Pipeline:
         handler: Handler,
         straight: Callable[[Record], Record | None] | None = None,
     ) -> None:
-        self._key, self._value, self._header, self._chain, self._handler = key, value, header, chain, handler
+        self._converters = (KEY, key), (VALUE, value), (HEADER, header)
+        self._reads = [step.run.read for _, step in self._converters]
+        self._writes = [step.run.write for _, step in self._converters]
+        self._chain, self._handler = chain, handler
         self._straight = straight  # the whole chain, for the records that it serves
 
     @staticmethod
@@ -73,24 +79,10 @@ class Pipeline:
         return [self._produced(one) for one in self._transformed(record, None)]
 
     def _produced(self, record: Record) -> Outgoing:
-        topic, timestamp = record.topic, record.timestamp
         try:
-            headers = [(one.name, self._header.run.write(topic, one.schema, one.value)) for one in record.headers]
-            key = self._key.run.write(topic, record.key_schema, record.key)
-            value = self._value.run.write(topic, record.value_schema, record.value)
-        except Exception:
-            return self._produced_in_steps(record)
-        return Outgoing(topic, record.partition, key, value, headers, timestamp)
-
-    def _produced_in_steps(self, record: Record) -> Outgoing:
-        """Write a record of which something fails: the handler decides at each step."""
-        topic, run = record.topic, self._run
-        headers = [
-            (one.name, run(HEADER, self._header, _write, topic, one.schema, one.value)) for one in record.headers
-        ]
-        key = run(KEY, self._key, _write, topic, record.key_schema, record.key)
-        value = run(VALUE, self._value, _write, topic, record.value_schema, record.value)
-        return Outgoing(topic, record.partition, key, value, headers, record.timestamp)
+            return _written(record, *self._writes)
+        except Exception:  # the handler decides at each step
+            return _written(record, *(partial(self._run, stage, step, _write) for stage, step in self._converters))
 
     def incoming(self, message: Message) -> list[Record]:
         """Convert and transform a record of a topic."""
@@ -106,22 +98,10 @@ class Pipeline:
 
     def _converted(self, topic: str, message: Any) -> Converted:
         try:
-            key = self._key.run.read(topic, message.key())
-            value = self._value.run.read(topic, message.value())
-            given, read = message.headers(), self._header.run.read
-            return key, value, tuple(_header(name, read(topic, data)) for name, data in given) if given else ()
-        except Exception:
-            return self._converted_in_steps(topic, message)
-
-    def _converted_in_steps(self, topic: str, message: Any) -> Converted:
-        """Read a record of which something fails: the handler decides at each step."""
-        key = self._run(KEY, self._key, _read, topic, message.key(), raw=message)
-        value = self._run(VALUE, self._value, _read, topic, message.value(), raw=message)
-        headers = [
-            _header(name, self._run(HEADER, self._header, _read, topic, data, raw=message))
-            for name, data in message.headers() or ()
-        ]
-        return key, value, tuple(headers)
+            return _read_all(topic, message, *self._reads)
+        except Exception:  # the handler decides at each step
+            run = partial(self._run, raw=message)
+            return _read_all(topic, message, *(partial(run, stage, step, _read) for stage, step in self._converters))
 
     def _transformed(self, record: Record, raw: Any) -> list[Record]:
         if self._straight is not None and (made := self._straight(record)) is not None:
@@ -142,8 +122,21 @@ class Pipeline:
             return self._handler.run(stage, step.class_name, lambda: function(step.run, *given), raw)
 
 
-def _header(name: str, found: SchemaAndValue) -> Header:
-    return Header(name, found.schema, found.value)
+def _written(record: Record, key: Write, value: Write, header: Write) -> Outgoing:
+    topic = record.topic
+    headers = [(one.name, header(topic, one.schema, one.value)) for one in record.headers]
+    written_key = key(topic, record.key_schema, record.key)
+    written = value(topic, record.value_schema, record.value)
+    return Outgoing(topic, record.partition, written_key, written, headers, record.timestamp)
+
+
+def _read_all(topic: str, message: Any, key: Read, value: Read, header: Read) -> Converted:
+    found = key(topic, message.key()), value(topic, message.value())
+    headers: list[Header] = []
+    for name, data in message.headers() or ():
+        read = header(topic, data)
+        headers.append(Header(name, read.schema, read.value))
+    return (*found, tuple(headers))
 
 
 def _write(converter: Converter, *given: Any) -> bytes | None:
