@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from moldau.spark.connections import Client, client_for
 from moldau.spark.runner.reporter import Reporter
 from moldau.spark.session import STREAMING, Setting, is_local
 from moldau.spark.session.private import log_errors_only
-from moldau.spark.session.shared import python_path
+from moldau.spark.session.shared import giving_functions
 
 from ..home import CHECKPOINT, home
 from ..levels import Schedule, partition_counts
@@ -48,7 +47,6 @@ CARRYING = (
 SIMPLY = Setting("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=1", "the compiler costs more than it saves")
 TRIGGERS = tuple(f"{STREAMING}.{package}ProcessingTimeExecutor" for package in ("", "runtime."))  # Spark 4.0, 4.1
 NONE: Mapping[str, str] = {}
-REGISTERING = threading.Lock()  # Spark refuses one of two threads that register a data source at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +144,10 @@ def definition(
     options |= {} if begin is None else {BEGIN: json.dumps(begin)}
     if reporter is not None:
         reporter.begins_at(folder.last_position() or begin)
-    with REGISTERING:
+    with giving_functions(spark):
         spark.dataSource.register(ConveyorDataSource)
     frame = spark.readStream.format(FORMAT).options(**options).load()
-    with python_path(spark, application.packages):
+    with giving_functions(spark, application.packages):
         frame = laid_out(frame, conveyed, places, tally)
     writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(application.id)
     sink = sink_options(application.id, application.client, application.producer, application.exactly_once)

@@ -24,6 +24,7 @@ from moldau.spark.admin import make_topic, partition_counts_of
 from moldau.spark.client_settings import client_settings
 from moldau.spark.connections import client_for
 from moldau.spark.runner.failures import kind_of, sentence_of
+from moldau.spark.session.shared import giving_functions
 from moldau.spark.sink.marker_topic import Ledger
 from moldau.spark.sink.markers import TOPIC as MARKERS
 from moldau.spark.source.planning import LANE, RESTORE, Position
@@ -35,7 +36,6 @@ from ..conveyor.folder import Folder
 from ..conveyor.rows import Places
 from ..conveyor.source import COMMITS, PackedSource
 from ..conveyor.start import (
-    REGISTERING,
     SHUFFLE,
     Application,
     make_topics,
@@ -206,15 +206,15 @@ class Lane:
         slots = str(spark.conf.get(SHUFFLE) or 1)
         limits = {BUDGET: str(RECORDS), TASKS: slots}
         options = {CLIENT: json.dumps(dict(settings)), FOLDER: str(self.folder), FAMILY: self.family, **limits}
-        with REGISTERING:
+        with giving_functions(spark):
             spark.dataSource.register(LaneDataSource)
-        frame: Any = spark.readStream.format(FORMAT).options(**options).load()
-        frame = frame.mapInArrow(passing(settings, str(self.folder), self.family), LANE_COLUMNS)
-        for step in range(self.steps):
-            grouped = frame.groupBy("flow", "shard")
-            frame = grouped.transformWithStateInPandas(
-                LaneLevel(settings, step, str(self.folder), self.family), LANE_COLUMNS, "Append", "None"
-            )
+            frame: Any = spark.readStream.format(FORMAT).options(**options).load()
+            frame = frame.mapInArrow(passing(settings, str(self.folder), self.family), LANE_COLUMNS)
+            for step in range(self.steps):
+                grouped = frame.groupBy("flow", "shard")
+                frame = grouped.transformWithStateInPandas(
+                    LaneLevel(settings, step, str(self.folder), self.family), LANE_COLUMNS, "Append", "None"
+                )
         writer = frame.writeStream.format(FORMAT).outputMode("append").queryName(self.name)
         given = {**sink_options(self.name, self.client), FOLDER: str(self.folder)}
         writer = writer.options(**given).option("checkpointLocation", f"{self.home}/{CHECKPOINT}")

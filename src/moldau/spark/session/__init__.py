@@ -86,7 +86,7 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
 
     from moldau.spark.datasource import TopicDataSource
     from moldau.spark.session.listener import listen
-    from moldau.spark.session.shared import check_shared
+    from moldau.spark.session.shared import check_shared, giving_functions
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
@@ -96,7 +96,8 @@ def session(app_name: str, master: str | None = None, **conf: Any) -> SparkSessi
     with home.light() if is_local(chosen.get("spark.master")) else nullcontext():
         made = builder.getOrCreate()
     if made not in _known:
-        made.dataSource.register(TopicDataSource)
+        with giving_functions(made):
+            made.dataSource.register(TopicDataSource)
         if private.has_java(made):
             private.silence_accumulators(made)
             if (compiled := classes.class_path(java_home)) is not None:

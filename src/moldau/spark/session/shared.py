@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,25 +16,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATH = "PYTHONPATH"
+_giving = threading.RLock()
 TASKS_A_CORE = 4  # more than one, so that every node gets a task
 
 
 @contextmanager
-def python_path(spark: SparkSession, folder: str | None) -> Iterator[None]:
+def giving_functions(spark: SparkSession, packages: str | None = None) -> Iterator[None]:
     """Let functions that are given to Spark meanwhile run in Python workers of their own, which find modules in a
-    folder: Spark shares workers among functions with the same environment.
+    folder of packages: Spark shares workers among functions with the same environment.
+
+    One thread at a time, with packages or without: all functions get the environment that the context has just then,
+    and a data source that two threads register at once is refused to one of them.
     """
-    if folder is None:
-        yield
-        return
-    check_shared(spark, folder, "packages need")
-    environment, before = spark.sparkContext.environment, spark.sparkContext.environment.get(PATH)
-    environment[PATH] = folder if before is None else f"{folder}{os.pathsep}{before}"
-    try:
-        yield
-    finally:
-        environment.pop(PATH)
-        environment |= {} if before is None else {PATH: before}
+    context = spark.sparkContext
+    with _giving:
+        before = context.environment
+        if packages is not None:
+            check_shared(spark, packages, "packages need")
+            path = os.pathsep.join(filter(None, (packages, before.get(PATH))))
+            context.environment = {**before, PATH: path}
+        try:
+            yield
+        finally:
+            context.environment = before
 
 
 def check_shared(spark: SparkSession, location: str, need: str = "checkpoints need") -> None:
