@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
+from moldau.client.errors import unreachable
 from moldau.spark.runner.failures import kind_of, sentence_of, text_of
 from moldau.spark.sink.markers import Refused
 from moldau.spark.source.loss import DataLoss, lost
@@ -75,4 +77,15 @@ def test_the_cause_of_a_batch_that_could_not_be_aborted_is_found() -> None:
     cause._stackTrace = "org.apache.spark.SparkException: no.\nCaused by: java.io.EOFException\n\tat a.b"
     error._cause = cause
     assert kind_of(text_of(error)).retriable
-    assert text_of(ValueError("no")) == "no"
+    assert text_of(PySparkException("no")) == "no"
+
+
+def test_an_error_of_python_says_its_class_and_where_it_came_from() -> None:
+    def fail() -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    with pytest.raises(RuntimeError) as caught:
+        fail()
+    text = text_of(caught.value)
+    assert "in fail" in text and sentence_of(text) == "RuntimeError: dictionary changed size during iteration"
+    assert kind_of(text_of(unreachable("no broker answers"))).retriable

@@ -6,6 +6,7 @@ Spark passes Python's exceptions on as text within text, so text is all there is
 from __future__ import annotations
 
 import re
+import traceback
 from dataclasses import dataclass
 
 from moldau.client import ClientError
@@ -47,13 +48,19 @@ TABLE = (
 OTHER = Kind(re.compile(""), False, "an error of the query itself")
 
 _EXCEPTION = re.compile(r"^(?:Caused by: )?([A-Za-z_][\w.$]*\.)?(\w*(?:Error|Exception|Refused|Exit)): (\S.*)$", re.M)
+OF_SPARK = ("pyspark.", "py4j.")
 _OF_JAVA = ("java.", "javax.", "org.", "scala.", "com.", "py4j.", "pyspark.")
 
 
 def text_of(error: BaseException) -> str:
-    """Return all that Spark says about a failure. If a batch could not even be aborted, no message has the cause."""
+    """Return all that Spark says about a failure, or where one of Python's came from.
+
+    If a batch could not even be aborted, no message has the cause.
+    """
     trace = getattr(getattr(error, "_cause", None), "_stackTrace", None)
-    return f"{error}\n{trace}" if trace else str(error)
+    if trace:
+        return f"{error}\n{trace}"
+    return str(error) if type(error).__module__.startswith(OF_SPARK) else "".join(traceback.format_exception(error))
 
 
 def kind_of(text: str) -> Kind:
