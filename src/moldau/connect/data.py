@@ -5,7 +5,8 @@ A value with a schema is a plain Python object: `int` for the four integer types
 for the three). A value without a schema carries its type in its class, as in Java: `int` is a Long, `float` a Double,
 and `Int8`, `Int16`, `Int32` and `Float32` are the narrower ones. `type_of` reads that back.
 
-Everything here is immutable except lists and dicts, which nobody changes once they are in a record.
+Everything here is immutable except lists and dicts, which nobody changes once they are in a record. What comes by the
+record is a msgspec.Struct: it is made in C, in a third of the time that a class of Python takes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from moldau.connect.errors import DataError, SchemaBuilderError
 from moldau.java.numbers import to_float32 as to_float32
@@ -229,8 +232,7 @@ LOGICAL: dict[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Struct:
+class Struct(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A value of a struct's schema: one value for each field, None where nothing was put."""
 
     schema: Schema
@@ -286,8 +288,7 @@ class Struct:
         return "Struct{" + ",".join(f"{place.name}={value}" for place, value in self if value is not None) + "}"
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaAndValue:
+class SchemaAndValue(msgspec.Struct, frozen=True, gc=False):
     schema: Schema | None
     value: Any
 
@@ -295,8 +296,7 @@ class SchemaAndValue:
 NULL = SchemaAndValue(None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True, gc=False):
     name: str
     schema: Schema | None
     value: Any
@@ -310,8 +310,8 @@ class TimestampType(Enum):
     LOG_APPEND_TIME = "LogAppendTime"
 
 
-class Record:
-    """A record between a connector and a topic. It is immutable, as a dataclass that makes its copies faster.
+class Record(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A record between a connector and a topic.
 
     A source's record has `source_partition` and `source_offset`, a sink's has `offset` and `timestamp_type`. The three
     `original_*` say where a sink's record was read from, whatever transforms have made of topic and partition.
@@ -333,55 +333,13 @@ class Record:
     original_partition: int | None = None
     original_offset: int | None = None
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int | None = None,
-        key_schema: Schema | None = None,
-        key: Any = None,
-        value_schema: Schema | None = None,
-        value: Any = None,
-        timestamp: int | None = None,
-        headers: tuple[Header, ...] = (),
-        source_partition: Mapping[str, Any] | None = None,
-        source_offset: Mapping[str, Any] | None = None,
-        offset: int | None = None,
-        timestamp_type: TimestampType | None = None,
-        original_topic: str | None = None,
-        original_partition: int | None = None,
-        original_offset: int | None = None,
-    ) -> None:
-        self.__dict__.update(
-            topic=topic,
-            partition=partition,
-            key_schema=key_schema,
-            key=key,
-            value_schema=value_schema,
-            value=value,
-            timestamp=timestamp,
-            headers=headers,
-            source_partition=source_partition,
-            source_offset=source_offset,
-            offset=offset,
-            timestamp_type=timestamp_type,
-            original_topic=original_topic,
-            original_partition=original_partition,
-            original_offset=original_offset,
-        )
-
     def but(self, **changes: Any) -> Record:
-        """This record with some of its parts replaced, in less time than `dataclasses.replace` takes."""
-        made: Record = object.__new__(Record)
-        parts = made.__dict__
-        parts.update(self.__dict__)
-        parts.update(changes)
-        if len(parts) > PARTS:
-            raise TypeError(f"a record has no {', '.join(parts.keys() - self.__dict__.keys())}")
-        return made
+        """This record with some of its parts replaced."""
+        return msgspec.structs.replace(self, **changes)
 
     def _compared(self) -> tuple[Any, ...]:
         """Return what makes two records equal: everything but where they were read from."""
-        return tuple(value for name, value in self.__dict__.items() if not name.startswith("original_"))
+        return msgspec.structs.astuple(self)[:COMPARED]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self._compared() == other._compared()
@@ -389,18 +347,12 @@ class Record:
     def __hash__(self) -> int:
         return hash(self._compared())
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a record is immutable: {name}")
-
-    def __repr__(self) -> str:
-        return f"Record({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
-
     @property
     def is_sink(self) -> bool:
         return self.offset is not None
 
 
-PARTS = len(Record("").__dict__)
+COMPARED = Record.__struct_fields__.index("original_topic")
 # Values without a logical type that fit a schema of the type by their class alone.
 PLAIN: dict[type, Type] = {str: Type.STRING, bytes: Type.BYTES, bool: Type.BOOLEAN, float: Type.FLOAT64}
 

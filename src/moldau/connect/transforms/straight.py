@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from moldau.connect import data
 from moldau.connect.data import Header, Instant, Int32, Record, Schema, Struct, Type
 from moldau.connect.errors import ArgumentError, ConfigError, ConnectError
@@ -86,7 +88,7 @@ class Writer:
         self._schemas = {"key": key, "value": value}
         self._taken: dict[str, Part | None] = {}
         self.names: dict[str, Any] = {each.__name__: each for each in (Struct, Record, Header, Instant, Int32)}
-        self.names["new"] = object.__new__
+        self.names["replace"] = msgspec.structs.replace
         self.lines: list[str] = []
 
     def bind(self, value: Any) -> str:
@@ -191,17 +193,18 @@ def compiled(rules: Sequence[Rule], key: Schema | None, value: Schema | None) ->
         shape = rule(shape, writer)
         if shape is None:
             return nothing
-    lines = [*writer.lines, "made = new(Record)", "parts = made.__dict__", "parts.update(record.__dict__)"]
+    parts = list[str]()
     for side in ("key", "value"):
         part: Part | None = getattr(shape, side)
         if side in shape.changed and part is not None:
-            lines.append(f"parts['{side}_schema'] = {writer.bind(part.schema)}")
-            lines.append(f"parts['{side}'] = {writer.whole(part).code}")
+            parts.append(f"{side}_schema={writer.bind(part.schema)}")
+            parts.append(f"{side}={writer.whole(part).code}")
     if "topic" in shape.changed:
-        lines.append(f"parts['topic'] = {shape.topic}")
+        parts.append(f"topic={shape.topic}")
     if "headers" in shape.changed:
-        lines.append(f"parts['headers'] = {shape.headers} + {writer.bind(shape.added)}")
-    text = "def run(record):\n" + "".join(f"    {line}\n" for line in lines) + "    return made\n"
+        parts.append(f"headers={shape.headers} + {writer.bind(shape.added)}")
+    lines = [*writer.lines, f"return replace(record, {', '.join(parts)})"]
+    text = "def run(record):\n" + "".join(f"    {line}\n" for line in lines)
     exec(compile(text, "<a chain of transforms>", "exec"), writer.names)  # names, positions and numbers of ours alone
     return writer.names["run"]
 
