@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -34,6 +34,7 @@ def _constant(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant)
+_SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
 def parse_json(found: bytes) -> Any:
@@ -66,7 +67,10 @@ class JsonConverter:
         self._writer = lru_cache(STRUCTS_CACHED)(lambda schema: struct_writer(schema, self.text, quoted))
         self._reader = lru_cache(STRUCTS_CACHED)(lambda schema: struct_reader(schema, self.value))
         self._known: dict[str, Schema | None] = {}
-        self._last: tuple[bytes, Schema | None] = b"", None  # how the last envelope began, and the schema in it
+        # How the last envelope began, its schema, and what reads an object of it; the schema of the last struct that
+        # was written, what comes before and after its payload, and what writes its values.
+        self._last: tuple[bytes, Schema | None, Callable[[Any], Any]] = b"", None, _plain
+        self._same: tuple[Schema | None, str, str, Callable[[Any], str]] = None, "", "", str
         self._most_known: int = settings["schemas.cache.size"]
         content = settings["schema.content"]
         self.fixed = self.schema_of(_content(content)) if content else None
@@ -74,12 +78,24 @@ class JsonConverter:
     def write(self, _topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if schema is None and value is None:
             return None
-        payload = self.text(schema, value)
-        made = f'{{"schema":{self.schema_text(schema)},"payload":{payload}}}' if self.with_schemas else payload
+        same, before, after, values_text = self._same
+        if value.__class__ is Struct and value.schema is schema is same:
+            made = f"{before}{values_text(value.values)}{after}"
+        else:
+            made = self._document(schema, value)
         try:
             return made.encode()
         except UnicodeEncodeError as error:
             raise DataError(f"Converting Kafka Connect data to byte[] failed: {error}") from None
+
+    def _document(self, schema: Schema | None, value: Any) -> str:
+        payload = self.text(schema, value)
+        before, after = "", ""
+        if self.with_schemas:
+            before, after = f'{{"schema":{self.schema_text(schema)},"payload":', "}"
+        if schema is not None and schema.type is Type.STRUCT and schema.name not in data.LOGICAL:
+            self._same = schema, before, after, self._writer(schema)
+        return f"{before}{payload}{after}"
 
     def read(self, _topic: str, found: bytes | None) -> SchemaAndValue:
         if found is None:
@@ -88,10 +104,12 @@ class JsonConverter:
             return SchemaAndValue(None, self.value(None, parse_json(found)))
         if self.fixed is not None:
             return SchemaAndValue(self.fixed, self.value(self.fixed, parse_json(found) if found.strip() else MISSING))
-        start, schema = self._last
+        start, schema, read = self._last
         if start and found.startswith(start):
             try:
-                return SchemaAndValue(schema, self.value(schema, payload_of(found, len(start))))
+                payload = payload_of(found, len(start))
+                made = read(payload) if payload.__class__ is dict else self.value(schema, payload)
+                return SchemaAndValue(schema, made)
             except ValueError:
                 pass  # it is more than an envelope, or none
         return self._read_envelope(found)
@@ -105,7 +123,9 @@ class JsonConverter:
                 "your converter configuration."
             )
         schema = self._cached_schema(document["schema"])
-        self._last = start_of(found), schema
+        is_struct = schema is not None and schema.type is Type.STRUCT and schema.name not in data.LOGICAL
+        read = self._reader(schema) if is_struct else partial(self.value, schema)
+        self._last = start_of(found), schema, read
         return SchemaAndValue(schema, self.value(schema, document["payload"]))
 
     def text(self, schema: Schema | None, value: Any) -> str:
@@ -294,9 +314,9 @@ def payload_of(found: bytes, start: int) -> Any:
     """Read the payload that begins there; ValueError if anything but the end of the envelope comes after it."""
     text = found[start:].decode("utf-8", "surrogatepass")
     try:
-        value, end = _DECODER.raw_decode(text)
-    except RecursionError as error:
-        raise ValueError("too deep") from error
+        value, end = _SCAN(text, 0)
+    except (StopIteration, RecursionError) as error:
+        raise ValueError("no value, or too deep") from error
     if text[end:] != "}":
         raise ValueError("more than an envelope")
     return value

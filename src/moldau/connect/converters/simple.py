@@ -33,10 +33,16 @@ def make_string(settings: Mapping[str, Any]) -> Converter:
         raise ConfigError(f"There is no encoding {encoding}") from None
 
     def write(_topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        return None if value is None else to_string(schema, value).encode(encoding, "replace")
+        if value is None:
+            return None
+        text = value if type(value) is str else to_string(schema, value)
+        return text.encode(encoding, "replace")
+
+    schema_read = OPTIONAL[Type.STRING]
+    null = SchemaAndValue(schema_read, None)
 
     def read(_topic: str, found: bytes | None) -> SchemaAndValue:
-        return SchemaAndValue(OPTIONAL[Type.STRING], None if found is None else found.decode(encoding, "replace"))
+        return null if found is None else SchemaAndValue(schema_read, found.decode(encoding, "replace"))
 
     return Converter(write, read)
 
