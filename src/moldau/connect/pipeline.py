@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 
@@ -22,23 +22,15 @@ from moldau.connect.handling import HEADER, KEY, TRANSFORM, VALUE, Handler
 
 T = TypeVar("T")
 Converted = tuple[SchemaAndValue, SchemaAndValue, tuple[Header, ...]]  # key, value and headers
+Headers = Sequence[tuple[str, bytes | None]]
+# A record as it is produced: topic, partition, key, value, headers and timestamp.
+Outgoing = tuple[str, int | None, bytes | None, bytes | None, Headers, int | None]
 Read = Callable[[str, bytes | None], SchemaAndValue]
 Write = Callable[[str, Any, Any], bytes | None]
 TIMES = {
     TIMESTAMP_CREATE_TIME: TimestampType.CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME: TimestampType.LOG_APPEND_TIME,
 }
-
-
-class Outgoing(NamedTuple):
-    """A record as it is produced."""
-
-    topic: str
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-    timestamp: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +68,8 @@ class Pipeline:
 
     def outgoing(self, record: Record) -> list[Outgoing]:
         """Transform and convert a record of a source."""
+        if not self._chain:
+            return [self._produced(record)]
         return [self._produced(one) for one in self._transformed(record, None)]
 
     def _produced(self, record: Record) -> Outgoing:
@@ -91,12 +85,26 @@ class Pipeline:
         partition, offset = message.partition(), message.offset()
         kind, timestamp = message.timestamp()
         kind = TIMES.get(kind, TimestampType.NO_TIMESTAMP_TYPE)
-        moment = None if kind is TimestampType.NO_TIMESTAMP_TYPE else timestamp
-        parts = topic, partition, key.schema, key.value, value.schema, value.value, moment, headers
-        record = Record(*parts, None, None, offset, kind, topic, partition, offset)
-        return self._transformed(record, message)
+        record = Record(
+            topic,
+            partition,
+            key.schema,
+            key.value,
+            value.schema,
+            value.value,
+            None if kind is TimestampType.NO_TIMESTAMP_TYPE else timestamp,
+            headers,
+            None,
+            None,
+            offset,
+            kind,
+            topic,
+            partition,
+            offset,
+        )
+        return self._transformed(record, message) if self._chain else [record]
 
-    def _converted(self, topic: str, message: Any) -> Converted:
+    def _converted(self, topic: str, message: Message) -> Converted:
         try:
             return _read_all(topic, message, *self._reads)
         except Exception:  # the handler decides at each step
@@ -122,21 +130,22 @@ class Pipeline:
             return self._handler.run(stage, step.class_name, lambda: function(step.run, *given), raw)
 
 
-def _written(record: Record, key: Write, value: Write, header: Write) -> Outgoing:
-    topic = record.topic
-    headers = [(one.name, header(topic, one.schema, one.value)) for one in record.headers]
-    written_key = key(topic, record.key_schema, record.key)
-    written = value(topic, record.value_schema, record.value)
-    return Outgoing(topic, record.partition, written_key, written, headers, record.timestamp)
+def _written(record: Record, write_key: Write, write_value: Write, write_header: Write) -> Outgoing:
+    topic, found = record.topic, record.headers
+    headers = [(one.name, write_header(topic, one.schema, one.value)) for one in found] if found else ()
+    key = write_key(topic, record.key_schema, record.key)
+    value = write_value(topic, record.value_schema, record.value)
+    return topic, record.partition, key, value, headers, record.timestamp
 
 
-def _read_all(topic: str, message: Any, key: Read, value: Read, header: Read) -> Converted:
-    found = key(topic, message.key()), value(topic, message.value())
-    headers: list[Header] = []
-    for name, data in message.headers() or ():
-        read = header(topic, data)
-        headers.append(Header(name, read.schema, read.value))
-    return (*found, tuple(headers))
+def _read_all(topic: str, message: Any, read_key: Read, read_value: Read, read_header: Read) -> Converted:
+    key, value = read_key(topic, message.key()), read_value(topic, message.value())
+    given = message.headers()
+    return key, value, tuple([_header(name, read_header(topic, data)) for name, data in given]) if given else ()
+
+
+def _header(name: str, found: SchemaAndValue) -> Header:
+    return Header(name, found.schema, found.value)
 
 
 def _write(converter: Converter, *given: Any) -> bytes | None:

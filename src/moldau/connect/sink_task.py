@@ -47,25 +47,27 @@ class Sink:
         self._pipeline = Pipeline.of(task.around.worker, spec.config, self._handler)
         self._positions: dict[tuple[str, int], int] = {}  # what was put, and is not committed yet
         self._early: list[Message] = []
-        self._raw: dict[tuple[str, int, int], Message] = {}  # of the records that are being put
+        self._is_reported_to = bool(policy.dead_letters) or policy.logs
+        self._raw: dict[tuple[Any, Any, Any], Message] = {}  # of the records that are being put, for reports
         self._due = Due(task.around.flush_interval_s)
         self._may_say = Seldom()
         self._paused: set[Place] = set()  # by the connector
+        self._resting: set[Place] | None = None  # what the client was told of them; None if that is not certain
         self._seeks: dict[Place, int] = {}  # where the connector wants to read on
         self._wants_commit, self._retry_s = False, RETRY_S
         self._consumer = Consumer(consumer_settings(task), logger=log)
         try:
-            self._sink: SinkTask = spec.plugin.open(self._context(policy))
+            self._sink: SinkTask = spec.plugin.open(self._context())
         except BaseException:
             self._close_clients()
             raise
 
-    def _context(self, policy: Policy) -> SinkContext:
+    def _context(self) -> SinkContext:
         return SinkContext(
             self._task.spec.task_config,
             self._report,
             self._task.stopped.wait,
-            bool(policy.dead_letters) or policy.logs,
+            self._is_reported_to,
             self._seeks.update,
             self._paused.update,
             self._paused.difference_update,
@@ -110,13 +112,18 @@ class Sink:
         self._consumer.subscribe(names, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def _unpause(self) -> None:
-        """Read all partitions but those that the connector wants to rest."""
+        """Read all partitions but those that the connector wants to rest; the client takes a while to be told."""
+        if self._resting == self._paused:
+            return
+        self._resting = set(self._paused)
         assigned = self._consumer.assignment()
         self._consumer.resume([one for one in assigned if (one.topic, one.partition) not in self._paused])
         self._consumer.pause([one for one in assigned if (one.topic, one.partition) in self._paused])
 
     def _rewind(self) -> None:
         """Read on where the connector wants; that is also what is committed next."""
+        if not self._seeks:
+            return
         assigned = {(one.topic, one.partition) for one in self._consumer.assignment()}
         for place, offset in self._seeks.items():
             if place in assigned:
@@ -126,6 +133,7 @@ class Sink:
 
     def _stay(self) -> None:
         """Stay in the group without taking records; what a new assignment brings nevertheless is kept for later."""
+        self._resting = None
         self._consumer.pause(self._consumer.assignment())
         self._early += self._consumer.consume(1, 0.0)
 
@@ -137,6 +145,7 @@ class Sink:
             if (one.topic, one.partition) in starts:
                 one.offset = starts[one.topic, one.partition]
         consumer.assign(partitions)
+        self._resting = None
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._commit()
@@ -159,33 +168,37 @@ class Sink:
 
     # Records.
 
-    def _take(self, messages: Sequence[Message]) -> None:
-        records: list[Record] = []
-        ends: dict[tuple[str, int], int] = {}
-        for message in messages:
-            if (error := message.error()) is not None:
-                self._note(error)
-                continue
-            place = message.topic() or "", message.partition() or 0
-            if place not in ends:
-                self._task.around.uses(self._task.spec.connector, self._task.spec.task, place[0])
-            ends[place] = (message.offset() or 0) + 1
-            self._task.figures.read += 1
-            try:
-                made = self._pipeline.incoming(message)
-            except Tolerated:
-                continue
-            if made:
-                records += made
-                self._raw[(*place, message.offset() or 0)] = message
+    def _take(self, found: Sequence[Message]) -> None:
+        messages = [one for one in found if one.error() is None]
+        if len(messages) < len(found):
+            for one in found:
+                self._note(one.error())
+        ends: Any = {(one.topic(), one.partition()): one.offset() for one in messages}  # of each, the last
+        for topic in {topic for topic, _ in ends}:
+            self._task.around.uses(self._task.spec.connector, self._task.spec.task, topic)
+        self._task.figures.read += len(messages)
+        if self._is_reported_to:
+            self._raw |= {(one.topic(), one.partition(), one.offset()): one for one in messages}
+        records = self._records(messages)
         if records or getattr(self._sink, "wants_empty", False):
             self._put(records)
             self._task.figures.sent += len(records)
         if not (getattr(self._sink, "reports_late", False) and self._letters):
             self._raw.clear()
-        self._positions |= ends
+        self._positions |= {place: offset + 1 for place, offset in ends.items()}
 
-    def _note(self, error: KafkaError) -> None:
+    def _records(self, messages: Sequence[Message]) -> list[Record]:
+        records: list[Record] = []
+        for one in messages:
+            try:
+                records += self._pipeline.incoming(one)
+            except Tolerated:
+                continue
+        return records
+
+    def _note(self, error: KafkaError | None) -> None:
+        if error is None:
+            return
         if error.code() not in PASSING and not error.retriable():
             raise ConnectError(f"The topics cannot be read: {error}")
         if self._may_say(str(error)):  # a broker that comes back may cause hundreds of the same
@@ -212,7 +225,7 @@ class Sink:
     def _report(self, record: Record, error: Exception) -> None:
         """Leave out a record that the target refuses, or fail."""
         place = record.original_topic or record.topic, record.original_partition, record.original_offset
-        raw = self._raw.get(place)  # type: ignore[arg-type]
+        raw = self._raw.get(place)
         try:
             self._handler.refuse(Failure(PUT, java_name(error), error, raw))
         except Tolerated:

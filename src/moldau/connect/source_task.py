@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
@@ -95,15 +94,18 @@ def _send(
 ) -> None:
     """Send records. After those of `boundaries` the source wants `end` to commit a transaction, or to abort it."""
     used: set[str] = set()
-    task.figures.polled += len(records)
+    figures = task.figures
+    figures.polled += len(records)
     for at, record in enumerate(records):
-        with suppress(Tolerated):
+        try:
             for made in pipeline.outgoing(record):
-                if made.topic not in used:
-                    used.add(made.topic)
-                    task.around.uses(task.spec.connector, task.spec.task, made.topic)
-                writer.send(made.topic, made.partition, made.key, made.value, made.headers, made.timestamp)
-                task.figures.written += 1
+                if made[0] not in used:
+                    used.add(made[0])
+                    task.around.uses(task.spec.connector, task.spec.task, made[0])
+                writer.send(*made)
+                figures.written += 1
+        except Tolerated:
+            pass
         writer.note(record.source_partition, record.source_offset)
         if at in boundaries:
             end(boundaries[at])
@@ -115,7 +117,7 @@ def _send(
 class Writer:
     """Produces records of a task, and keeps the offsets that go with them until they are committed."""
 
-    def __init__(self, task: Thread, more: Mapping[str, str]) -> None:
+    def __init__(self, task: Thread, more: Mapping[str, str | bool]) -> None:
         self._task = task
         self._error: Any = None
         self._producer = Producer({**producer_settings(task), **more}, logger=log)
@@ -123,11 +125,11 @@ class Writer:
         self._creation = Creation.of(task.spec.config) if task.around.creates_topics else None
         self._known: set[str] = set()
         self._noted: tuple[Mapping[str, Any] | None, str] = None, ""
-        self._has_sent = False  # since the last commit; not every source has offsets
+        self._is_open = False  # something was sent since the last commit; not every source has offsets
 
     is_due: Any
     is_bound = False  # the source draws the boundaries of transactions
-    _callback: Mapping[str, Any] = MappingProxyType({})
+    _callback: Callable[[Any, Any], None] | None = None
 
     def send(
         self,
@@ -139,21 +141,24 @@ class Writer:
         timestamp: int | None = None,
     ) -> None:
         """Produce a record; wait where the producer's queue is full."""
+        if not self._is_open:
+            self._begin()
+            self._is_open = True
         if topic not in self._known:
             self._prepare(topic)
-        more: dict[str, Any] = {} if partition is None else {"partition": partition}
-        if timestamp is not None:
-            more["timestamp"] = timestamp
+        more: Any = {} if partition is None else {"partition": partition}
         if headers:
             more["headers"] = list(headers)
-        self._has_sent = True
         while True:
-            try:
-                self._producer.produce(topic, value, key, **self._callback, **more)
+            try:  # a timestamp of 0 is the time of now
+                self._producer.produce(topic, value, key, on_delivery=self._callback, timestamp=timestamp or 0, **more)
                 break
             except BufferError:
                 self._producer.poll(QUEUE_FULL_S)
             self._check()
+
+    def _begin(self) -> None:
+        """Do what comes before the first record after a commit."""
 
     def _prepare(self, topic: str) -> None:
         """Create a topic as the connector's settings say, unless it is there."""
@@ -210,13 +215,13 @@ class AtLeastOnce(Writer):
     """Writes offsets every `offset.flush.interval.ms`, after the records before them."""
 
     def __init__(self, task: Thread) -> None:
-        super().__init__(task, {})
-        self._callback = {"on_delivery": self._delivered}
+        super().__init__(task, {"delivery.report.only.error": True})
+        self._callback = self._delivered
         self.is_due = Due(task.around.flush_interval_s)
 
     def commit(self) -> bool:
         self.is_due.done()
-        if not self._offsets and not self._has_sent:
+        if not self._offsets and not self._is_open:
             self._check()
             return False
         self._flush()
@@ -224,7 +229,7 @@ class AtLeastOnce(Writer):
             self._write_offsets()
             self._flush()
             self._offsets.clear()
-        self._has_sent = False
+        self._is_open = False
         return True
 
 
@@ -243,14 +248,10 @@ class ExactlyOnce(Writer):
         boundary = config.get("transaction.boundary", POLL).lower()
         self.is_bound = boundary == CONNECTOR
         self.is_due = Due(interval_s if boundary == INTERVAL else 0.0)
-        self._is_open = False
         self._insist(lambda: self._producer.init_transactions(task.around.timeout_s))
 
-    def send(self, *words: Any, **more: Any) -> None:
-        if not self._is_open:
-            self._producer.begin_transaction()
-            self._is_open = True
-        super().send(*words, **more)
+    def _begin(self) -> None:
+        self._producer.begin_transaction()
 
     def commit(self) -> bool:
         self.is_due.done()

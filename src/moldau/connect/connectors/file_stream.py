@@ -222,7 +222,7 @@ class LineWriter:
         return {}
 
     def put(self, records: Sequence[Record]) -> None:
-        self._file.write(b"".join(text_of(record).encode() + b"\n" for record in records))
+        self._file.write("".join([f"{text_of(record)}\n" for record in records]).encode())
         self._file.flush()
 
     def flush(self, offsets: Offsets) -> Offsets:
@@ -237,4 +237,7 @@ class LineWriter:
 
 
 def text_of(record: Record) -> str:
-    return "null" if record.value is None else to_string(record.value_schema, record.value)
+    value = record.value
+    if type(value) is str:  # as nearly always
+        return value
+    return "null" if value is None else to_string(record.value_schema, value)
