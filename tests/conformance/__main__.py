@@ -42,7 +42,6 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
-SECURED = ("librdkafka", "franz-go")  # the suites that can log in
 # What a cluster sets for itself, and what it needs besides.
 ALONE = ("replication.factor", "min.isr", "broker.rack")
 TOGETHER = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
@@ -54,20 +53,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--bootstrap", help="another broker, already running; the page is not written")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="how many brokers")
     parser.add_argument("--kafka", action="store_true", help="three nodes of Apache Kafka; the page is not written")
-    parser.add_argument(
-        "--secured", action="store_true", help="librdkafka and franz-go over SASL_SSL, on one node; no page is written"
-    )
     parser.add_argument("--everything", action="store_true", help="also the tests that are known to wait")
     parser.add_argument("--full", action="store_true", help="librdkafka's full mode, 100,000 records for franz-go")
     parser.add_argument("--jobs", type=int, default=4, help="numbers of librdkafka that run at a time")
     parser.add_argument("--work", type=Path, help="keep logs here (default: a temporary folder)")
     parser.add_argument("test", nargs="*", help="numbers or names of tests of the one suite given")
     given = parser.parse_args()
-    given.brokers, given.login = 3 if given.kafka and not given.secured else given.brokers, None
-    if given.secured:
-        given.suite = given.suite or list(SECURED)
-        if given.brokers > 1 or given.bootstrap or not set(given.suite) <= set(SECURED):
-            parser.error(f"--secured runs {' and '.join(SECURED)} on one broker of its own")
+    given.brokers = 3 if given.kafka else given.brokers
     if given.test and len(given.suite or ()) != 1:
         parser.error("name tests together with one --suite")
     return given
@@ -77,18 +69,6 @@ def arguments() -> argparse.Namespace:
 def broker_at(given: argparse.Namespace) -> Iterator[str]:
     if given.bootstrap:
         yield given.bootstrap
-    elif given.secured:
-        from tests.cluster.mixed import KAFKA, MOLDAU
-        from tests.conformance.secured import secured_nodes
-
-        kind, libs = KAFKA if given.kafka else MOLDAU, needs.find("kafka-jars").path
-        assert libs is not None, "Kafka's jars are missing"
-        with (
-            tempfile.TemporaryDirectory(prefix="moldau-conformance-") as folder,
-            secured_nodes(kind, libs, Path(folder), SETTINGS) as (made, realm),
-        ):
-            given.login = realm.login("sasl_ssl", made)
-            yield given.login.bootstrap
     elif given.kafka:
         with kafka_cluster() as bootstrap:
             yield bootstrap
@@ -140,7 +120,7 @@ def run_librdkafka(given: argparse.Namespace, bootstrap: str, work: Path) -> Sco
     if found.path is None:
         return Score(librdkafka.SUITE, left_out=f"{found.reason}; {needs.table()[found.tool].had_by}")
     flags = librdkafka.FULL if given.full else librdkafka.QUICK
-    using = librdkafka.runner(found.path, bootstrap, work, flags, given.login)
+    using = librdkafka.runner(found.path, bootstrap, work, flags)
     outcomes = librdkafka.run(using, given.test, given.everything, given.jobs, tell, given.brokers)
     return judged(librdkafka.SUITE, outcomes, quick=not given.full, brokers=given.brokers)
 
@@ -151,7 +131,7 @@ def run_franz_go(given: argparse.Namespace, bootstrap: str, work: Path) -> Score
         return Score(franz_go.SUITE, left_out=f"go is {found.reason}")
     records = 100_000 if given.full else 10_000
     try:
-        more = given.everything, records, tell, given.brokers, given.login
+        more = given.everything, records, tell, given.brokers
         outcomes = list(franz_go.run(bootstrap, work, given.test, *more))
     except franz_go.NoModule as error:
         return Score(franz_go.SUITE, left_out=str(error))
@@ -220,7 +200,7 @@ def main() -> int:
     given = arguments()
     with tempfile.TemporaryDirectory(prefix="moldau-conformance-") as scratch:
         scores = run(given, given.work or Path(scratch))
-    whole = not (given.suite or given.bootstrap or given.full or given.kafka or given.secured)
+    whole = not (given.suite or given.bootstrap or given.full or given.kafka)
     if whole:
         PAGES[given.brokers].write_text(report.page(scores, given.brokers))
     failed = [(score.suite, outcome) for score in scores for outcome in score.of(Verdict.FAILED)]

@@ -40,6 +40,7 @@ class Realm:
 
     folder: Path
     tokens: TokenServer
+    session_s: int
     password: str = field(default_factory=lambda: secrets.token_hex(12), repr=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +96,7 @@ class Realm:
             "sasl.oauthbearer.jwks.endpoint.url": keys,
             "sasl.oauthbearer.expected.audience": "kafka",
             "moldau.sasl.oauthbearer.allowed.urls": keys,
-            "connections.max.reauth.ms": "10000",  # 0142 needs it; 0093 fails with it, with Kafka too
+            "connections.max.reauth.ms": str(self.session_s * 1000),
             "super.users": "User:ANONYMOUS",  # brokers among themselves
         }
 
@@ -190,12 +191,15 @@ class Login:
 
 @contextmanager
 def secured_nodes(
-    kind: str, libs: Path, folder: Path, settings: Mapping[str, str], count: int = 1
+    kind: str, libs: Path, folder: Path, settings: Mapping[str, str], count: int = 1, session_s: int = 10
 ) -> Iterator[tuple[Cluster, Realm]]:
-    """Run nodes of Moldau or Apache Kafka, with one user; `settings` are added to what the realm needs."""
+    """Run nodes of Moldau or Apache Kafka, with one user; `settings` are added to what the realm needs.
+
+    After `session_s` seconds clients authenticate again.
+    """
     nodes = dict.fromkeys(range(1, count + 1), (kind, "broker,controller"))
     with token_server(folder) as tokens, pytest.MonkeyPatch.context() as patch:
-        realm = Realm(folder, tokens)
+        realm = Realm(folder, tokens, session_s)
         allowed = {"urls": f"file://{tokens.keys}", "files": tokens.keys}
         patch.setenv("JAVA_TOOL_OPTIONS", " ".join(ALLOWED.format(*pair) for pair in allowed.items()))
         with cluster(libs, folder, nodes, doors=tuple(DOORS), **settings, **realm.settings()) as made:

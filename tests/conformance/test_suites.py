@@ -76,7 +76,7 @@ def test_three_brokers_have_rows_of_their_own_and_the_same_empty_tests() -> None
     assert one.empty == three.empty != {}
 
 
-def test_only_what_passes_with_kafka_alone_is_worse() -> None:
+def test_what_passes_with_kafka_or_in_plain_text_alone_is_worse() -> None:
     ours = {"a": Verdict.PASSED, "b": Verdict.FAILED, "c": Verdict.FAILED, "d": Verdict.SKIPPED}
     theirs = {"a": Verdict.PASSED, "b": Verdict.PASSED, "c": Verdict.FAILED, "d": Verdict.PASSED, "e": Verdict.PASSED}
     both = {
@@ -84,6 +84,7 @@ def test_only_what_passes_with_kafka_alone_is_worse() -> None:
         for name, found in ((security.MOLDAU, ours), (security.KAFKA, theirs))
     }
     assert security.worse(both) == ["b", "d", "e"]
+    assert security.worse({**both, security.PLAIN: {"c": Outcome("c", Verdict.PASSED)}}) == ["b", "c", "d", "e"]
     (part, *_) = security.PARTS
     lines = list(security.page({part: both}))
     assert "| `c` | failed: why | failed: why |" in lines and "| `e` | skipped: not run | passed |" in lines

@@ -27,6 +27,7 @@ def producer(worker: Mapping[str, str], connector: Mapping[str, str], client_id:
 def consumer(worker: Mapping[str, str], connector: Mapping[str, str], client_id: str, group: str) -> dict[str, str]:
     own = {"group.id": group, "client.id": client_id, "auto.offset.reset": "earliest"}
     more = {"enable.auto.commit": "false", "isolation.level": "read_uncommitted"}  # as Java's consumer
+    more |= {"fetch.queue.backoff.ms": "10"}  # a full queue is empty long before the second that is the default
     return {**basic(worker), **own, **more, **_given(CONSUMER, worker, connector)}
 
 
