@@ -125,11 +125,11 @@ class Writer:
         self._creation = Creation.of(task.spec.config) if task.around.creates_topics else None
         self._known: set[str] = set()
         self._noted: tuple[Mapping[str, Any] | None, str] = None, ""
+        self._more: Mapping[str, Any] = {}  # for each record
         self._is_open = False  # something was sent since the last commit; not every source has offsets
 
     is_due: Any
     is_bound = False  # the source draws the boundaries of transactions
-    _callback: Callable[[Any, Any], None] | None = None
 
     def send(
         self,
@@ -146,12 +146,13 @@ class Writer:
             self._is_open = True
         if topic not in self._known:
             self._prepare(topic)
-        more: Any = {} if partition is None else {"partition": partition}
-        if headers:
-            more["headers"] = list(headers)
+        more: Any = self._more
+        if partition is not None or headers:
+            place = -1 if partition is None else partition
+            more = {**more, "partition": place, "headers": list(headers)}
         while True:
             try:  # a timestamp of 0 is the time of now
-                self._producer.produce(topic, value, key, on_delivery=self._callback, timestamp=timestamp or 0, **more)
+                self._producer.produce(topic, value, key, timestamp=timestamp or 0, **more)
                 break
             except BufferError:
                 self._producer.poll(QUEUE_FULL_S)
@@ -216,7 +217,7 @@ class AtLeastOnce(Writer):
 
     def __init__(self, task: Thread) -> None:
         super().__init__(task, {"delivery.report.only.error": True})
-        self._callback = self._delivered
+        self._more = {"on_delivery": self._delivered}
         self.is_due = Due(task.around.flush_interval_s)
 
     def commit(self) -> bool:

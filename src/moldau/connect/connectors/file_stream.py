@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from moldau.connect.values import to_string
 
 PACKAGE = "org.apache.kafka.connect.file."
 FILENAME, POSITION = "filename", "position"
-READ_BYTES = 1 << 18
+READ_BYTES, MOST_BYTES = 1 << 18, 1 << 22  # at a time, and for one poll, which long lines may need
 LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n)")
 IDLE_S = 0.25  # between looks at a file that has nothing new
 
@@ -86,6 +87,8 @@ class LineReader:
         self._position = self._stored()
         self._file: IO[bytes] | None = None
         self._rest = b""  # of a line that has not ended
+        self._portion = READ_BYTES
+        self._waits_for_nothing = False  # to read on does not mean to wait for others, as from a pipe
 
     def _stored(self) -> int:
         offset = self._context.offset(self._partition) if self._partition else None
@@ -98,26 +101,31 @@ class LineReader:
         file = self._opened()
         if file is None:
             return ()
-        records = self._lines(self._rest)
-        while not records:
-            data = file.read1(READ_BYTES) if self._name is None else file.read(READ_BYTES)  # type: ignore[attr-defined]
+        lines, size = cut(self._rest, self._most)
+        while not lines or (len(lines) < self._most and len(self._rest) < MOST_BYTES and self._waits_for_nothing):
+            data = self._read(file)
             if not data:
-                self._idle(file)
-                return ()
+                break
             self._rest += data
-            records = self._lines(self._rest)
-        return records
+            lines, size = cut(self._rest, self._most)
+            if lines:  # so much has the next poll
+                self._portion = min(max(READ_BYTES, self._most * size // len(lines)), MOST_BYTES)
+        if not lines:
+            self._idle(file)
+        return self._records(lines, size)
 
-    def _lines(self, data: bytes) -> list[Record]:
-        """Cut complete lines off what was read."""
-        now, (lines, size) = time.time_ns() // 1_000_000, cut(data, self._most)
+    def _read(self, file: Any) -> bytes:
+        return file.read1(self._portion) if self._name is None else file.read(self._portion)
+
+    def _records(self, lines: list[tuple[bytes, int]], size: int) -> list[Record]:
+        now, topic, partition = time.time_ns() // 1_000_000, self._topic, self._partition
         records = []
         for line, length in lines:
             self._position += length
-            offset = {POSITION: self._position} if self._partition else None
+            offset = {POSITION: self._position} if partition else None
             text = line.decode("utf-8", "replace")
-            records.append(Record(self._topic, None, None, None, STRING, text, now, (), self._partition, offset))
-        self._rest = data[size:]
+            records.append(Record(topic, None, None, None, STRING, text, now, (), partition, offset))
+        self._rest = self._rest[size:]
         return records
 
     def _opened(self) -> IO[bytes] | None:
@@ -137,6 +145,7 @@ class LineReader:
         file: Any = gzip.open(self._name, "rb") if is_packed else open(self._name, "rb", buffering=0)  # noqa: SIM115
         file.seek(self._position)
         self._rest = b""
+        self._waits_for_nothing = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         return file
 
     def _idle(self, file: IO[bytes]) -> None:
