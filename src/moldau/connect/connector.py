@@ -50,15 +50,12 @@ class SinkContext:
 
 class SourceTask(Protocol):
     """One task of a source. One whose `wants_commit` is true after a poll is committed at once, whatever the interval:
-    its system waits for that, as a broker of MQTT does for acknowledgements.
+    its system waits for that, as a broker of MQTT does for acknowledgements. One with `committed()` is told when all
+    that it has polled is in Kafka, with its offsets; one without is polled on while that is being done.
     """
 
     def poll(self) -> Sequence[Record]:
         """Return new records; wait for them, but not much longer than a second."""
-        ...
-
-    def committed(self) -> None:
-        """Everything that was polled is in Kafka, with its offsets."""
         ...
 
     def close(self) -> None: ...

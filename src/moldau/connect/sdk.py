@@ -217,9 +217,6 @@ class Feeding:
             topic, record.partition, key_schema, key, value_schema, value, when, headers, part, record.offset
         )
 
-    def committed(self) -> None:
-        """The offsets are all there is to keep."""
-
     def close(self) -> None:
         """Let the generator end at its next record; one that never comes back is left behind, and nobody listens."""
         self._ended.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,7 +16,7 @@ from moldau.connect.data import Record
 from moldau.connect.errors import ConnectError, RetriableError
 from moldau.connect.handling import Handler, Policy, Tolerated
 from moldau.connect.offset_topic import frozen
-from moldau.connect.pipeline import Pipeline
+from moldau.connect.pipeline import Outgoing, Pipeline
 from moldau.connect.threads import Due, Thread, producer_settings
 
 log = logging.getLogger(__name__)
@@ -52,66 +53,134 @@ def _loop(task: Thread, source: SourceTask, writer: Writer) -> None:
     task.figures.is_source = True
     pipeline = Pipeline.of(task.around.worker, config, handler)
 
-    def commit() -> None:
-        if writer.commit():
-            task.figures.commits += 1
-            source.committed()
+    commits = Commits(writer, task, getattr(source, "committed", None))
 
-    def end(commits: bool) -> None:
-        if not commits:
+    def end(is_good: bool) -> None:
+        if not is_good:
             writer.abort()  # its offsets count nevertheless: what the source discards does not come again
-        commit()
+        commits.make()
 
     def leave() -> None:
         if writer.is_bound:
             writer.abort()  # only the source says where a transaction ends
         else:
-            commit()
+            commits.make()
 
     try:
-        while task.may_go_on((lambda: None) if writer.is_bound else commit):
+        while task.may_go_on((lambda: None) if writer.is_bound else commits.make):
             try:
                 records = source.poll()
             except RetriableError as error:
                 log.warning("%s polls again: %s", task.spec.name, error)
                 records = ()
-            _send(task, writer, pipeline, records, dict(getattr(source, "boundaries", ())), end)
+            found = _converted(pipeline, records)
+            commits.settle()
+            _send(task, writer, records, found, dict(getattr(source, "boundaries", ())), end)
             if not writer.is_bound and (writer.is_due or getattr(source, "wants_commit", False)):
-                commit()
+                commits.begin()
         leave()
     except BaseException:
-        writer.abort()
+        commits.abandon()
         raise
+
+
+Found = tuple[list[Sequence[Outgoing]], Exception | None]  # for each record, and what the next one failed with
+
+
+def _converted(pipeline: Pipeline, records: Sequence[Record]) -> Found:
+    """Convert records up to the first that fails its task: those before it are sent nevertheless."""
+    found: list[Sequence[Outgoing]] = []
+    try:
+        for record in records:
+            try:
+                found.append(pipeline.outgoing(record))
+            except Tolerated:
+                found.append(())
+    except Exception as error:
+        return found, error
+    return found, None
 
 
 def _send(
     task: Thread,
     writer: Writer,
-    pipeline: Pipeline,
     records: Sequence[Record],
+    found: Found,
     boundaries: Mapping[int, bool],
     end: Callable[[bool], None],
 ) -> None:
     """Send records. After those of `boundaries` the source wants `end` to commit a transaction, or to abort it."""
     used: set[str] = set()
-    figures = task.figures
-    figures.polled += len(records)
-    for at, record in enumerate(records):
-        try:
-            for made in pipeline.outgoing(record):
-                if made[0] not in used:
-                    used.add(made[0])
-                    task.around.uses(task.spec.connector, task.spec.task, made[0])
-                writer.send(*made)
-                figures.written += 1
-        except Tolerated:
-            pass
-        writer.note(record.source_partition, record.source_offset)
+    converted, failure = found
+    task.figures.polled += len(records)
+    for at, made in enumerate(converted):
+        for one in made:
+            if one[0] not in used:
+                used.add(one[0])
+                task.around.uses(task.spec.connector, task.spec.task, one[0])
+            writer.send(*one)
+        task.figures.written += len(made)
+        writer.note(records[at].source_partition, records[at].source_offset)
         if at in boundaries:
             end(boundaries[at])
+    if failure is not None:
+        raise failure
     if not records and boundaries:
         end(boundaries[-1])
     writer.serve()
+
+
+class Commits:
+    """Commits what a writer was given. Where no source waits to be told, that is done beside its next poll."""
+
+    def __init__(self, writer: Writer, task: Thread, tell: Callable[[], None] | None) -> None:
+        self._writer, self._task, self._tell = writer, task, tell
+        self._running: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def begin(self) -> None:
+        if self._tell is not None or not self._writer.has_work:
+            return self.make()
+        self._running = threading.Thread(target=self._run, name=f"commit {self._task.spec.name}", daemon=True)
+        self._running.start()
+        return None
+
+    def make(self) -> None:
+        """Commit, and wait for it."""
+        self.settle()
+        self._commit()
+
+    def settle(self) -> None:
+        """Wait for the commit that is under way; raise what it has failed with."""
+        self._wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def abandon(self) -> None:
+        """Undo what was not committed, of a task that fails."""
+        self._wait()
+        self._writer.abort()
+
+    def _wait(self) -> None:
+        if self._running is not None:
+            self._running.join()
+            self._running = None
+
+    def _run(self) -> None:
+        self._failure = self._outcome()
+
+    def _outcome(self) -> BaseException | None:
+        try:
+            self._commit()
+        except BaseException as error:
+            return error
+        return None
+
+    def _commit(self) -> None:
+        if self._writer.commit():
+            self._task.figures.commits += 1
+            if self._tell is not None:
+                self._tell()
 
 
 class Writer:
@@ -178,6 +247,11 @@ class Writer:
         if partition is not self._noted[0]:  # a task names the same one again and again
             self._noted = partition, frozen(partition)
         self._offsets[self._noted[1]] = partition, offset
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to commit."""
+        return self._is_open or bool(self._offsets)
 
     def commit(self) -> bool:
         """Make everything durable that was sent, with its offsets; return whether there was anything."""

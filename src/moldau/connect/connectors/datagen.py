@@ -137,9 +137,6 @@ class Maker:
             source_offset={"current_iteration": self._next},
         )
 
-    def committed(self) -> None:
-        """The number in the offset topic is all there is to keep."""
-
     def close(self) -> None: ...
 
 

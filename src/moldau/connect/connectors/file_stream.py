@@ -167,9 +167,6 @@ class LineReader:
         file.close()
         self._file, self._position, self._rest = None, position, b""
 
-    def committed(self) -> None:
-        """The position in the offset topic is all there is to keep."""
-
     def close(self) -> None:
         if self._file is not None and self._name is not None:
             self._file.close()

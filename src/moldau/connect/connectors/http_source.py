@@ -126,9 +126,6 @@ class Asking:
         topic, when = self._config["topic.name.pattern"], time.time_ns() // 1_000_000
         return Record(topic, None, key_schema, name, schema, value, when, (), self._partition, {OFFSET: offset})
 
-    def committed(self) -> None:
-        """The offset is all there is to keep."""
-
     def close(self) -> None:
         self._web.close()
 

@@ -176,9 +176,6 @@ class Reading:
         self._database.drop()
         self._turns, self._next_round = iter(()), 0.0
 
-    def committed(self) -> None:
-        """The offsets are all there is to keep."""
-
     def close(self) -> None:
         self._forget()
 

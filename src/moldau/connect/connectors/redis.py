@@ -242,9 +242,6 @@ class Reading:
         topic, when = self._config["topic"].replace("${stream}", self._stream), time.time_ns() // 1_000_000
         return Record(topic, None, STRING, name, ENTRY, value, when, (), self._partition, {"id": name})
 
-    def committed(self) -> None:
-        """The id is all there is to keep."""
-
     def close(self) -> None:
         self._redis.close()
 

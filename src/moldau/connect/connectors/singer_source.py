@@ -185,9 +185,6 @@ class Reading:
             self._folder.cleanup()
             self._folder = None
 
-    def committed(self) -> None:
-        """The state is all there is to keep."""
-
     def close(self) -> None:
         if self._child is not None:
             self._child.kill()

@@ -137,9 +137,6 @@ class Serving:
         schema, value = self._value(text, peer)
         return Record(self._config["topic"], None, STRING, peer, schema, value, time.time_ns() // 1_000_000)
 
-    def committed(self) -> None:
-        """Nobody waits for that."""
-
     def close(self) -> None:
         self._feed.close()
         self._server.shutdown()
