@@ -117,18 +117,29 @@ def worse(both: Outcomes) -> list[str]:
     return sorted(filter(is_worse, passed))
 
 
-def page(found: Mapping[Part, Outcomes]) -> Iterator[str]:
-    yield "# Conformance over SSL and SASL_SSL\n"
-    yield "`python -m tests.conformance.security` writes this page: public suites on Moldau and Kafka, with the same"
-    yield "settings, certificates and OAuth server. Clients authenticate again when a session ends."
-    for part, both in found.items():
-        yield f"\n## {part.title}\n"
-        where = "One node" if part.nodes == 1 else f"{part.nodes} nodes"
-        yield f"{where}, sessions of {part.session_s} s. {part.remark}".strip() + "\n"
-        names = list(both)
-        yield f"| | {' | '.join(NAMES[name] for name in names)} |"
-        yield "|---" * (len(names) + 1) + "|"
-        yield from table(both, names, brief=not part.tests)
+HEAD = """# Conformance over SSL and SASL_SSL
+
+`python -m tests.conformance.security` writes this page: public suites on Moldau and Kafka, with the same
+settings, certificates and OAuth server. Clients authenticate again when a session ends. The brokers of a section were
+tried in one run; `--part` replaces one section.
+"""
+
+
+def page(sections: Mapping[Part, str], before: str) -> str:
+    """Return the page with these sections; of parts that were not run those of the page before are left."""
+    left = {text.partition("\n")[0]: f"## {text}".strip() + "\n" for text in before.split("\n## ")[1:]}
+    return "\n".join([HEAD, *(one for part in PARTS if (one := sections.get(part) or left.get(part.title)))])
+
+
+def section(part: Part, both: Outcomes) -> Iterator[str]:
+    yield f"## {part.title}\n"
+    where = "One node" if part.nodes == 1 else f"{part.nodes} nodes"
+    yield f"{where}, sessions of {part.session_s} s. {part.remark}".strip() + "\n"
+    names = list(both)
+    yield f"| | {' | '.join(NAMES[name] for name in names)} |"
+    yield "|---" * (len(names) + 1) + "|"
+    yield from table(both, names, brief=not part.tests)
+    yield ""
 
 
 def table(both: Outcomes, names: Sequence[str], brief: bool) -> Iterator[str]:
@@ -155,7 +166,8 @@ def lacking() -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.security", description=__doc__)
-    parser.add_argument("--part", choices=[part.name for part in PARTS], action="append", help="only this (repeatable)")
+    names = [part.name for part in PARTS]
+    parser.add_argument("--part", choices=names, action="append", help="only this; other sections of the page stay")
     parser.add_argument("--only", choices=tuple(NAMES), help="on one of them; the page is not written")
     parser.add_argument("--work", type=Path, help="keep logs here (default: a temporary folder)")
     return parser.parse_args()
@@ -174,11 +186,10 @@ def main() -> int:
             if not given.part or part.name in given.part:
                 kinds = (given.only,) if given.only else part.kinds
                 found[part] = {kind: run(part, kind, libs, given.work or Path(scratch)) for kind in kinds}
-    text = "\n".join(page(found)) + "\n"
-    if given.part or given.only:
-        print(text)
-    else:
-        PAGE.write_text(text)
+    sections = {part: "\n".join(section(part, both)) for part, both in found.items()}
+    print(*sections.values(), sep="\n")
+    if not given.only:
+        PAGE.write_text(page(sections, PAGE.read_text()))
     failed = [f"{part.name} {test}" for part, both in found.items() if MOLDAU in both for test in worse(both)]
     print("\n".join(f"WORSE {name}" for name in failed) or "nothing is worse than with Kafka, or in plain text")
     return 1 if failed else 0
