@@ -144,7 +144,7 @@ chaos-streams: setup  ## kill -9 under a streams application: workers, driver, c
 chaos-flows: setup  ## kill -9 under deployed flows: Python workers, workers, checkpoints, broker
 	$(PY) -m tests.spark.chaos_flows --page docs/flows-chaos.md
 
-chaos-connect: setup  ## kill -9 of workers, broker and database under connectors: 30 rounds, and 15 for each CDC
+chaos-connect: setup  ## kill -9 of workers, JVMs, executors, drivers, broker and database under connectors: 200 times, and 15 for each CDC
 	$(PY) -m tests.connect.chaos --page docs/connect/chaos.md $(if $(SEED),--seed $(SEED))
 	$(PY) -m tests.connect.chaos_cdc --page docs/connect/chaos-cdc.md $(if $(SEED),--seed $(SEED))
 

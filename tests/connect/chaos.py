@@ -1,9 +1,10 @@
-"""Kills under source -> topic -> sink: `python -m tests.connect.chaos --rounds 30 --page docs/connect/chaos.md`.
+"""Kills under source -> topic -> sink: `python -m tests.connect.chaos --page docs/connect/chaos.md`.
 
-Three chains run on two workers: lines of a file through a topic into a table of PostgreSQL (exactly once on both ends),
-rows of a table through a topic into Redis (exactly once on both ends), and the same rows into a file (at least once).
-In each round there are new lines and rows, and something is killed while they are under way: a worker, the broker, or
-the database. In the end nothing may be lost anywhere, and nothing doubled where it is promised.
+Three chains run: lines of a file through a topic into a table of PostgreSQL (exactly once on both ends), rows of a
+table through a topic into Redis (exactly once on both ends), and the same rows into a file (at least once). In each
+round there are new lines and rows, and something is killed while they are under way. In the end nothing may be lost
+anywhere, and nothing doubled where it is promised. There are two fleets: two workers, whose connectors of files are
+Apache Kafka's own in a JVM beside each, and two executors of a standalone Spark master.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,20 @@ from typing import Any
 import psycopg
 import redis
 
+import moldau
 from moldau.testing import Broker, broker, eventually
 from moldau.testing.ports import free_port
 from tests.connect.running import BROKER, SINK, SOURCE, STRING, settings
+from tests.connect.spark import EXECUTOR, WORKER, processes
 from tests.connect.systems import started
 from tests.connect.workers import Followed, Workers, workers
+from tests.needs import KAFKA_VERSION, find
+from tests.spark.chaos import kill
+from tests.spark.cluster import cluster
 from tests.spark.postgres import postgres
 
-WORKERS, PATIENCE_S = 2, 300.0
+PATIENCE_S = 300.0
+JVM = b"moldau.connect.Host"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 RESTARTS = {"errors.restart.max": "1000", "errors.restart.delay.ms": "500"}
 
@@ -98,7 +105,7 @@ class World:
     # Faults.
 
     def kill_worker(self, chance: random.Random) -> None:
-        number = chance.randrange(WORKERS)
+        number = chance.randrange(len(self.group.services))
         self.group.kill(number)
         time.sleep(chance.random())
         self.group.start(number)
@@ -120,10 +127,79 @@ class World:
         subprocess.run([*control, "--log", str(data.parent / "log"), "--options", options, "start"], **quiet)
 
 
-FAULTS: dict[str, Callable[[World, random.Random], None]] = {
-    "worker": World.kill_worker,
-    "broker": World.kill_broker,
-    "database": World.kill_postgres,
+Fault = Callable[[World, random.Random], None]
+
+
+def killing(find: Callable[[], Iterator[int]]) -> Fault:
+    """Kill one of these processes, once there is one."""
+
+    def strike(world: World, chance: random.Random) -> None:
+        found: list[int] = []
+
+        def is_one() -> bool:
+            found[:] = find()
+            return bool(found)
+
+        eventually(is_one, PATIENCE_S, "something to kill")
+        kill(chance.choice(sorted(found)))
+
+    return strike
+
+
+def python_workers() -> Iterator[int]:
+    for executor in processes(EXECUTOR):
+        yield from processes(WORKER, executor)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Where connectors run, and what can be killed there."""
+
+    title: str
+    count: int  # of processes that serve REST
+    faults: Mapping[str, Fault]
+    is_on_spark: bool = False
+
+    @contextmanager
+    def running(self, kafka: Broker, folder: Path) -> Iterator[Workers]:
+        given = settings(kafka.bootstrap_servers) | {"heartbeat.interval.ms": "1000", "session.timeout.ms": "6000"}
+        with ExitStack() as stack:
+            options: tuple[str, ...] = ()
+            if self.is_on_spark:
+                given |= ON_SPARK
+                options = ("--spark-master", stack.enter_context(cluster(folder)))
+            else:
+                libs = find("kafka-jars").path
+                assert libs is not None, "Kafka's jars are missing"
+                given |= {
+                    "plugin.path": str(libs / f"connect-file-{KAFKA_VERSION}.jar"),
+                    "moldau.plugin.libs": str(libs),
+                }
+            yield stack.enter_context(workers(self.count, kafka.bootstrap_servers, given, *options))
+
+
+ON_SPARK = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executorEnv.PYTHONPATH": str(Path(moldau.__file__).parents[1]),
+}
+OUTSIDE: dict[str, Fault] = {"broker": World.kill_broker, "database": World.kill_postgres}
+FLEETS = {
+    "workers": Fleet(
+        "Two workers", 2, {"worker": World.kill_worker, "JVM": killing(lambda: processes(JVM)), **OUTSIDE}
+    ),
+    "spark": Fleet(
+        "Two executors of a standalone Spark master",
+        1,
+        {
+            "driver": World.kill_worker,
+            "executor": killing(lambda: processes(EXECUTOR)),
+            "Python worker": killing(python_workers),
+            **OUTSIDE,
+        },
+        is_on_spark=True,
+    ),
 }
 
 
@@ -187,14 +263,34 @@ def connectors(world: World) -> dict[str, dict[str, Any]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--minutes", type=float, default=20.0, help="no further round begins after so long")
+    parser.add_argument("fleets", nargs="*", choices=tuple(FLEETS), default=list(FLEETS))
+    parser.add_argument("--rounds", type=int, default=100, help="kills in each fleet")
+    parser.add_argument("--minutes", type=float, default=30.0, help="of a fleet: no further round begins after so long")
     parser.add_argument("--size", type=int, default=500, help="lines and rows of a round")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--page", type=Path)
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    found = [campaign(FLEETS[name], given) for name in given.fleets]
+    text = "\n".join([*HEAD, *(line for lines, _ in found for line in lines), ""])
+    print(text)
+    if given.page is not None:
+        given.page.write_text(text)
+    return 1 if any(wrong for _, wrong in found) else 0
+
+
+HEAD = (
+    "# Connectors under kills",
+    "`make chaos-connect` kills what a fleet of workers consists of, the broker or the database while records are",
+    "under way, and counts what arrives. The rows of PostgreSQL have a number each; Redis has the last value of each",
+    "key. Two workers run Apache Kafka's own connectors for files, each in a JVM beside it; on Spark a worker runs in",
+    "each executor. Whatever was killed, all records of a round must have arrived before the next one begins.",
+)
+
+
+def campaign(fleet: Fleet, given: argparse.Namespace) -> tuple[list[str], int]:
+    """Return a section of the page, and how many records are not as promised."""
+    with tempfile.TemporaryDirectory(prefix="moldau-chaos-") as folder, ExitStack() as stack:
         port = free_port()
         command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
         stack.enter_context(started(command, port))
@@ -204,36 +300,38 @@ def main() -> int:
         with psycopg.connect(dsn) as line:
             line.execute("CREATE TABLE made (id BIGINT PRIMARY KEY, word TEXT)")
         (Path(folder) / "in.txt").write_text("")
-        configured = settings(kafka.bootstrap_servers) | {"heartbeat.interval.ms": "1000", "session.timeout.ms": "6000"}
-        group = stack.enter_context(workers(WORKERS, kafka.bootstrap_servers, configured))
+        group = stack.enter_context(fleet.running(kafka, Path(folder)))
         world = World(kafka, group, dsn, port, Path(folder), stack, given.size)
         for name, config in connectors(world).items():
             group.create(name, {**config, **RESTARTS})
-        return run(world, given)
+        run(world, fleet, given)
+        rows, wrong = report(world)
+        kills = ", ".join(f"{count} of the {name}" for name, count in sorted(world.kills.items()))
+        print(*rows, sep="\n", flush=True)
+        return ["", f"## {fleet.title}", f"Kills: {kills or 'none'}.", "", *rows], wrong
 
 
-def run(world: World, given: argparse.Namespace) -> int:
-    chance, begun = random.Random(given.seed), time.monotonic()
+def run(world: World, fleet: Fleet, given: argparse.Namespace) -> None:
+    chance, begun = random.Random(f"{given.seed}{fleet.title}"), time.monotonic()
     for number in range(given.rounds):
         if time.monotonic() - begun > given.minutes * 60:
             break
         world.add(number)
         time.sleep(chance.random() * 2)
-        name = chance.choice(list(FAULTS))
-        FAULTS[name](world, chance)
+        name, struck = chance.choice(list(fleet.faults)), time.monotonic()
+        fleet.faults[name](world, chance)
         world.kills[name] += 1
         try:
             eventually(world.is_all_there, PATIENCE_S, f"everything after round {number} ({name} killed)")
         except AssertionError:
             answer = world.group.ask("GET", "/connectors?expand=status")
             print(answer and answer.text[:4000])
-            report(world, given.page)
+            print(*report(world)[0], sep="\n")
             raise
-        print(f"round {number}: {name} killed, all there", flush=True)
-    return report(world, given.page)
+        print(f"round {number}: {name} killed, all there after {time.monotonic() - struck:.1f} s", flush=True)
 
 
-def report(world: World, page: Path | None) -> int:
+def report(world: World) -> tuple[list[str], int]:
     """Count what was lost and doubled, at each end and in each topic."""
     followed = Followed(world.kafka.bootstrap_servers, ["lines", "rows-made"])
     topics = followed.read()
@@ -246,31 +344,13 @@ def report(world: World, page: Path | None) -> int:
         ("topic to Redis", "exactly once", Counter(world.keys()), world.rows),
         ("topic to file", "at least once", Counter(world.written()), world.rows),
     ]
-    rows, wrong = [], 0
+    rows, wrong = ["| way | promised | records | lost | doubled |", "|---|---|---|---|---|"], 0
     for name, promise, found, expected in ends:
         lost = sum(found[one] == 0 for one in expected)
         doubled = sum(count - 1 for count in found.values() if count > 1) + len(set(found) - set(expected))
         wrong += lost + (doubled if promise == "exactly once" else 0)
         rows.append(f"| {name} | {promise} | {len(expected)} | {lost} | {doubled} |")
-    kills = ", ".join(f"{count} of the {name}" for name, count in sorted(world.kills.items()))
-    text = "\n".join(
-        [
-            "# Connectors under kills",
-            "`make chaos-connect` kills a worker, the broker or the database while records are under way, and counts",
-            "what arrives. The rows of PostgreSQL have a number each; Redis has the last value of each key.",
-            "",
-            f"Kills: {kills or 'none'}.",
-            "",
-            "| way | promised | records | lost | doubled |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
-    print(text)
-    if page is not None:
-        page.write_text(text)
-    return 1 if wrong else 0
+    return rows, wrong
 
 
 if __name__ == "__main__":

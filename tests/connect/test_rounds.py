@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moldau.connect import changes
@@ -39,6 +39,8 @@ class Tasks:
 
     def __init__(self) -> None:
         self.started: list[Task] = []
+
+    def offset(self, connector: str, partition: Mapping[str, Any]) -> None: ...
 
     def start(self, spec: TaskSpec, report: Callable[[str, str | None], None], *, is_paused: bool) -> Task:
         self.started.append(Task(report))

@@ -19,8 +19,8 @@ RUNNING = re.compile(r'connector_task_metrics_status\{connector="([^"]+)",status
 class Workers:
     """Workers of one group. Any of them answers; one that is killed is started again under the same number."""
 
-    def __init__(self, count: int, bootstrap_servers: str, settings: Mapping[str, str]) -> None:
-        self._options = ("--bootstrap-servers", bootstrap_servers, "--listen", "127.0.0.1:0")
+    def __init__(self, count: int, bootstrap_servers: str, settings: Mapping[str, str], *options: str) -> None:
+        self._options = ("--bootstrap-servers", bootstrap_servers, "--listen", "127.0.0.1:0", *options)
         self._settings = tuple(f"{name}={text}" for name, text in settings.items() if name != "bootstrap.servers")
         self.services: list[Service | None] = [None] * count
         for number in range(count):
@@ -71,10 +71,10 @@ class Workers:
 
 
 @contextmanager
-def workers(count: int, bootstrap_servers: str, settings: Mapping[str, str]) -> Iterator[Workers]:
+def workers(count: int, bootstrap_servers: str, settings: Mapping[str, str], *options: str) -> Iterator[Workers]:
     made: Workers | None = None
     try:
-        made = Workers(count, bootstrap_servers, settings)
+        made = Workers(count, bootstrap_servers, settings, *options)
         yield made
     finally:
         if made is not None:
