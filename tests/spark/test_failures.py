@@ -89,3 +89,13 @@ def test_an_error_of_python_says_its_class_and_where_it_came_from() -> None:
     text = text_of(caught.value)
     assert "in fail" in text and sentence_of(text) == "RuntimeError: dictionary changed size during iteration"
     assert kind_of(text_of(unreachable("no broker answers"))).retriable
+
+
+def test_what_a_program_has_in_its_source_is_no_reason() -> None:
+    def fail(is_away: bool) -> None:
+        raise ConnectionError("Connection refused") if is_away else ValueError("enough")
+
+    for is_away in (False, True):
+        with pytest.raises((ConnectionError, ValueError)) as caught:
+            fail(is_away)
+        assert kind_of(NESTED.format(text_of(caught.value))).retriable is is_away

@@ -189,7 +189,7 @@ def test_a_query_that_is_started_again_meets_no_daemon_that_was_killed(spark: Sp
     def definition(spark: SparkSession) -> Any:
         met.append(len(daemons(spark)))
         kill_daemons(spark)
-        raise ConnectionError("Connection refused" if len(met) == 1 else "enough")
+        raise ConnectionError("Connection refused") if len(met) == 1 else ValueError("enough")
 
     with pytest.raises(QueryFailed, match="enough"):
         run({"again": definition}, spark, policy=Policy(first_pause_s=0.1))

@@ -48,6 +48,7 @@ TABLE = (
 OTHER = Kind(re.compile(""), False, "an error of the query itself")
 
 _EXCEPTION = re.compile(r"^(?:Caused by: )?([A-Za-z_][\w.$]*\.)?(\w*(?:Error|Exception|Refused|Exit)): (\S.*)$", re.M)
+_SOURCE = re.compile(r"""^( *File "[^"\n]*", line \d+.*\n)(?: {4}.*\n)+""", re.M)  # of a trace of Python
 OF_SPARK = ("pyspark.", "py4j.")
 _OF_JAVA = ("java.", "javax.", "org.", "scala.", "com.", "py4j.", "pyspark.")
 
@@ -64,8 +65,8 @@ def text_of(error: BaseException) -> str:
 
 
 def kind_of(text: str) -> Kind:
-    """Return the kind of a failure by the exception's text."""
-    text = text[:MOST_TEXT]
+    """Return the kind of a failure by the exception's text; what a program says in its source does not count."""
+    text = _SOURCE.sub(r"\1", text[:MOST_TEXT])
     return next((row for row in TABLE if row.pattern.search(text)), OTHER)
 
 
