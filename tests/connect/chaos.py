@@ -169,8 +169,8 @@ class Fleet:
                 given |= ON_SPARK
                 options = ("--spark-master", stack.enter_context(cluster(folder)))
             else:
-                libs = find("kafka-jars").path
-                assert libs is not None, "Kafka's jars are missing"
+                libs = find("connect-jars").path
+                assert libs is not None, "the jars of Connect are missing"
                 given |= {
                     "plugin.path": str(libs / f"connect-file-{KAFKA_VERSION}.jar"),
                     "moldau.plugin.libs": str(libs),

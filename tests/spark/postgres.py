@@ -31,7 +31,9 @@ def postgres(**settings: str) -> Iterator[str]:
         log = str(Path(folder) / "log")
         control = ["pg_ctl", "--pgdata", data, "--log", log, "--wait", "--options", options, "start"]
         subprocess.run(control, **{**quiet, "capture_output": False, "stdout": subprocess.DEVNULL})
-        yield f"host={folder} user=test dbname=postgres"
-        subprocess.run(["pg_ctl", "--pgdata", data, "--mode", "immediate", "stop"], **quiet)
+        try:
+            yield f"host={folder} user=test dbname=postgres"
+        finally:
+            subprocess.run(["pg_ctl", "--pgdata", data, "--mode", "immediate", "stop"], **quiet)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

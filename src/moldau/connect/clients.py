@@ -12,6 +12,9 @@ PRODUCER, CONSUMER, ADMIN = "producer.", "consumer.", "admin."
 OVERRIDE = "override."
 # Not for a client: settings of a worker under names that clients have too.
 OF_WORKER = {"group.id", "session.timeout.ms", "heartbeat.interval.ms", "client.dns.lookup"}
+# How soon a dead member of a sink's group is missed: as soon as the worker that it died with. With 45 s, the default of
+# consumers, a successor of the task would wait for as long, though the task is said to run.
+MEMBERSHIP = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "3000"}
 
 
 def basic(worker: Mapping[str, str]) -> dict[str, str]:
@@ -28,7 +31,10 @@ def consumer(worker: Mapping[str, str], connector: Mapping[str, str], client_id:
     own = {"group.id": group, "client.id": client_id, "auto.offset.reset": "earliest"}
     more = {"enable.auto.commit": "false", "isolation.level": "read_uncommitted"}  # as Java's consumer
     more |= {"fetch.queue.backoff.ms": "10"}  # a full queue is empty long before the second that is the default
-    return {**basic(worker), **own, **more, **_given(CONSUMER, worker, connector)}
+    given = _given(CONSUMER, worker, connector)
+    if given.get("group.protocol", "").lower() != "consumer":  # there the broker says how soon
+        more |= {name: worker.get(name, text) for name, text in MEMBERSHIP.items()}
+    return {**basic(worker), **own, **more, **given}
 
 
 def _given(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
