@@ -27,7 +27,7 @@ PACKAGE = "org.apache.kafka.connect.file."
 FILENAME, POSITION = "filename", "position"
 READ_BYTES, MOST_BYTES = 1 << 18, 1 << 22  # at a time, and for one poll, which long lines may need
 LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n)")
-IDLE_S = 0.25  # between looks at a file that has nothing new
+FIRST_S, IDLE_S = 0.03, 0.3  # between looks at a file that has nothing new: twice as long each time, up to so long
 
 
 class FileStreamSource:
@@ -87,6 +87,7 @@ class LineReader:
         self._position = self._stored()
         self._file: IO[bytes] | None = None
         self._rest = b""  # of a line that has not ended
+        self._pause_s = FIRST_S
         self._portion = READ_BYTES
         self._waits_for_nothing = False  # to read on does not mean to wait for others, as from a pipe
 
@@ -110,7 +111,9 @@ class LineReader:
             lines, size = cut(self._rest, self._most)
             if lines:  # so much has the next poll
                 self._portion = min(max(READ_BYTES, self._most * size // len(lines)), MOST_BYTES)
-        if not lines:
+        if lines:
+            self._pause_s = FIRST_S
+        else:
             self._idle(file)
         return self._records(lines, size)
 
@@ -133,7 +136,7 @@ class LineReader:
             try:
                 self._file = self._open()
             except FileNotFoundError:
-                self._context.wait(IDLE_S)
+                self._wait()
         return self._file
 
     def _open(self) -> IO[bytes]:
@@ -148,9 +151,14 @@ class LineReader:
         self._waits_for_nothing = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         return file
 
+    def _wait(self) -> bool:
+        """Wait for the task's end; what was written to a while ago has to wait longer for the next look."""
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, IDLE_S)
+        return self._context.wait(pause_s)
+
     def _idle(self, file: IO[bytes]) -> None:
         """Wait a little, and find out whether the file was replaced or truncated."""
-        if self._context.wait(IDLE_S) or self._name is None:
+        if self._wait() or self._name is None:
             return
         try:
             now, then = os.stat(self._name), os.fstat(file.fileno())
