@@ -87,8 +87,7 @@ class Sink:
             self._task.running()
             while self._task.may_go_on(self._commit, self._stay):
                 self._unpause()
-                self._take([*self._early, *self._consumer.consume(MOST_RECORDS, WAIT_S)])
-                self._early.clear()
+                self._take(self._read())
                 self._rewind()
                 if self._due or self._wants_commit:
                     self._commit()
@@ -99,6 +98,12 @@ class Sink:
             finally:
                 self._positions.clear()  # closing calls back, and there is nothing left to flush
                 self._close_clients()
+
+    def _read(self) -> list[Message]:
+        """Wait for a record, and take with it those that are there: to wait for many would hold up the few."""
+        found, self._early = self._early, []
+        found += self._consumer.consume(1, 0.0 if found else WAIT_S)
+        return found + self._consumer.consume(MOST_RECORDS - 1, 0.0) if found else found
 
     def _close_clients(self) -> None:
         self._consumer.close()
