@@ -263,15 +263,15 @@ def connectors(world: World) -> dict[str, dict[str, Any]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("fleets", nargs="*", choices=tuple(FLEETS), default=list(FLEETS))
+    parser.add_argument("--fleet", choices=tuple(FLEETS), action="append", help="only this (repeatable)")
     parser.add_argument("--rounds", type=int, default=100, help="kills in each fleet")
     parser.add_argument("--minutes", type=float, default=30.0, help="of a fleet: no further round begins after so long")
-    parser.add_argument("--size", type=int, default=500, help="lines and rows of a round")
+    parser.add_argument("--size", type=int, default=1000, help="lines and rows of a round")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--page", type=Path)
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
-    found = [campaign(FLEETS[name], given) for name in given.fleets]
+    found = [campaign(FLEETS[name], given) for name in given.fleet or FLEETS]
     text = "\n".join([*HEAD, *(line for lines, _ in found for line in lines), ""])
     print(text)
     if given.page is not None:
@@ -317,7 +317,7 @@ def run(world: World, fleet: Fleet, given: argparse.Namespace) -> None:
         if time.monotonic() - begun > given.minutes * 60:
             break
         world.add(number)
-        time.sleep(chance.random() * 2)
+        time.sleep(chance.random() ** 3 * 2)  # half of all within a quarter of a second, when little has arrived yet
         name, struck = chance.choice(list(fleet.faults)), time.monotonic()
         fleet.faults[name](world, chance)
         world.kills[name] += 1

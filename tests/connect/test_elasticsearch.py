@@ -214,6 +214,9 @@ def cluster() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="moldau-search-") as folder:
         config = Path(folder) / "config"
         shutil.copytree(home / "config", config, dirs_exist_ok=True)
+        java_options = config / "jvm.options"  # the log of collections would go into the folder of the programs
+        kept = [line for line in java_options.read_text().splitlines(keepends=True) if "gc.log" not in line]
+        java_options.write_text("".join(kept))
         lines = [f"path.data: {folder}/data", f"path.logs: {folder}/logs", "discovery.type: single-node"]
         lines += [f"http.port: {port}", "network.host: 127.0.0.1", f"transport.port: {free_port()}"]
         safe = [] if name == "opensearch" else ["xpack.security.enabled: false"]
@@ -228,10 +231,13 @@ def cluster() -> Iterator[str]:
                 os.chown(one, 65534, 65534)
             os.chmod(folder, 0o755)
             command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
-        server = subprocess.Popen(command, env=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        output = Path(folder) / "output"
+        with output.open("wb") as out:
+            server = subprocess.Popen(command, env=given, stdout=out, stderr=out)
         url = f"http://127.0.0.1:{port}"
         try:
-            eventually(lambda: is_up(url), START_S, f"the start of {name}")
+            eventually(lambda: is_up(url) or server.poll() is not None, START_S, f"the start of {name}")
+            assert server.poll() is None, output.read_text(errors="replace")[-4000:]
             yield url
         finally:
             server.terminate()
