@@ -34,6 +34,8 @@ def issue(authority: Identity, name: str, hosts: Sequence[str]) -> Identity:
         raise StoreError("the authority's key is not of an elliptic curve")
     key, issuer = ec.generate_private_key(ec.SECP256R1()), authority.certificate
     builder = _builder(_name(name), issuer.subject, key.public_key(), CERTIFICATE_DAYS)
+    of_signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    builder = builder.add_extension(of_signer, critical=False)  # from 3.13 on Python refuses a certificate without it
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(_usage(signs=False), critical=True)
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -58,7 +60,7 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
-    return x509.CertificateBuilder(
+    builder = x509.CertificateBuilder(
         issuer_name=issuer,
         subject_name=subject,
         public_key=key,
@@ -66,6 +68,7 @@ def _builder(
         not_valid_before=now - EARLIER,
         not_valid_after=now + datetime.timedelta(days=days),
     )
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
