@@ -9,7 +9,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,191 @@ def test_files_are_chosen_by_name_and_age_and_divided_among_tasks(folders: Folde
     assert sorted(one.value for one in found) == ["a.txt", "b.txt", "c.csv"]
 
 
+# Schemas of rows.
+
+LOGICAL = "org.apache.kafka.connect.data."
+SALES = {
+    "id": {"type": "INT64", "isOptional": False},
+    "item": {"type": "STRING", "isOptional": True},
+    "price": {"name": LOGICAL + "Decimal", "type": "BYTES", "version": 1, "parameters": {"scale": "2"}},
+    "at": {"name": LOGICAL + "Timestamp", "type": "INT64", "version": 1},
+    "day": {"name": LOGICAL + "Date", "type": "INT32", "version": 1, "isOptional": True},
+    "weight": {"type": "FLOAT64", "isOptional": True},
+    "is_new": {"type": "BOOLEAN", "isOptional": True},
+}
+TYPED = {
+    "key_schema": json.dumps({"name": "Sale.Key", "type": "STRUCT", "fieldSchemas": {"id": SALES["id"]}}),
+    "value_schema": json.dumps({"name": "Sale", "type": "STRUCT", "fieldSchemas": SALES}),
+    "parser_timestamp_date_formats": "yyyy-MM-dd'T'HH:mm:ss,yyyy-MM-dd",
+}
+AT = int(datetime(2026, 3, 29, 12, tzinfo=UTC).timestamp() * 1000)
+HEAD = "id,item,price,at,day,weight,is_new,more\n"
+ROW = "7,tea,4.5,2026-03-29T12:00:00,2026-03-29,0.25,TRUE,x\n"
+SALE = {
+    "id": 7,
+    "item": "tea",
+    "price": Decimal("4.50"),
+    "at": datetime(2026, 3, 29, 12, tzinfo=UTC),
+    "day": date(2026, 3, 29),
+    "weight": 0.25,
+    "is_new": True,
+}
+
+
+def test_columns_have_the_types_of_a_schema(folders: Folders) -> None:
+    (folders.input / "sales.2026.csv").write_text(HEAD + ROW + "8,,1,2026-03-29T12:00:01,,,,\n\n   \n")
+    task = folders.task(
+        spool_dir.CSV, **TYPED, csv_first_row_as_header="true", timestamp_mode="FIELD", timestamp_field="at"
+    )
+    one, other = poll(task, 2)
+    assert values([one]) == [SALE] and str(one.value_schema) == "Schema{Sale:STRUCT}"
+    assert (one.key.schema.name, plain(one.key_schema, one.key), one.timestamp) == ("Sale.Key", {"id": 7}, AT)
+    empty = dict.fromkeys(("day", "weight", "is_new"))
+    assert values([other]) == [
+        {"id": 8, "item": "", "price": Decimal("1.00"), "at": SALE["at"].replace(second=1), **empty}
+    ]
+    about = (folders.input / "sales.2026.csv").stat()
+    assert {each.name: each.value for each in one.headers} == {
+        "file.name": "sales.2026.csv",
+        "file.name.without.extension": "sales.2026",
+        "file.path": str(folders.input / "sales.2026.csv"),
+        "file.parent.dir.name": "in",
+        "file.length": about.st_size,
+        "file.last.modified": about.st_mtime_ns // 1_000_000,
+        "file.offset": 1,
+    }
+
+
+def test_columns_without_names_are_those_of_the_schema(folders: Folders) -> None:
+    (folders.input / "f").write_text(ROW)
+    assert values(poll(folders.task(spool_dir.CSV, **TYPED), 1)) == [SALE]
+
+
+def test_fields_of_json_have_the_types_of_a_schema(folders: Folders) -> None:
+    fields = {**SALES, "tags": {"type": "ARRAY", "valueSchema": {"type": "STRING"}, "isOptional": True}}
+    fields["of"] = {"type": "MAP", "keySchema": {"type": "STRING"}, "valueSchema": {"type": "INT8"}, "isOptional": True}
+    fields["shop"] = {"type": "STRUCT", "fieldSchemas": {"n": {"type": "INT16"}}, "isOptional": True}
+    row = {"id": "7", "item": 5, "price": 4.5, "at": AT, "day": "2026-03-29T00:00:00", "is_new": "no", "weight": 1}
+    row |= {"tags": ["a", "b"], "of": {"x": 1}, "shop": {"n": 2, "m": 3}}
+    (folders.input / "f").write_text(json.dumps(row))
+    given = {**TYPED, "value_schema": json.dumps({"type": "STRUCT", "fieldSchemas": fields})}
+    [found] = values(poll(folders.task(spool_dir.JSON, **given), 1))
+    assert found == SALE | {
+        "item": "5",
+        "is_new": False,
+        "weight": 1.0,
+        "tags": ["a", "b"],
+        "of": {"x": 1},
+        "shop": {"n": 2},
+    }
+
+
+def test_times_are_those_of_a_zone_unless_they_name_one(folders: Folders) -> None:
+    stamp = {"type": "STRUCT", "fieldSchemas": {"at": SALES["at"]}}
+    (folders.input / "f").write_text("2026-03-29 14:00\n2026-03-29 14:00 +0100\n")
+    given = {"parser_timestamp_timezone": "Europe/Berlin", "value_schema": json.dumps(stamp)}
+    formats = "yyyy-MM-dd HH:mm Z,yyyy-MM-dd HH:mm"
+    found = poll(folders.task(spool_dir.CSV, **given, parser_timestamp_date_formats=formats), 2)
+    assert [one.value.get("at") for one in found] == [AT, AT + 3_600_000]
+
+
+@pytest.mark.parametrize("connector", [spool_dir.CSV, spool_dir.JSON])
+def test_schemas_are_made_from_the_names_of_columns(folders: Folders, connector: Any) -> None:
+    text = "a,b\n1,\n" if connector is spool_dir.CSV else '{"a": 1, "b": ""}'
+    (folders.input / "f").write_text(text)
+    given = {"schema_generation_enabled": "true", "schema_generation_key_fields": "a,none"}
+    given |= {"schema_generation_key_name": "K", "schema_generation_value_name": "V"}
+    [one] = poll(
+        folders.task(connector, **given, **({"csv_first_row_as_header": "true"} if connector is spool_dir.CSV else {})),
+        1,
+    )
+    assert (one.key.schema.name, plain(one.key_schema, one.key)) == ("K", {"a": "1"})
+    assert (one.value.schema.name, values([one])) == ("V", [{"a": "1", "b": ""}])
+
+
+def test_empty_columns_may_be_null(folders: Folders) -> None:
+    (folders.input / "f").write_text("a,b\n,x\n")
+    given = {"schema_generation_enabled": "true", "csv_first_row_as_header": "true"}
+    assert values(poll(folders.task(spool_dir.CSV, **given, csv_null_field_indicator="BOTH"), 1)) == [
+        {"a": None, "b": "x"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("x,tea,1,2026-03-29,,,", "id cannot be read from 'x': it is not a whole number"),
+        ("9223372036854775808,,1,2026-03-29,,,", "does not fit into 64 bits"),
+        (",tea,1,2026-03-29,,,", "it is empty, and not optional"),
+        ("1,tea,1.005,2026-03-29,,,", "it has more than 2 digits"),
+        ("1,tea,1e999999999,2026-03-29,,,", "more than 1000 digits away"),
+        ("1,tea,1,29 March,,,", "it has none of the formats"),
+        ("1,tea,1,2026-03-29,,heavy,", "weight cannot be read"),
+    ],
+)
+def test_a_row_that_does_not_fit_its_schema_is_refused(folders: Folders, row: str, reason: str) -> None:
+    (folders.input / "f").write_text(row + "\n")
+    with pytest.raises(ConnectError, match=reason):
+        poll(folders.task(spool_dir.CSV, **TYPED), 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"value_schema": "{"}, "value.schema: it is not a schema"),
+        ({"value_schema": "[]"}, "it is not a schema"),
+        ({"value_schema": '{"type": "INT64"}'}, "of type STRUCT, not INT64"),
+        ({"value_schema": '{"type": "STRUCT", "fieldSchemas": {"a": {"type": "LONG"}}}'}, "it lacks 'LONG'"),
+        ({"value_schema": '{"type": "STRUCT", "fieldSchemas": {"a": {"type": "BYTES"}}}'}, "of type BYTES"),
+        ({"value_schema": '{"type": "STRUCT", "fieldSchemas": {"a": {"type": "ARRAY"}}}'}, "ARRAY lacks"),
+        ({"value_schema": '{"type":"STRUCT","fieldSchemas":{"a":' * 200 + '{"type":"INT8"}' + "}}" * 200}, "levels"),
+        ({"key_schema": TYPED["key_schema"]}, "'value.schema' must be set"),
+        ({**TYPED, "timestamp_mode": "FIELD", "timestamp_field": "day"}, "it must be a field"),
+        ({**TYPED, "parser_timestamp_timezone": "Mars"}, "no such time zone"),
+        ({**TYPED, "parser_timestamp_date_formats": "b"}, "date.formats"),
+        ({"files_sort_attributes": "Age"}, "files.sort.attributes: there are NameAsc"),
+        ({"input_path_walk_recursively": "true"}, "it is not supported"),
+        ({"csv_null_field_indicator": "EMPTY_QUOTES"}, "it is not supported"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(folders: Folders, given: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        folders.task(spool_dir.CSV, **given)
+
+
+def test_files_are_read_as_a_whole_and_json_as_text(folders: Folders) -> None:
+    (folders.input / "b").write_bytes(b"\0\1")
+    (folders.input / "a").write_bytes(b"")
+    assert [one.value for one in poll(folders.task(spool_dir.BINARY), 1)] == [b"\0\1"]
+    with pytest.raises(ConnectError, match=r"more than file\.maximum\.size\.bytes=1"):
+        poll(folders.task(spool_dir.BINARY, file_maximum_size_bytes=1), 0)
+    (folders.input / "b").write_text('{"a": [1, "ä"]}\n2')
+    assert [one.value for one in poll(folders.task(spool_dir.SCHEMALESS_JSON), 2)] == ['{"a":[1,"ä"]}', "2"]
+
+
+def test_files_are_sorted_and_put_away_by_day(folders: Folders) -> None:
+    for name, size, day in (("a", 1, 2), ("b", 3, 1), ("c", 2, 1)):
+        (folders.input / name).write_text("x" * size)
+        os.utime(folders.input / name, (day * 86400, day * 86400))
+    for order, wanted in (("LastModifiedAsc,LengthDesc", "bca"), ("LengthAsc", "acb"), ("NameDesc", "cba")):
+        found = poll(folders.task(spool_dir.LINES, files_sort_attributes=order, cleanup_policy="NONE"), 3)
+        assert "".join(one.headers[0].value for one in found) == wanted
+    task = folders.task(spool_dir.LINES, cleanup_policy="MOVEBYDATE", timestamp_mode="FILE_TIME")
+    assert poll(task, 3)[0].timestamp == 2 * 86_400_000
+    task.committed()
+    assert (folders.finished / date.fromtimestamp(2 * 86400).isoformat() / "a").exists()
+
+
+def test_a_file_of_avro_has_its_own_schema(folders: Folders) -> None:
+    (folders.input / "f").write_bytes(avro_file(ROWS))
+    one, _ = poll(folders.task(spool_dir.AVRO, key_field="a"), 2)
+    assert (one.value.schema.name, one.key, str(one.key_schema)) == ("R", 1, "Schema{INT64}")
+    assert [each.schema.optional for each in one.value.schema.fields] == [False, True]
+    (folders.input / "f").write_bytes(b"Obj\1 nothing")
+    with pytest.raises(ConnectError, match="f cannot be read"):
+        poll(folders.task(spool_dir.AVRO), 0)
+
+
 # Sinks.
 
 
@@ -252,10 +438,14 @@ def test_files_are_rotated_by_the_time_of_their_records_and_by_schema(tmp_path: 
     eventually(lambda: clock.task.flush({("t", 0): 1}) == {("t", 0): 1})
 
 
+def avro_rows(file: io.BytesIO, config: Any) -> list[Any]:
+    return [plain(one.schema, one.value) for one in spool_dir.avro(file, config)]
+
+
 @pytest.mark.parametrize(
     ("format_class", "read", "more"),
     [
-        ("io.confluent.connect.s3.format.avro.AvroFormat", spool_dir.avro, {}),
+        ("io.confluent.connect.s3.format.avro.AvroFormat", avro_rows, {}),
         ("ParquetFormat", spool_dir.parquet, {}),
         ("io.confluent.connect.hdfs.orc.OrcFormat", lambda file, _: orc.read_table(file).to_pylist(), {}),
         ("JsonFormat", spool_dir.documents, {"s3_compression_type": "gzip"}),

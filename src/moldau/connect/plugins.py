@@ -81,6 +81,8 @@ CONNECTORS = (
         for kind, made in (
             ("Csv", "spool_dir:CSV"),
             ("Json", "spool_dir:JSON"),
+            ("SchemaLessJson", "spool_dir:SCHEMALESS_JSON"),
+            ("BinaryFile", "spool_dir:BINARY"),
             ("LineDelimited", "spool_dir:LINES"),
             ("Avro", "spool_dir:AVRO"),
             ("Parquet", "spool_dir:PARQUET"),

@@ -6,20 +6,32 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from moldau.connect.errors import ConfigError
+
+
+class Found(NamedTuple):
+    """A file of a folder, with the time of its last change in milliseconds."""
+
+    name: str
+    modified: int
+    size: int
 
 
 class Place(Protocol):
     """A folder with files to read. What goes wrong raises OSError, or RetriableError if that may pass."""
 
-    def files(self) -> list[tuple[str, int]]:
-        """Return the files by name, each with the time of its last change in milliseconds."""
+    def files(self) -> list[Found]:
+        """Return the files by name."""
         ...
 
     def open(self, name: str) -> IO[bytes]: ...
-    def move(self, name: str, folder: str) -> None: ...
+
+    def move(self, name: str, folder: str, within: str = "") -> None:
+        """Move a file into a folder, or into one `within` it, which is made if need be."""
+        ...
+
     def delete(self, name: str) -> None: ...
     def close(self) -> None: ...
 
@@ -30,15 +42,19 @@ class LocalFolder:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._path = Path(config["input.path"])
 
-    def files(self) -> list[tuple[str, int]]:
+    def files(self) -> list[Found]:
         with os.scandir(self._path) as found:
-            return sorted((one.name, one.stat().st_mtime_ns // 1_000_000) for one in found if one.is_file())
+            there = [(one.name, one.stat()) for one in found if one.is_file()]
+        return sorted(Found(name, about.st_mtime_ns // 1_000_000, about.st_size) for name, about in there)
 
     def open(self, name: str) -> IO[bytes]:
         return (self._path / name).open("rb")
 
-    def move(self, name: str, folder: str) -> None:
-        shutil.move(self._path / name, Path(folder) / name)
+    def move(self, name: str, folder: str, within: str = "") -> None:
+        target = Path(folder) / within
+        if within:
+            target.mkdir(exist_ok=True)
+        shutil.move(self._path / name, target / name)
 
     def delete(self, name: str) -> None:
         (self._path / name).unlink()

@@ -10,10 +10,12 @@ import io
 import posixpath
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import IO, Any, TypeVar
 
 from moldau.connect.config_def import Importance, Key, Kind, between, key
 from moldau.connect.connectors.packages import needed
+from moldau.connect.connectors.places import Found
 from moldau.connect.errors import ConfigError, ConnectError, RetriableError
 
 T = TypeVar("T")
@@ -104,9 +106,10 @@ class RemoteFolder:
         self._path: str = config["input.path"]
         self._server = Server(config)
 
-    def files(self) -> list[tuple[str, int]]:
-        found = self._server.ask(lambda sftp: sftp.listdir_attr(self._path))
-        return sorted((one.filename, (one.st_mtime or 0) * 1000) for one in found if stat.S_ISREG(one.st_mode or 0))
+    def files(self) -> list[Found]:
+        there = self._server.ask(lambda sftp: sftp.listdir_attr(self._path))
+        found = (one for one in there if stat.S_ISREG(one.st_mode or 0))
+        return sorted(Found(one.filename, (one.st_mtime or 0) * 1000, one.st_size or 0) for one in found)
 
     def open(self, name: str) -> IO[bytes]:
         def begin(sftp: Any) -> Any:
@@ -116,8 +119,16 @@ class RemoteFolder:
 
         return self._server.ask(begin)
 
-    def move(self, name: str, folder: str) -> None:
-        self._server.ask(lambda sftp: sftp.posix_rename(self._at(name), posixpath.join(folder, name)))
+    def move(self, name: str, folder: str, within: str = "") -> None:
+        target = posixpath.join(folder, within, name)
+
+        def rename(sftp: Any) -> None:
+            if within:
+                with suppress(OSError):  # it is there; or the renaming says what is wrong
+                    sftp.mkdir(posixpath.dirname(target))
+            sftp.posix_rename(self._at(name), target)
+
+        self._server.ask(rename)
 
     def delete(self, name: str) -> None:
         self._server.ask(lambda sftp: sftp.remove(self._at(name)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import IO, Any
 
 from moldau.connect.converters.avro_schemas import AvroSchemas, ConnectSchemas
 from moldau.connect.converters.avro_values import Convert, reader, writer
@@ -53,11 +53,7 @@ class AvroConverter:
         return registered, serde.codec(registered).name
 
     def _plan(self, registered: Registered) -> _Plan:
-        node = serde.codec(registered).node
-        schema = ConnectSchemas(self.metadata, self.enhanced).of(node)
-        plain = tuple((name, _without_logical(text)) for name, text in registered.resolved)
-        bare = Registered("AVRO", _without_logical(registered.text), registered.references, plain)
-        return _Plan(schema, node, serde.codec(bare), reader(node, schema), lru_cache(WRITERS)(partial(writer, node)))
+        return _plan_of(registered, self.metadata, self.enhanced)
 
     def write(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if value is None and (schema is None or schema.default is None):
@@ -87,6 +83,31 @@ class AvroConverter:
         except SerdeError as error:
             raise DataError(f"Failed to deserialize data for topic {topic} to Avro: {error}") from None
         return SchemaAndValue(plan.schema, plan.read(value))
+
+
+def _plan_of(registered: Registered, metadata: bool, enhanced: bool) -> _Plan:
+    node = serde.codec(registered).node
+    schema = ConnectSchemas(metadata, enhanced).of(node)
+    plain = tuple((name, _without_logical(text)) for name, text in registered.resolved)
+    bare = Registered("AVRO", _without_logical(registered.text), registered.references, plain)
+    return _Plan(schema, node, serde.codec(bare), reader(node, schema), lru_cache(WRITERS)(partial(writer, node)))
+
+
+def file_values(file: IO[bytes]) -> Iterator[SchemaAndValue]:
+    """Read an Avro file by the schema that it has; DataError if it is not one."""
+    import fastavro
+
+    try:
+        blocks: Any = fastavro.block_reader(file)
+        plan = _plan_of(Registered("AVRO", blocks.metadata["avro.schema"]), metadata=True, enhanced=False)
+        if plan.codec.countless:
+            raise DataError("It may have arrays without end: their items take no bytes.")
+        for block in blocks:
+            for _ in range(block.num_records):
+                found = plan.codec.read(block.bytes_, plan.codec.parsed, None, return_named_type=True)
+                yield SchemaAndValue(plan.schema, plan.read(found))
+    except (SerdeError, *serde.WRONG_BYTES) as error:
+        raise DataError(f"It is no Avro file: {serde.reason(error)}") from error
 
 
 def _decode(codec: serde.Codec, payload: bytes) -> Any:
