@@ -334,7 +334,7 @@ def run(world: World, fleet: Fleet, given: argparse.Namespace) -> None:
 def report(world: World) -> tuple[list[str], int]:
     """Count what was lost and doubled, at each end and in each topic."""
     followed = Followed(world.kafka.bootstrap_servers, ["lines", "rows-made"])
-    topics = followed.read()
+    topics = followed.read_all()
     followed.close()
     ids = [json.loads(value)["payload"]["id"] for value in topics["rows-made"]]
     ends = [

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import httpx
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.services import Service
 
@@ -86,7 +86,8 @@ class Followed:
 
     def __init__(self, bootstrap_servers: str, topics: list[str]) -> None:
         given = {"bootstrap.servers": bootstrap_servers, "group.id": "-", "isolation.level": "read_committed"}
-        self._consumer = Consumer({**given, "enable.auto.commit": "false"}, logger=None)
+        given |= {"enable.auto.commit": "false", "enable.partition.eof": "true"}
+        self._consumer = Consumer(given, logger=None)
         self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
         self.values: dict[str, list[str]] = {topic: [] for topic in topics}
 
@@ -95,6 +96,18 @@ class Followed:
             for one in found:
                 if one.error() is None:
                     self.values[one.topic() or ""].append((one.value() or b"").decode())
+        return self.values
+
+    def read_all(self) -> dict[str, list[str]]:
+        """Read to the end that the topics have now, however long a fetch takes."""
+        left = set(self.values)
+        while left:
+            for one in self._consumer.consume(10_000, 1.0):
+                error = one.error()
+                if error is None:
+                    self.values[one.topic() or ""].append((one.value() or b"").decode())
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard(one.topic() or "")
         return self.values
 
     def close(self) -> None:
