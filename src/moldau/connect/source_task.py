@@ -323,7 +323,16 @@ class ExactlyOnce(Writer):
         boundary = config.get("transaction.boundary", POLL).lower()
         self.is_bound = boundary == CONNECTOR
         self.is_due = Due(interval_s if boundary == INTERVAL else 0.0)
+        self._connect()
         self._insist(lambda: self._producer.init_transactions(task.around.timeout_s))
+
+    def _connect(self) -> None:
+        """Have a connection to a broker. The client drops the one of bootstrap.servers when it knows brokers; if it is
+        asking there for the coordinator just then, it asks again half a second later.
+        """
+        with suppress(KafkaException):  # init_transactions says why
+            for _ in ("bootstrap", "broker"):
+                self._producer.list_topics(self._task.around.offsets.topic, self._task.around.timeout_s)
 
     def _begin(self) -> None:
         self._producer.begin_transaction()
