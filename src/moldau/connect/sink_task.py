@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from moldau.admin import topics
 from moldau.client import Client
+from moldau.client.librdkafka import take
 from moldau.connect import clients
 from moldau.connect.connector import SinkContext, SinkTask
 from moldau.connect.connector import TopicPartition as Place
@@ -100,10 +101,9 @@ class Sink:
                 self._close_clients()
 
     def _read(self) -> list[Message]:
-        """Wait for a record, and take with it those that are there: to wait for many would hold up the few."""
+        """Return what came while the task rested, and what is there now; wait a little if that is nothing."""
         found, self._early = self._early, []
-        found += self._consumer.consume(1, 0.0 if found else WAIT_S)
-        return found + self._consumer.consume(MOST_RECORDS - 1, 0.0) if found else found
+        return found + take(self._consumer, MOST_RECORDS, 0.0 if found else WAIT_S)
 
     def _close_clients(self) -> None:
         self._consumer.close()

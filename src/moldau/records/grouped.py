@@ -10,6 +10,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 
 from moldau.admin.mistakes import Mistake
 from moldau.client import Record
+from moldau.client.librdkafka import take
 from moldau.records.reading import Chunk
 from moldau.settings import CLIENT, rows
 
@@ -33,7 +34,7 @@ def chunks(
         consumer.subscribe(topics, on_assign=on_assign)
         left = most
         while left is None or left > 0:
-            found = consumer.consume(AT_ONCE if left is None else min(left, AT_ONCE), WAIT_S)
+            found = take(consumer, AT_ONCE if left is None else min(left, AT_ONCE), WAIT_S)
             handed = _chunks(found, ended)
             left = None if left is None else left - sum(chunk.size for chunk in handed)
             yield handed

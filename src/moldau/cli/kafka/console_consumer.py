@@ -18,6 +18,7 @@ from moldau.cli.kafka.java_text import log
 from moldau.cli.kafka.message_formatter import Shown
 from moldau.cli.kafka.running import BOOTSTRAP, COMMAND_CONFIG, FAILED, OK, ZOOKEEPER, complain, tell_usage
 from moldau.client.java_settings import read_file
+from moldau.client.librdkafka import take
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -238,7 +239,7 @@ class Copy:
         heard = time.monotonic()
         while self._most < 0 or self.count < self._most:
             wanted = MOST if self._most < 0 else min(MOST, self._most - self.count)
-            batch = self._consumer.consume(wanted, min(STEP_S, self._timeout_s))
+            batch = take(self._consumer, wanted, min(STEP_S, self._timeout_s))
             records = [message for message in batch if not self._is_failure(message)]
             if records:
                 self._print(records)

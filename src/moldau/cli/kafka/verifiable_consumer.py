@@ -10,6 +10,7 @@ from moldau.cli.kafka.flags import Flag, Options
 from moldau.cli.kafka.running import COMMAND_CONFIG, OK, Terse
 from moldau.cli.kafka.subcommands import ParsedTool
 from moldau.cli.kafka.verifiable import event, stopping, text
+from moldau.client.librdkafka import take
 
 STEP_S = 0.2
 TAKEN = 500  # records at a time, as max.poll.records
@@ -25,7 +26,7 @@ def run(options: Options) -> int:
     consumer.subscribe([options["topic"]], on_assign=_assigned, on_revoke=_revoked)
     left = options["max-messages"]
     while left != 0 and not stopped.is_set():
-        batch = consumer.consume(TAKEN if left < 0 else min(TAKEN, left), STEP_S)
+        batch = take(consumer, TAKEN if left < 0 else min(TAKEN, left), STEP_S)
         records = [one for one in batch if one.error() is None]
         if records:
             consumed(records, "verbose" in options)
