@@ -166,9 +166,9 @@ def test_a_static_member_that_is_replaced_is_fenced(join: Callable[..., Member])
 
 
 def test_a_callback_may_take_longer_than_the_session(servers: str, request: pytest.FixtureRequest) -> None:
-    settings = {"bootstrap.servers": servers, "heartbeat.interval.ms": 100, "session.timeout.ms": 1000}
+    settings = {"bootstrap.servers": servers, "heartbeat.interval.ms": 100, "session.timeout.ms": 3000}
     diary = Diary()
-    slow = {**diary.callbacks(), "on_assigned": lambda g: time.sleep(1.5)}
+    slow = {**diary.callbacks(), "on_assigned": lambda g: time.sleep(3.5)}
     with (
         Client(settings) as client,
         Member(client, f"g-{request.node.name}", "sr", [("v", b"")], assign, **slow) as one,

@@ -85,6 +85,13 @@ def test_what_passes_with_kafka_or_in_plain_text_alone_is_worse() -> None:
     }
     assert security.worse(both) == ["b", "d", "e"]
     assert security.worse({**both, security.PLAIN: {"c": Outcome("c", Verdict.PASSED)}}) == ["b", "c", "d", "e"]
-    (part, *_) = security.PARTS
-    lines = list(security.page({part: both}))
+    lines = list(security.section(security.PARTS[0], both))
     assert "| `c` | failed: why | failed: why |" in lines and "| `e` | skipped: not run | passed |" in lines
+
+
+def test_a_part_replaces_its_section_and_no_other() -> None:
+    one, other, *_ = security.PARTS
+    before = security.page({one: f"## {one.title}\n\nwas so\n", other: f"## {other.title}\n\nkept\n"}, "")
+    after = security.page({one: f"## {one.title}\n\nis so\n"}, before)
+    assert after == before.replace("was so", "is so") != before
+    assert security.page({}, after) == after
