@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from moldau.client.java_settings import translated
+from moldau.settings import CONNECT, rows
 
 T = TypeVar("T")
 PRODUCER, CONSUMER, ADMIN = "producer.", "consumer.", "admin."
 OVERRIDE = "override."
 # Not for a client: settings of a worker under names that clients have too.
 OF_WORKER = {"group.id", "session.timeout.ms", "heartbeat.interval.ms", "client.dns.lookup"}
-# How soon a dead member of a sink's group is missed: as soon as the worker that it died with. With 45 s, the default of
-# consumers, a successor of the task would wait for as long, though the task is said to run.
-MEMBERSHIP = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "3000"}
 
 
 def basic(worker: Mapping[str, str]) -> dict[str, str]:
@@ -33,8 +31,17 @@ def consumer(worker: Mapping[str, str], connector: Mapping[str, str], client_id:
     more |= {"fetch.queue.backoff.ms": "10"}  # a full queue is empty long before the second that is the default
     given = _given(CONSUMER, worker, connector)
     if given.get("group.protocol", "").lower() != "consumer":  # there the broker says how soon
-        more |= {name: worker.get(name, text) for name, text in MEMBERSHIP.items()}
+        more |= membership(worker)
     return {**basic(worker), **own, **more, **given}
+
+
+def membership(worker: Mapping[str, str]) -> dict[str, str]:
+    """Return how soon a dead member is missed, of the workers' group as of a sink's.
+
+    With 45 s, the default of consumers, a sink's successor would wait for as long, though its task is said to run.
+    """
+    names = ("session.timeout.ms", "heartbeat.interval.ms")
+    return {name: worker.get(name, str(rows(CONNECT)[name].default)) for name in names}
 
 
 def _given(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:

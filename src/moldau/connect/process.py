@@ -129,8 +129,7 @@ def worker(
 
 def _of_group(settings: ServiceSettings, given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a member of the group."""
-    named = {name: given.get(name, str(settings[name])) for name in ("session.timeout.ms", "heartbeat.interval.ms")}
-    return named | {"max.poll.interval.ms": str(settings["rebalance.timeout.ms"])}
+    return clients.membership(given) | {"max.poll.interval.ms": str(settings["rebalance.timeout.ms"])}
 
 
 def _await_group(group: Workers, one: Worker, timeout_s: float) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -23,6 +23,7 @@ from moldau.java.numbers import parse_double, parse_float
 MODEL = "com.github.jcustenborder.kafka.connect.model."
 FORMATS = "yyyy-MM-dd'T'HH:mm:ss,yyyy-MM-dd' 'HH:mm:ss"
 MOST_LEVELS, MOST_DIGITS = 100, 1000  # of a schema, and of a decimal
+GENERATED = 64  # schemas that are kept: rows of JSON may have this field or that
 SETTINGS = (
     key("key.schema", "", "The schema of keys, as JSON."),
     key("value.schema", "", "The schema of values, as JSON; without one, values have the types that they show."),
@@ -91,7 +92,7 @@ class Rows:
         if self._key is not None and self._value is None and not self._is_generated:
             raise ConfigError("'value.schema' must be set if 'key.schema' is.")
         self._field = self._timestamp()
-        self._columns: tuple[str, ...] = ()
+        self._generated = lru_cache(GENERATED)(self._generate)
 
     @property
     def have_schemas(self) -> bool:
@@ -122,21 +123,18 @@ class Rows:
         """Return a row's key and value; DataError if it does not fit the schemas."""
         if not isinstance(row, Mapping):
             raise DataError(f"A schema needs rows with columns, and this is {json.dumps(row)[:80]}.")
-        if self._is_generated and (self._value is None or tuple(row) != self._columns):
-            self._generate(tuple(row))
-        assert self._value is not None
-        return self._key.read(row) if self._key else None, self._value.read(row)
+        key, value = (self._key, self._value) if self._value else self._generated(tuple(row))
+        return key.read(row) if key else None, value.read(row)
 
-    def _generate(self, columns: tuple[str, ...]) -> None:
-        def made(names: Iterable[str], name: str) -> Rowed:
-            text = data.OPTIONAL[Type.STRING]
-            return Rowed(data.struct(dict.fromkeys(names, text), name=name), self._times)
+    def _generate(self, columns: tuple[str, ...]) -> tuple[Rowed, Rowed]:
+        """Make the schemas of a key and a value with these columns."""
 
-        self._columns = columns
-        self._value = made(columns, self._config["schema.generation.value.name"])
-        if not self._config["key.schema"]:
-            names = [one for one in self._config["schema.generation.key.fields"] if one in columns]
-            self._key = made(names, self._config["schema.generation.key.name"])
+        def made(names: Iterable[str], what: str) -> Rowed:
+            fields = dict.fromkeys(names, data.OPTIONAL[Type.STRING])
+            return Rowed(data.struct(fields, name=self._config[f"schema.generation.{what}.name"]), self._times)
+
+        keys = [one for one in self._config["schema.generation.key.fields"] if one in columns]
+        return self._key or made(keys, "key"), made(columns, "value")
 
 
 class Rowed:
@@ -203,10 +201,14 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _decimal(digits: int, value: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+def _number(value: Any) -> int | float | str:
+    if isinstance(value, bool):
         raise DataError("it is not a number")
-    whole, found = data.unscaled(parse_decimal(str(value)))
+    return _expect(value, int | float | str, "a number")
+
+
+def _decimal(digits: int, value: Any) -> Decimal:
+    whole, found = data.unscaled(parse_decimal(str(_number(value))))
     if abs(digits - found) > MOST_DIGITS:
         raise DataError(f"it is more than {MOST_DIGITS} digits away from its scale")
     if found <= digits:
@@ -218,20 +220,18 @@ def _decimal(digits: int, value: Any) -> Decimal:
 
 
 def _whole(bits: int, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise DataError("it is not a number")
-    if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]{1,20}", value):
+    given = _number(value)
+    if isinstance(given, str) and not re.fullmatch(r"[+-]?[0-9]{1,20}", given):
         raise DataError("it is not a whole number")
-    found = int(value)
+    found = int(given)
     if not data.fits(found, bits):
         raise DataError(f"it does not fit into {bits} bits")
     return found
 
 
 def _real(parse: Callable[[str], float], value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise DataError("it is not a number")
-    return parse(value) if isinstance(value, str) else float(value)
+    given = _number(value)
+    return parse(given) if isinstance(given, str) else float(given)
 
 
 def _truth(value: Any) -> bool:

@@ -155,6 +155,7 @@ COMMON = (
     key("timestamp.field", "", "The field that has the time of a record."),
     key("input.path.walk.recursively", False, "Also read files of folders below; not supported.", Kind.BOOLEAN),
 )
+CSV_NOT_SUPPORTED = ("csv.strict.quotes", "csv.ignore.quotations", "csv.keep.carriage.return")
 OF_CSV = (
     key("csv.first.row.as.header", False, "The first line has the names of the columns.", Kind.BOOLEAN),
     key("csv.separator.char", 44, "Number of the character between columns.", Kind.INT),
@@ -169,18 +170,10 @@ OF_CSV = (
         "Whether an empty column of type STRING is null; one of another type always is.",
         validator=one_of(NEITHER, SEPARATORS, QUOTES, BOTH),
     ),
-    *(
-        key(name, False, "Not supported.", Kind.BOOLEAN)
-        for name in ("csv.strict.quotes", "csv.ignore.quotations", "csv.keep.carriage.return")
-    ),
+    *(key(name, False, "Not supported.", Kind.BOOLEAN) for name in CSV_NOT_SUPPORTED),
 )
 OF_WHOLE = (key("file.maximum.size.bytes", 1 << 20, "The largest file that is read.", Kind.INT, validator=between(1)),)
-NOT_SUPPORTED = (
-    "input.path.walk.recursively",
-    "csv.strict.quotes",
-    "csv.ignore.quotations",
-    "csv.keep.carriage.return",
-)
+NOT_SUPPORTED = ("input.path.walk.recursively", *CSV_NOT_SUPPORTED)
 
 
 @dataclass(frozen=True, slots=True)
