@@ -27,11 +27,10 @@ from typing import Any
 import psycopg
 import redis
 
-import moldau
 from moldau.testing import Broker, broker, eventually
 from moldau.testing.ports import free_port
 from tests.connect.running import BROKER, SINK, SOURCE, STRING, settings
-from tests.connect.spark import EXECUTOR, WORKER, processes
+from tests.connect.spark import EXECUTOR, ON_LOOPBACK, WORKER, processes
 from tests.connect.systems import started
 from tests.connect.workers import Followed, Workers, workers
 from tests.needs import KAFKA_VERSION, find
@@ -166,7 +165,7 @@ class Fleet:
         with ExitStack() as stack:
             options: tuple[str, ...] = ()
             if self.is_on_spark:
-                given |= ON_SPARK
+                given |= ON_LOOPBACK
                 options = ("--spark-master", stack.enter_context(cluster(folder)))
             else:
                 libs = find("connect-jars").path
@@ -178,12 +177,6 @@ class Fleet:
             yield stack.enter_context(workers(self.count, kafka.bootstrap_servers, given, *options))
 
 
-ON_SPARK = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.executor.memory": "512m",
-    "spark.executorEnv.PYTHONPATH": str(Path(moldau.__file__).parents[1]),
-}
 OUTSIDE: dict[str, Fault] = {"broker": World.kill_broker, "database": World.kill_postgres}
 FLEETS = {
     "workers": Fleet(

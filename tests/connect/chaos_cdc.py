@@ -25,13 +25,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
-
 from moldau.testing import Broker, broker, eventually
 from tests.connect.databases import MariaDb, mariadb_server
 from tests.connect.running import BROKER, settings
 from tests.connect.test_cdc_mysql import BINLOG
-from tests.connect.workers import Workers, workers
+from tests.connect.workers import Followed, Workers, workers
 from tests.spark.postgres import postgres
 
 WORKERS, PATIENCE_S = 2, 400.0
@@ -284,19 +282,13 @@ def differences(world: World) -> dict[str, str]:
 
 def changes(kafka: Broker) -> Counter[tuple[str, int, int]]:
     """Count the changes of the topic: operation, row and version of the row."""
-    given = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "-", "isolation.level": "read_committed"}
-    consumer = Consumer({**given, "enable.auto.commit": "false"}, logger=None)
-    consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=60)
+    followed = Followed(kafka.bootstrap_servers, [TOPIC])
     found: Counter[tuple[str, int, int]] = Counter()
-    while consumer.position([TopicPartition(TOPIC, 0)])[0].offset < end:
-        for one in consumer.consume(10_000, 1.0):
-            value = one.value() if one.error() is None else None
-            if value:
-                payload = json.loads(value)["payload"]
-                row = payload["after"] or payload["before"]
-                found[payload["op"], row["id"], row["version"] or 0] += 1
-    consumer.close()
+    for value in filter(None, followed.read_all()[TOPIC]):
+        payload = json.loads(value)["payload"]
+        row = payload["after"] or payload["before"]
+        found[payload["op"], row["id"], row["version"] or 0] += 1
+    followed.close()
     return found
 
 

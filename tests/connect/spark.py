@@ -40,6 +40,12 @@ EXECUTOR, WORKER = b"CoarseGrainedExecutorBackend", b"moldau\0connect\0"
 MARK = "MOLDAU_CONNECT_ON_SPARK"
 PASSWORD = "hush-hush-4711"
 LINES = 50  # in each round
+ON_LOOPBACK = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executorEnv.PYTHONPATH": str(Path(moldau.__file__).parents[1]),
+}
 
 
 @dataclass(slots=True)
@@ -280,10 +286,7 @@ def main() -> int:
         given = settings(kafka.bootstrap_servers) | {
             "heartbeat.interval.ms": "3000",
             "producer.sasl.password": PASSWORD,
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.memory": "512m",
-            "spark.executorEnv.PYTHONPATH": str(Path(moldau.__file__).parents[1]),
+            **ON_LOOPBACK,
             f"spark.executorEnv.{MARK}": str(folder),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": (folder / "events").as_uri(),

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509 import AuthorityKeyIdentifier, SubjectKeyIdentifier
 
 from moldau.tls.issuing import issue, make_authority
-from moldau.tls.stores import Identity
-
-
-def written(identity: Identity, path: Path) -> Path:
-    key = identity.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(key + b"".join(one.public_bytes(Encoding.PEM) for one in identity.chain))
-    return path
+from moldau.tls.stores import pem
 
 
 def shaken_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> bool:
@@ -36,12 +28,12 @@ def shaken_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> b
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_a_strict_client_takes_them(tmp_path: Path, host: str) -> None:
+def test_a_strict_client_takes_them(host: str) -> None:
     """As Python's are by default from 3.13 on."""
     authority = make_authority("Moldau")
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(written(issue(authority, "broker", ["localhost", "127.0.0.1"]), tmp_path / "broker.pem"))
-    client = ssl.create_default_context(cafile=str(written(authority, tmp_path / "ca.pem")))
+    issue(authority, "broker", ["localhost", "127.0.0.1"]).load_into(server)
+    client = ssl.create_default_context(cadata=pem(authority.chain).decode())
     client.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     assert shaken_hands(server, client, host)
 
