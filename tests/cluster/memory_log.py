@@ -97,7 +97,7 @@ class MemoryLog:
         return Read(Span(b"".join(parts)) if parts else None)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        return self.leader_epochs.end_offset(epoch, self.end_offset)
+        return self.leader_epochs.end_offset(epoch, self.start_offset, self.end_offset)
 
     def advance_high_watermark(self, offset: int) -> None:
         self.high_watermark = max(self.high_watermark, min(offset, self.end_offset))

@@ -409,6 +409,18 @@ def test_a_follower_before_the_log_gets_a_snapshot():
     assert row.snapshot_id is None and len(row.records) > 0
 
 
+def test_a_follower_of_an_epoch_that_the_leader_has_forgotten_gets_a_snapshot():
+    """After a crash the log may begin before its epochs: their file was written, and the log's new start was not."""
+    log = filled(1, 1, 2, 2)
+    log.leader_epochs.truncate_start(3)
+    one = Controller(1, voters(1), log, snapshots={(3, 2): snapshot_of(voters(1, 2, 3))}, election=Election(2))
+    one.elect()
+    row = fetch(one.raft, 2, 2, 3, 1, is_last=False)
+    assert (row.snapshot_id.end_offset, row.snapshot_id.epoch) == (3, 2)
+    row = fetch(one.raft, 2, 2, 3, 2, is_last=False)
+    assert row.snapshot_id is None and len(row.records) > 0, "in one epoch there is one history"
+
+
 def test_snapshots_are_served_in_pieces():
     raft = leader_with_snapshot().raft
     cases = [

@@ -20,7 +20,7 @@ def epochs(folder: Path, *entries: tuple[int, int]) -> LeaderEpochs:
     ("asked", "answer"),
     [
         (-1, (-1, -1)),
-        (1, (1, 10)),  # before the first one: where that begins
+        (1, (1, 3)),  # before the first one, which may be known from later on than the log has records: nothing
         (2, (2, 20)),
         (3, (2, 20)),  # nobody led with 3
         (4, (4, 35)),
@@ -29,7 +29,7 @@ def epochs(folder: Path, *entries: tuple[int, int]) -> LeaderEpochs:
     ],
 )
 def test_the_end_of_an_epoch_is_where_the_next_one_begins(tmp_path: Path, asked: int, answer: tuple[int, int]) -> None:
-    assert epochs(tmp_path, (2, 10), (4, 20), (6, 35)).end_offset(asked, 50) == answer
+    assert epochs(tmp_path, (2, 10), (4, 20), (6, 35)).end_offset(asked, 3, 50) == answer
 
 
 def test_a_newer_writer_displaces_entries_that_contradict_it(tmp_path: Path) -> None:

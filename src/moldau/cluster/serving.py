@@ -211,9 +211,9 @@ def find_place(log: Log, snapshot: SnapshotId | None, offset: int, epoch: int) -
 
 def first_epoch(log: Log, snapshot: SnapshotId) -> int:
     """Return the oldest epoch of which this log knows where it ended."""
-    if log.start_offset == 0:
-        return 0
     entries = log.leader_epochs.entries
+    if log.start_offset == 0 and not (entries and entries[0][1]):
+        return 0
     first = entries[0][0] if entries else snapshot[1]
     return min(first, snapshot[1]) if log.start_offset == snapshot[0] else first
 

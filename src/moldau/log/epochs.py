@@ -56,8 +56,12 @@ class LeaderEpochs:
         at = bisect_right([start for _, start in self.entries], offset)
         return self.entries[at - 1][0] if at else -1
 
-    def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch, end offset): the newest epoch not above `epoch`, and where it ended; (-1, -1) if that is unknown."""
+    def end_offset(self, epoch: int, log_start_offset: int, log_end_offset: int) -> tuple[int, int]:
+        """(epoch, end offset): the newest epoch not above `epoch`, and where it ended; (-1, -1) if that is unknown.
+
+        Nothing in the log is of an epoch before the first entry, not even before that entry: after a crash the log may
+        begin earlier than its epochs, which were on the disk before its new start was.
+        """
         if epoch == -1:
             return UNDEFINED
         if epoch == self.latest:
@@ -65,7 +69,7 @@ class LeaderEpochs:
         at = bisect_right([known for known, _ in self.entries], epoch)
         if at == len(self.entries):
             return UNDEFINED
-        return (self.entries[at - 1][0] if at else epoch), self.entries[at][1]
+        return (self.entries[at - 1][0], self.entries[at][1]) if at else (epoch, log_start_offset)
 
     def truncate_end(self, end_offset: int) -> None:
         """Forget the epochs that began at `end_offset` or later."""

@@ -416,7 +416,7 @@ class Log:
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) if the epoch is not known."""
-        return self.leader_epochs.end_offset(epoch, self.end_offset)
+        return self.leader_epochs.end_offset(epoch, self.start_offset, self.end_offset)
 
     @property
     def unflushed(self) -> int:
@@ -584,7 +584,7 @@ class Log:
         elif offset < self.end_offset:
             try:
                 truncation.truncate_to(self, offset, now_ms)
-            except OSError as error:
+            except (OSError, Damaged) as error:
                 raise self.fail(f"{self.path} cannot be truncated: {error}") from error
         else:  # a leader that has appended nothing leaves an epoch behind the last record, which no other leader knows
             self.epochs.truncate_end(offset)
