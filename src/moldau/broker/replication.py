@@ -342,11 +342,11 @@ class Replication:
             self.advance(partition)
 
     def propose(self, partition: Partition) -> None:
-        led, now = partition.led, self.node.clock.monotonic_ms()
-        if self.node.membership is None:
+        """Ask for another ISR, if it is to change; to a log that is offline, and has no end, nobody has caught up."""
+        led, own, now = partition.led, partition.log, self.node.clock.monotonic_ms()
+        if self.node.membership is None or own.offline is not None:
             return
         lag = self.node.settings["replica.lag.time.max.ms"]
-        own = partition.log
         if led is not None and led.propose(own.high_watermark, own.end_offset, lag, self.epoch_of, now):
             partition.count_members()
             self.proposed[partition.topic_id, partition.index] = partition

@@ -168,7 +168,9 @@ class Transactor(Coordinated):
             f"{name!r} of {ledger} belongs to a transaction that has not ended"
             for transaction in self.whole()
             for ledger, name in transaction.records
-            if name in ledger.places and ledger.outcome_of(name, transaction.producer_id) is None
+            if name in ledger.places
+            and ledger.outcome_of(name, transaction.producer_id) is None
+            and ledger.rotten_on is None  # which may be led by nobody
         ]
 
     def check(self) -> None:
