@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 KAFKA_VERSION = "4.3.1"
 DEBEZIUM_VERSION = "3.6.1.Final"
-DEBEZIUM_PLUGINS = {"postgres": "3.6.2.Final", "mariadb": "3.5.0.Final"}
+DEBEZIUM_PLUGINS = {"postgres": "3.6.2.Final", "mariadb": "3.5.0.Final", "mysql": "3.6.1.Final"}
 MAKE_SECONDS = 600
 IMPLIED = {"kafka_libs": "kafka-jars", "spark": "java"}  # a fixture that is itself a need
 
@@ -233,6 +233,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "sample-plugin": _sample_plugin,
     "debezium-postgres-jars": functools.partial(_debezium_plugin, "postgres"),
     "debezium-mariadb-jars": functools.partial(_debezium_plugin, "mariadb"),
+    "debezium-mysql-jars": functools.partial(_debezium_plugin, "mysql"),
     "debezium-host": _debezium_host,
     "kadm": functools.partial(_go, "kadm"),
     "ksqldb-go": functools.partial(_go, "ksqldb-go"),

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from moldau.testing import Broker, broker, eventually
-from tests.connect.databases import MariaDb, mariadb_server
+from tests.connect.databases import MARIADB, Server, server_of
 from tests.connect.running import BROKER, settings
 from tests.connect.test_cdc_mysql import BINLOG
 from tests.connect.workers import Followed, Workers, workers
@@ -88,7 +88,7 @@ class Maria:
 
     name = "MariaDB"
 
-    def __init__(self, server: MariaDb) -> None:
+    def __init__(self, server: Server) -> None:
         self._server, self.kill, self.start = server, server.kill, server.start
 
     def connect(self) -> Any:
@@ -119,7 +119,7 @@ def running(name: str) -> Iterator[Database]:
         with postgres(**WAL) as dsn:
             yield Postgres(dsn)
     else:
-        with mariadb_server(*BINLOG, "--server-id=7") as server:
+        with server_of(MARIADB, *BINLOG, "--server-id=7") as server:
             yield Maria(server)
 
 

@@ -1,9 +1,11 @@
-"""Columns of MariaDB: their types, a value of each in SQL and in an event, and the schemas that Debezium documents."""
+"""Columns of MariaDB and MySQL: their types, a value of each in SQL and in an event, and the schemas of Debezium."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+
+from tests.connect.databases import MARIADB
 
 TYPES: dict[str, tuple[str, str, Any]] = {
     "ti": ("TINYINT", "-5", -5),
@@ -62,8 +64,18 @@ TYPES: dict[str, tuple[str, str, Any]] = {
     "zr": ("DATETIME NOT NULL", "'0000-00-00 00:00:00'", 0),
 }
 
+OF_MARIADB_ALONE = ("UUID", "INET4", "INET6")
+OF_MYSQL: dict[str, tuple[str, str, Any]] = {
+    "tf": ("TIME(6)", "'-838:59:58.999999'", -3020398_999_999),  # MariaDB has a second more
+    "j": (
+        "JSON",
+        """'{"a": [true, null, "Zoë", -5], "b": 1.5, "c": {}, "long": 9000000000000000000, "n": -70000}'""",
+        {"a": [True, None, "Zoë", -5], "b": 1.5, "c": {}, "long": 9000000000000000000, "n": -70000},
+    ),
+}
+
 DEBEZIUM = "io.debezium."
-SCHEMAS = {  # of the table above: type and name, as Debezium documents them
+SCHEMAS: dict[str, tuple[str, str | None]] = {  # of the table above: type and name, as Debezium documents them
     **dict.fromkeys(("ti", "tu", "bo"), ("INT16", None)),
     **dict.fromkeys(("si", "mi"), ("INT32", None)),
     **dict.fromkeys(("iu", "bi", "bu"), ("INT64", None)),
@@ -86,3 +98,19 @@ SCHEMAS = {  # of the table above: type and name, as Debezium documents them
     "n": ("BYTES", "org.apache.kafka.connect.data.Decimal"),
     "p": ("STRUCT", DEBEZIUM + "data.geometry.Point"),
 }
+
+SCHEMAS_OF_MYSQL: dict[str, tuple[str, str | None]] = {"j": ("STRING", DEBEZIUM + "data.Json")}
+
+
+def types_of(kind: str) -> dict[str, tuple[str, str, Any]]:
+    """Return the columns that a server of this kind can have."""
+    if kind == MARIADB:
+        return TYPES
+    return {name: row for name, row in TYPES.items() if row[0] not in OF_MARIADB_ALONE} | OF_MYSQL
+
+
+def schemas_of(kind: str) -> dict[str, tuple[str, str | None]]:
+    """Return type and name of those columns' schemas."""
+    types = types_of(kind)
+    found = {name: schema for name, schema in SCHEMAS.items() if name in types or name == "p"}
+    return found if kind == MARIADB else found | SCHEMAS_OF_MYSQL

@@ -32,6 +32,7 @@ EPOCH = "1970-01-01T00:00:00Z"
         ],
         *[("float", "-2", True, -2.0), ("double", "1.5", False, 1.5), ("decimal", "1.50", True, Decimal("1.50"))],
         *[("varchar", "'it''s'", True, "it's"), ("text", "''", True, ""), ("varchar", "uuid()", False, None)],
+        *[("varbinary", "0x00ff", True, b"\x00\xff"), ("binary", "0x", False, b"\0" * 4)],
         *[("enum", "'b'", True, "b"), ("bit", "b'1'", True, True), ("year", "2020", False, 2020)],
         *[("date", "'1970-01-03'", True, 2), ("date", "'0000-00-00'", True, 0), ("date", "'0000-00-00'", False, None)],
         *[("time", "'01:00:00'", False, 3_600_000_000), ("time", "'-01:00:00.5'", False, -3_600_500_000)],
@@ -41,7 +42,7 @@ EPOCH = "1970-01-01T00:00:00Z"
     ],
 )
 def test_a_default_is_a_value_of_the_columns_type(kind: str, text: str | None, required: bool, wanted: Any) -> None:
-    sizes = {"bit": 1, "decimal": 6}
+    sizes = {"bit": 1, "decimal": 6, "binary": 4}
     scale = 2 if kind == "decimal" else 0
     column = ColumnInfo("c", kind, required, False, sizes.get(kind, 0), scale, ("a", "b"), text)
     assert default_of(column, value_of(column, CONFIG, "t.c")) == wanted

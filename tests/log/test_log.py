@@ -469,7 +469,7 @@ def test_rot_that_a_truncation_meets_takes_the_partition_offline(tmp_path: Path)
     with open(tmp_path / "t-0" / f"{0:020d}.log", "r+b") as file:
         file.seek(size + 16)  # the magic of the second batch
         file.write(b"\0")
-    with pytest.raises(Refused, match="cannot be truncated: .* holds no batch at position"):
+    with pytest.raises(Refused, match=r"cannot be truncated: .* holds no batch at position"):
         log.truncate_to(3, NOW)
     assert log.offline is not None
 

@@ -1,4 +1,4 @@
-"""MariaDB: a table with a column of every type, changes, and the differences from Debezium that are meant."""
+"""MariaDB and MySQL: a table with a column of every type, changes, and the differences from Debezium that are meant."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from moldau.testing import eventually
 from moldau.testing.ports import free_port
-from tests.connect.databases import mariadb
+from tests.connect.databases import MARIADB, server_of
 from tests.connect.debezium.hosting import as_json, debezium
-from tests.connect.mysql_types import TYPES
+from tests.connect.mysql_types import types_of
 from tests.connect.test_cdc_mysql import MODERN, Database, capturing
 
 PATIENCE_S = 240
@@ -86,11 +86,7 @@ MORE = [
 ]
 # Debezium does not parse tables with INET4 and INET6, and does not read the year 0.
 UNREADABLE = (("INET4", "*"), ("INET6", "*"), ("YEAR", "0"))
-COLUMNS = [
-    row
-    for row in (*(one[:2] for one in TYPES.values()), *MORE)
-    if not any(row[0].startswith(kind) and value in (row[1], "*") for kind, value in UNREADABLE)
-]
+NOT_OF_MYSQL = (("UUID", "*"), ("TEXT DEFAULT", "*"), ("BLOB DEFAULT", "*"), ("TIME(6)", "'-838:59:59.999999'"))
 DDL = ("ALTER", "CREATE", "DROP", "RENAME")
 CHANGES = (
     "UPDATE t SET c0 = 1 WHERE id = 2",
@@ -124,40 +120,59 @@ CHANGES = (
 )
 
 
-def _column(kind: str) -> str:
-    """The columns whose definition has a word, as an expression that matches their names."""
-    return "(" + "|".join(f"c{n}" for n, row in enumerate(COLUMNS) if re.search(rf"\b{kind}\b", row[0])) + ")"
+def columns_of(kind: str) -> list[tuple[str, str]]:
+    """The types of a server's columns, and a value of each."""
+    left_out = UNREADABLE if kind == MARIADB else (*UNREADABLE, *NOT_OF_MYSQL)
+    return [
+        row
+        for row in (*(one[:2] for one in types_of(kind).values()), *MORE)
+        if not any(row[0].startswith(type_) and value in (row[1], "*") for type_, value in left_out)
+    ]
 
 
-# Paths of differences that are meant, and why.
-EXPECTED: dict[str, str] = {
-    r"/value/payload/ts_(ms|us|ns)": "each has its own clock",
-    r"/value/payload/source/(ts_ms|ts_us|ts_ns) of snapshot": "each has its own snapshot",
-    r"/value/payload/source/version": "the connector for MariaDB is of an older release than that for PostgreSQL",
-    r"/headers/__debezium\.context\..*": "ours has no headers that only name the connector",
-    r"/value/payload/source/row of schema change": "Debezium's is that of the change before",
-    r"/value/payload/tableChanges/0/table/columns/\d+/(length|defaultValueExpression) of schema change": (
-        "ours describes a table by the catalogue, which has the length that a type has by itself"
-    ),
-    r"/value/payload/transaction of truncation": "a statement that is a transaction by itself is none of ours",
-    rf"/value/payload/after/{_column('TIMESTAMP')} of snapshot": "ours has the digits of the column, as in the stream",
-    rf"/value/payload/(before|after)/{_column('TIMESTAMP NULL')}": "0000-00-00 is null for ours, as in the snapshot",
-    rf"/value/payload/(before|after)/{_column('UUID')}": "Debezium's bytes are shifted in the stream",
-    rf"/value/schema/(before|after)/{_column('UUID')}/default": "Debezium has no default for it",
-    rf"/value/payload/(before|after)/{_column('b,c')}": "Debezium leaves the comma escaped in the stream",
-    rf"/value/schema/(before|after)/{_column('it')}/default": "Debezium leaves the quote doubled",
-}
+def expected(kind: str) -> dict[str, str]:
+    """Paths of differences that are meant, and why."""
+
+    def column(word: str) -> str:
+        """The columns whose definition has a word, as an expression that matches their names."""
+        found = [f"c{n}" for n, row in enumerate(columns_of(kind)) if re.search(rf"\b{word}\b", row[0])]
+        return f"({'|'.join(found)})"
+
+    return {
+        r"/value/payload/ts_(ms|us|ns)": "each has its own clock",
+        r"/value/payload/source/(ts_ms|ts_us|ts_ns) of snapshot": "each has its own snapshot",
+        r"/value/payload/source/version": "the connector for MariaDB is of an older release than that for PostgreSQL",
+        r"/headers/__debezium\.context\..*": "ours has no headers that only name the connector",
+        r"/value/payload/source/row of schema change": "Debezium's is that of the change before",
+        r"/value/payload/tableChanges/0/table/columns/\d+/(length|defaultValueExpression) of schema change": (
+            "ours describes a table by the catalogue, which has the length that a type has by itself"
+        ),
+        r"/value/payload/transaction of truncation": "a statement that is a transaction by itself is none of ours",
+        rf"/value/payload/after/{column('TIMESTAMP')} of snapshot": "ours has the digits of the column",
+        rf"/value/payload/(before|after)/{column('TIMESTAMP NULL')}": "0000-00-00 is null for ours, as in the snapshot",
+        r"/value/payload/tableChanges/0/table/columns/\d+/(generated|autoIncremented) of snapshot": (
+            "Debezium takes ON UPDATE for AUTO_INCREMENT"
+        ),
+        r"/value/payload/tableChanges/0/table/columns/\d+/defaultValueExpression of snapshot": (
+            "Debezium leaves a quote doubled, and zeros of BINARY escaped"
+        ),
+        rf"/value/schema/(before|after)/{column('BINARY')}/default": "Debezium leaves the zeros at its end escaped",
+        rf"/value/payload/(before|after)/{column('UUID')}": "Debezium's bytes are shifted in the stream",
+        rf"/value/schema/(before|after)/{column('UUID')}/default": "Debezium has no default for it",
+        rf"/value/payload/(before|after)/{column('b,c')}": "Debezium leaves the comma escaped in the stream",
+        rf"/value/schema/(before|after)/{column('it')}/default": "Debezium leaves the quote doubled",
+    }
 
 
-def prepare(database: Database) -> str:
+def prepare(database: Database, columns: list[tuple[str, str]]) -> str:
     """Make the tables, with a row of every type; return the statement that inserts another one."""
     sql = database.sql
     sql("CREATE USER judge IDENTIFIED BY 'judge'")
     sql("GRANT ALL ON *.* TO judge")
-    columns = ", ".join(f"c{n} {row[0]}" for n, row in enumerate(COLUMNS))
-    sql(f"CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, {columns})")
-    names = ", ".join(f"c{n}" for n in range(len(COLUMNS)))
-    insert = f"INSERT INTO t ({names}) VALUES ({', '.join(row[1] for row in COLUMNS)})"
+    defined = ", ".join(f"c{n} {row[0]}" for n, row in enumerate(columns))
+    sql(f"CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, {defined})")
+    names = ", ".join(f"c{n}" for n in range(len(columns)))
+    insert = f"INSERT INTO t ({names}) VALUES ({', '.join(row[1] for row in columns)})"
     sql("CREATE TABLE nokey (a INT, b TEXT)")
     sql("CREATE TABLE pk2 (b INT, a VARCHAR(9), c TEXT, PRIMARY KEY (a, b)) COMMENT 'two'")
     sql("CREATE TABLE uq (a INT NOT NULL, b INT, UNIQUE KEY (a))")
@@ -172,16 +187,16 @@ def prepare(database: Database) -> str:
     return insert
 
 
-def capture(config: dict[str, str]) -> tuple[list[Any], list[Any]]:
+def capture(kind: str, config: dict[str, str]) -> tuple[list[Any], list[Any]]:
     """Return what ours and Debezium make of the same database."""
     port = free_port()
     reached = ("--skip-networking=0", "--bind-address=127.0.0.1", f"--port={port}")
-    with mariadb(*MODERN, *reached) as address:
-        database = Database(address.split()[0].partition("=")[2])
+    with server_of(kind, *MODERN, *reached) as server:
+        database = Database(kind, server.socket)
         del database.config["include.schema.changes"]
-        sql, insert = database.sql, prepare(database)
+        sql, insert = database.sql, prepare(database, columns_of(kind))
         theirs_config = database.config | {
-            "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+            "connector.class": database.source.task_class.removesuffix("Task"),
             "database.hostname": "127.0.0.1",
             "database.port": str(port),
             "database.user": "judge",
@@ -192,7 +207,7 @@ def capture(config: dict[str, str]) -> tuple[list[Any], list[Any]]:
         }
         ours: list[Any] = []
         more = {name.replace(".", "_"): value for name, value in config.items()}
-        with debezium("mariadb", theirs_config | config) as theirs, capturing(database, **more) as task:
+        with debezium(kind, theirs_config | config) as theirs, capturing(database, **more) as task:
 
             def take() -> bool:
                 ours.extend(map(as_json, task.task.poll()))
@@ -200,7 +215,7 @@ def capture(config: dict[str, str]) -> tuple[list[Any], list[Any]]:
 
             def streams() -> bool:
                 take()
-                followers = sum(row[4] == "Binlog Dump" for row in sql("SHOW PROCESSLIST"))
+                followers = sum(row[4].startswith("Binlog Dump") for row in sql("SHOW PROCESSLIST"))
                 return followers == 2 and len(of_tables(ours)) == len(of_tables(theirs)) == 5
 
             eventually(streams, PATIENCE_S, "both snapshots")

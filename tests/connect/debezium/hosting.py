@@ -26,7 +26,7 @@ FLAGS = (
 
 @contextmanager
 def debezium(database: str, config: Mapping[str, str]) -> Iterator[list[Any]]:
-    """Run Debezium's task for a database ("postgres" or "mariadb"); the list grows by its records."""
+    """Run Debezium's task for a database ("postgres", "mariadb" or "mysql"); the list grows by its records."""
     parts = [needs.find(name) for name in ("debezium-host", "connect-jars", f"debezium-{database}-jars")]
     if lacking := [one for one in parts if one.path is None]:
         sys.exit(f"Debezium cannot be run: {lacking[0].tool}: {lacking[0].reason}")
@@ -35,7 +35,7 @@ def debezium(database: str, config: Mapping[str, str]) -> Iterator[list[Any]]:
     found: list[Any] = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config"
-        history = {"schema.history.internal.file.filename": f"{folder}/history"} if database == "mariadb" else {}
+        history = {} if database == "postgres" else {"schema.history.internal.file.filename": f"{folder}/history"}
         file.write_text("\n".join(f"{name}={value}" for name, value in {**config, **history}.items()))
         command = ["java", *FLAGS, "-cp", path, "Host", config["connector.class"] + "Task", str(file)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -123,6 +123,8 @@ class _Session:
         self._transaction: Transaction | None = None
         self._is_open = False  # whether a transaction is under way
         self._gtid: str | None = None
+        self._thread: int | None = None  # of the server, that made the transaction; MariaDB does not say
+        self._micros = 0  # when the transaction was committed, if its GTID says that
         self._beat_at = self._flushed_at = time.monotonic()
 
     def run(self) -> None:
@@ -247,7 +249,8 @@ class _Session:
             case "XidEvent":
                 self._done(after)
             case "MariadbGtidEvent" | "GtidEvent":
-                self._gtid, self._is_open = event.gtid, True
+                self._gtid, self._is_open, self._thread = event.gtid, True, None
+                self._micros = committed_us(event) if kind == "GtidEvent" else 0
             case "QueryEvent":
                 self._query(event, after)
             case "HeartbeatLogEvent":
@@ -259,13 +262,14 @@ class _Session:
         words = text.split(None, 3)
         first = words[0].upper() if words else ""
         if first in ("BEGIN", "SAVEPOINT"):
-            self._is_open = True
+            self._is_open, self._thread = True, event.slave_proxy_id
             return
         schema = event.schema.decode() if isinstance(event.schema, bytes) else event.schema
+        micros = self._time_us(event) // 1000 * 1000
         if first == "TRUNCATE" and TRUNCATE not in self._skipped:
-            self._truncated(schema, words[-1].strip("`; "), event.timestamp, _before(event, after), after)
+            self._truncated(schema, words[-1].strip("`; "), micros, _before(event, after), after)
         if self._tells_schemas:
-            self._schemas_changed(text, schema, event.timestamp * 1_000_000, _before(event, after), after)
+            self._schemas_changed(text, schema, micros, _before(event, after), after)
         self._forms.clear()
         self._done(after)
 
@@ -292,12 +296,12 @@ class _Session:
         at = self._at(database, names or (None if mark == TRUE else ""), place, 0, offset, mark, micros)
         self._add([self._tables.schema_change(at, database, statement, changes)])
 
-    def _truncated(self, schema: str, name: str, seconds: int, here: Place, after: Place) -> None:
+    def _truncated(self, schema: str, name: str, micros: int, here: Place, after: Place) -> None:
         database, _, table_name = name.rpartition(".")
         schema, name = database.strip("`") or schema, table_name.strip("`")
         if self._tables.takes(schema, name):
             table = self._tables.of_catalogue(schema, name)
-            at = self._at(schema, name, here, 0, self._offset(after), FALSE, seconds * 1_000_000)
+            at = self._at(schema, name, here, 0, self._offset(after), FALSE, micros)
             self._add(change(table.events, TRUNCATE, None, None, at))
 
     def _done(self, after: Place) -> None:
@@ -331,38 +335,38 @@ class _Session:
             for place, row in enumerate(event.rows):
                 is_new = (self._event, place) >= skipped
                 if is_new or self._counts_all:
-                    self._changed(table, kind, row, place, event.timestamp, here, is_new)
+                    self._changed(table, kind, row, place, self._time_us(event), here, is_new)
         self._event += 1
 
     def _changed(
-        self, table: Captured, kind: str, row: Any, place: int, seconds: int, here: Place, is_new: bool
+        self, table: Captured, kind: str, row: Any, place: int, micros: int, here: Place, is_new: bool
     ) -> None:
         op = {"W": CREATE, "U": UPDATE, "D": DELETE}[kind]
         if op in self._skipped:
             return
         before = table.row(_values(row, "" if op == DELETE else "before_")) if op != CREATE else None
         after = table.row(_values(row, "" if op == CREATE else "after_")) if op != DELETE else None
-        first, block = self._counted(table, seconds, is_new)
+        first, block = self._counted(table, micros, is_new)
         moved = None
         if block is not None and before is not None and after is not None:
             keys = table.events.key(before), table.events.key(after)
             if keys[0] is not None and keys[1] is not None and keys[0].values != keys[1].values:
-                moved = self._counted(table, seconds, is_new)[1]
+                moved = self._counted(table, micros, is_new)[1]
         if is_new:
             offset = {**self._offset(self._place), "event": self._event, "row": place + 1}
-            at = self._at(table.schema, table.name, here, place, offset, FALSE, seconds * 1_000_000)
+            at = self._at(table.schema, table.name, here, place, offset, FALSE, micros)
             at = replace(at, transaction=block, moved=moved)
             tombstones = self._config["tombstones.on.delete"]
             self._add(first + change(table.events, op, before, after, at, tombstones=tombstones))
 
-    def _counted(self, table: Captured, seconds: int, is_new: bool) -> tuple[list[Record], Struct | None]:
+    def _counted(self, table: Captured, micros: int, is_new: bool) -> tuple[list[Record], Struct | None]:
         """Count a change of the transaction; return what has to come before it, and its block."""
         if not self._counts_all:
             return [], None
         first: list[Record] = []
         if self._transaction is None:
             name = self._gtid or "file={},pos={}".format(*self._place)
-            self._transaction = Transaction(name, seconds * 1000)
+            self._transaction = Transaction(name, micros // 1000)
             if is_new:  # otherwise it was announced before the restart
                 topic, offset = transaction_topic(self._config), self._offset(self._place)
                 first = [self._transaction.boundary(topic, "BEGIN", self._capture.partition, offset)]
@@ -440,6 +444,10 @@ class _Session:
 
     # What events say of where they come from.
 
+    def _time_us(self, event: Any) -> int:
+        """Return when a change was made; an event itself knows it in seconds."""
+        return self._micros or event.timestamp * 1_000_000
+
     def _offset(self, place: Place) -> dict[str, Any]:
         found: dict[str, Any] = {"ts_sec": int(time.time()), "file": place.file, "pos": place.pos}
         found |= {"row": 0, "event": 0, "server_id": self._server_id}
@@ -450,7 +458,8 @@ class _Session:
     ) -> At:
         server = self._config["topic.prefix"]
         head = (VERSION, self._capture.connector, server, micros // 1000, mark, schema, None, micros, micros * 1000)
-        tail = (name, self._server_id if mark == FALSE else 0, self._gtid, place.file, place.pos, row, None, None)
+        server_id, thread = (self._server_id, self._thread) if mark == FALSE else (0, None)
+        tail = (name, server_id, self._gtid, place.file, place.pos, row, thread, None)
         return At(Struct(self._tables.source, head + tail), self._capture.partition, offset)
 
     def _add(self, records: list[Record]) -> None:
@@ -481,6 +490,18 @@ class _Session:
             self._server.rows(self._config["heartbeat.action.query"])
         topic, server = heartbeat_topic(self._config), self._config["topic.prefix"]
         self._add([heartbeat(topic, server, self._capture.partition, self._offset(self._place))])
+
+
+def committed_us(event: Any) -> int:
+    """Return when a transaction was committed where it was made first; 0 if its GTID, of MySQL before 8.0.1, has none.
+
+    The library leaves these 7 bytes unread, or 14 of them: the first bit of the first number says so.
+    """
+    rest = event.packet.packet.read_all()
+    if len(rest) < 7:
+        return 0
+    number = int.from_bytes(rest[:7], "little")
+    return number if number < 1 << 55 else int.from_bytes(rest[7:14], "little")
 
 
 def _before(event: Any, after: Place) -> Place:

@@ -53,6 +53,7 @@ CONFIG = ConfigDef(
             "bigint.unsigned.handling.mode", "long", "Type of unsigned BIGINT.", validator=one_of("long", "precise")
         ),
         setting("include.schema.changes", True, "Write changes of schemas to the topic topic.prefix.", Kind.BOOLEAN),
+        setting("include.schema.comments", False, "Take MySQL's comments too; MariaDB's always come.", Kind.BOOLEAN),
     ]
 )
 

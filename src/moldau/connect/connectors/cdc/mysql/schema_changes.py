@@ -156,14 +156,15 @@ class SchemaChanges:
         return Record(self._topic, 0, self._key, key, self._value, value, None, (), at.partition, at.offset)
 
 
-def change_of(server: Server, one: Affected) -> Struct:
-    """Describe what has happened to a table."""
-    table = None if one.kind == DROP else described(server, one.database, one.table)
+def change_of(server: Server, one: Affected, comments: bool) -> Struct:
+    """Describe what has happened to a table, with its comments or without."""
+    table = None if one.kind == DROP else described(server, one.database, one.table, comments)
     return Struct(CHANGE, (one.kind, f'"{one.database}"."{one.table}"', table))
 
 
-def described(server: Server, database: str, name: str) -> Struct | None:
+def described(server: Server, database: str, name: str, comments: bool) -> Struct | None:
     """Return a table as it is now; None if it is gone."""
+    server.await_change(database, name)
     rows = server.rows(
         "SELECT column_name, data_type, column_type, character_set_name, is_nullable, extra, column_default, "
         "ordinal_position, column_comment FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
@@ -179,10 +180,13 @@ def described(server: Server, database: str, name: str) -> Struct | None:
         (database, name),
     )
     charset, comment = about[0] if about else (None, "")
-    return Struct(TABLE, (charset, server.key(database, name), [_column(*row) for row in rows], comment or None))
+    columns = [_column(server, comments, *row) for row in rows]
+    return Struct(TABLE, (charset, server.key(database, name), columns, (comments and comment) or None))
 
 
 def _column(
+    server: Server,
+    comments: bool,
     name: str,
     kind: str,
     whole: str,
@@ -201,9 +205,11 @@ def _column(
         length = 1 if kind == "enum" else 2 * len(labels) - 1
     type_name = " ".join([kind, *(flag for flag in flags if flag in ("unsigned", "zerofill"))]).upper()
     counts = "auto_increment" in extra
-    text = default.decode() if isinstance(default, bytes) else default
+    text = server.default(kind, default, extra)
     parts = (name, JDBC.get(kind, 1111), None, type_name, type_name, charset, length, scale, int(position))
-    return Struct(COLUMN, (*parts, nullable == "YES", counts, counts, comment or None, _expression(text), labels))
+    return Struct(
+        COLUMN, (*parts, nullable == "YES", counts, counts, (comments and comment) or None, _expression(text), labels)
+    )
 
 
 def _expression(default: str | None) -> str | None:
@@ -216,6 +222,8 @@ def _expression(default: str | None) -> str | None:
         return found[1]
     if default.lower().startswith(NOW):
         return "1970-01-01 00:00:00"
+    if default.startswith("0x"):  # a text of bytes in MySQL
+        return bytes.fromhex(default[2:]).decode("latin_1")
     return None if "(" in default else default
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from moldau.connect.connectors.cdc.mysql.tls import tls_of
@@ -70,7 +70,7 @@ class Server:
         self._pymysql = needed("pymysql", "The MariaDB source", "mariadb")
         with failures():
             self.connection = self._pymysql.connect(**settings_of(config), autocommit=True)
-        self.rows("SET time_zone = '+00:00'")
+        self.rows("SET time_zone = '+00:00', lock_wait_timeout = 10")
         self.is_mariadb = "mariadb" in self.one("SELECT VERSION()")[0].lower()
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -105,6 +105,10 @@ class Server:
             found = self.variable(name)
             if (found or "").upper() != value:
                 raise ConnectError(f"The server has {name}={found}; changes can be captured with {name}={value}.")
+        if partial := self.variable("binlog_row_value_options"):
+            raise ConnectError(
+                f"The server has binlog_row_value_options={partial}; changes can be captured if it is empty."
+            )
 
     def place(self) -> Place:
         """Return the end of the binlog."""
@@ -150,12 +154,28 @@ class Server:
     def columns(self, schema: str, table: str) -> tuple[list[ColumnInfo], list[str]]:
         """Return the columns of a table as it is now, and those of its primary key, or of what can be one."""
         found = self.rows(
-            "SELECT column_name, data_type, column_type, is_nullable, column_default, numeric_precision, "
+            "SELECT column_name, data_type, column_type, is_nullable, column_default, extra, numeric_precision, "
             "numeric_scale, datetime_precision, character_octet_length, column_comment FROM information_schema.columns "
             "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
             (schema, table),
         )
         return [self._column(*row) for row in found], self.key(schema, table)
+
+    def default(self, kind: str, default: Any, extra: str) -> str | None:
+        """Return a default as an expression, as MariaDB shows it; MySQL shows texts as they are."""
+        text = default.decode() if isinstance(default, bytes) else default
+        if text is None or self.is_mariadb or "DEFAULT_GENERATED" in extra or kind in ("bit", "binary", "varbinary"):
+            return text
+        return "'" + text.replace("'", "''") + "'"
+
+    def await_change(self, schema: str, table: str) -> None:
+        """Wait until a statement that changes this table is over: MySQL sends it before the catalogue shows its work.
+
+        Until then the statement holds the table's lock. A table that is gone, or may not be read, is not waited for.
+        """
+        if not self.is_mariadb:
+            with suppress(ConnectError, RetriableError):
+                self.rows(f"SELECT 1 FROM {quoted(schema, table)} LIMIT 0")
 
     def key(self, schema: str, table: str) -> list[str]:
         """Return the columns of a table's primary key, or of what can be one."""
@@ -176,6 +196,7 @@ class Server:
         whole: str,
         nullable: str,
         default: Any,
+        extra: str,
         precision: int | None,
         scale: int | None,
         digits: int | None,
@@ -184,9 +205,6 @@ class Server:
     ) -> ColumnInfo:
         sizes = {"decimal": precision, "bit": precision, "binary": octets}
         listed = tuple(each.replace("''", "'") for each in _ALLOWED.findall(whole)) if kind in ("enum", "set") else ()
-        text = default.decode() if isinstance(default, bytes) else default
-        if text is not None and not self.is_mariadb:  # MySQL shows texts without quotes
-            text = f"'{text}'"
         return ColumnInfo(
             name,
             kind.lower(),
@@ -195,7 +213,7 @@ class Server:
             int(sizes.get(kind, digits) or 0),
             int(scale or 0) if kind in ("decimal", "float") else 0,
             listed,
-            text,
+            self.default(kind.lower(), default, extra),
             comment=comment,
         )
 

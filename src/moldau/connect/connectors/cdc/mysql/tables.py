@@ -105,6 +105,7 @@ class Tables:
     def __init__(self, config: Mapping[str, Any], server: Server, connector: str) -> None:
         self._config, self._server, self.source = config, server, source_of(connector)
         self._filters = Filters(config, "database")
+        self._comments: bool = server.is_mariadb or config["include.schema.comments"]
         self._schema_changes = SchemaChanges(connector, config["topic.prefix"], self.source, self._filters.adjust)
 
     def takes(self, schema: str, name: str) -> bool:
@@ -114,7 +115,7 @@ class Tables:
         return name not in SYSTEM and self._filters.takes_level(name)
 
     def schema_change(self, at: At, database: str, statement: str, changes: Sequence[Affected]) -> Record:
-        described = [change_of(self._server, one) for one in changes if one.table]
+        described = [change_of(self._server, one, self._comments) for one in changes if one.table]
         return self._schema_changes.record(at, database, statement, described)
 
     def of_catalogue(self, schema: str, name: str) -> Captured:
@@ -156,7 +157,7 @@ class Tables:
             if one.name not in key and not filters.takes_column(f"{full}.{one.name}"):
                 continue
             value = value_of(one, self._config, f"{full}.{one.name}")
-            doc = one.comment or value.schema.doc
+            doc = (self._comments and one.comment) or value.schema.doc
             described = value.schema.but(optional=not one.is_required, default=default_of(one, value), doc=doc)
             made.append(Column(filters.adjust_field(one.name), described, reader(one, value, described)))
             names.append(one.name)

@@ -132,7 +132,23 @@ def _text(each: Any) -> str:
 
 
 def _json(each: Any) -> str:
-    return each if isinstance(each, str) else json.dumps(each, separators=(",", ":"), ensure_ascii=False, default=_text)
+    """Return a document as a text: the catalogue has one, the binlog of MySQL its values, whose texts are bytes."""
+    return each if isinstance(each, str) else _document(each)
+
+
+def _document(each: Any) -> str:
+    match each:
+        case dict():
+            members = ",".join(f"{_document(name)}:{_document(value)}" for name, value in each.items())
+            return f"{{{members}}}"
+        case list():
+            return f"[{','.join(map(_document, each))}]"
+        case Decimal():
+            return f"{each:f}"
+        case bytes() | date() | timedelta():
+            return json.dumps(_text(each), ensure_ascii=False)
+        case _:
+            return json.dumps(each, ensure_ascii=False)
 
 
 def _member(each: Any, allowed: Sequence[str]) -> str:
@@ -291,7 +307,7 @@ def reader(column: ColumnInfo, value: Value, schema: Schema) -> Callable[[Any], 
     return read
 
 
-_LITERAL = re.compile(r"(b?)'((?:[^']|'')*)'|([-+0-9.eE]+)", re.DOTALL)
+_LITERAL = re.compile(r"(b?)'((?:[^']|'')*)'|0x((?:[0-9a-fA-F]{2})*)|([-+0-9.eE]+)", re.DOTALL)
 _MOMENT = re.compile(r"(\d+)-(\d\d?)-(\d\d?)(?: (\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,6}))?)?")
 _DURATION = re.compile(r"(-?)(\d+):(\d\d?):(\d\d?)(?:\.(\d{1,6}))?")
 NOW = "current_timestamp"
@@ -307,12 +323,13 @@ def default_of(column: ColumnInfo, value: Value) -> Any:
     found = _LITERAL.fullmatch(text)
     if found is None:
         return None
-    bits, quoted, number = found.groups()
+    bits, quoted, binary, number = found.groups()
     literal = number if quoted is None else quoted.replace("''", "'")
     if bits and column.kind != "bit":
         literal = str(int(literal, 2))
+    given = bytes.fromhex(binary) if binary is not None else _DEFAULTS.get(column.kind, str)(literal)
     try:
-        return reader(column, value, value.schema)(_DEFAULTS.get(column.kind, str)(literal))
+        return reader(column, value, value.schema)(given)
     except (ValueError, ArithmeticError):
         return None
 
