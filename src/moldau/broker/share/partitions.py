@@ -119,7 +119,7 @@ class SharePartitions:
         if isinstance(outcome, Refused):
             raise outcome
         self.known[key] = outcome
-        return outcome
+        return self.find(key) or self.loaded(key, home)  # what was read for an earlier epoch may be old
 
     async def load(self, key: Key, home: Partition) -> Shared | Refused:
         leader_epoch = home.placement.leader_epoch
