@@ -99,8 +99,16 @@ def lose_power(world: World, host: Host | None = None) -> None:
     with_disk = are_all_back and world.random.random() < world.plan.lost_disks and may_lose_disk(world, host)
     if are_all_back:
         world.powerless, world.is_disk_lost = {}, with_disk
-    world.powerless[host.place] = host.process.node.metadata.broker_epoch
+    world.powerless[host.place] = latest_epoch(world, host)
     host.lose_power(with_disk=with_disk)
+
+
+def latest_epoch(world: World, host: Host) -> int:
+    """Return the newest epoch that a broker is known to have had, be it in a process before this one."""
+    assert host.process is not None
+    newest = world.newest_image()
+    known = newest.node.cluster.brokers.get(host.place) if newest is not None else None
+    return max(host.process.node.metadata.broker_epoch, -1 if known is None else known.epoch)
 
 
 def black_out(world: World) -> None:
@@ -109,7 +117,7 @@ def black_out(world: World) -> None:
         return
     for host in world.hosts.values():
         if host.process is not None:
-            world.powerless[host.place] = host.process.node.metadata.broker_epoch
+            world.powerless[host.place] = latest_epoch(world, host)
             host.lose_power()
 
 

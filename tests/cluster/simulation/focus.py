@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.cluster.simulation.faults import SETTING_UP_MS, has_returned, mend
+from tests.cluster.simulation.faults import SETTING_UP_MS, has_returned, latest_epoch, mend
 from tests.cluster.simulation.plan import FACTOR
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def lose_again(world: World, host: Host) -> bool:
         return False
     if is_back:
         world.powerless, world.is_disk_lost = {}, False
-    world.powerless[host.place] = host.process.node.metadata.broker_epoch
+    world.powerless[host.place] = latest_epoch(world, host)
     host.lose_power()
     return True
 
