@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 KAFKA_VERSION = "4.3.1"
 DEBEZIUM_VERSION = "3.6.1.Final"
+ICEBERG_VERSION = "1.10.0"
 DEBEZIUM_PLUGINS = {"postgres": "3.6.2.Final", "mariadb": "3.5.0.Final", "mysql": "3.6.1.Final"}
 MAKE_SECONDS = 600
 IMPLIED = {"kafka_libs": "kafka-jars", "spark": "java"}  # a fixture that is itself a need
@@ -162,16 +164,44 @@ def _debezium_host(into: Path) -> None:
     _run("the host of Debezium", ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
 
 
-def _jars(name: str, what: str, artifacts: list[tuple[str, str, str]], into: Path) -> None:
-    """These artifacts and all that they need, by Maven."""
+def _iceberg_jars(into: Path) -> None:
+    core = ("org.apache.iceberg", "iceberg-core", ICEBERG_VERSION)
+    catalog = (*core, "tests")  # where the servlet of the REST catalog is
+    jetty, sqlite = (
+        ("org.eclipse.jetty.ee10", "jetty-ee10-servlet", "12.0.22"),
+        ("org.xerial", "sqlite-jdbc", "3.50.3.0"),
+    )
+    _jars("iceberg-jars", f"Apache Iceberg {ICEBERG_VERSION} jars", [core, catalog, jetty, sqlite], into)
+
+
+def _iceberg_rest(into: Path) -> None:
     into.mkdir(parents=True)
-    row = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    sources = sorted(str(file) for file in (ROOT / table()["iceberg-rest"].source).glob("*.java"))
+    path = ":".join([f"{find('iceberg-jars').path}/*", *hadoop_jars()])
+    _run("the REST catalog of Iceberg", ["javac", "-nowarn", "-cp", path, "-d", str(into), *sources], ROOT, into)
+
+
+def hadoop_jars() -> list[str]:
+    """Those that Spark brings along."""
+    spark = importlib.util.find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        raise MakeFailed("Spark is not installed")
+    return [str(one) for one in Path(spark.origin).parent.glob("jars/hadoop-client-*.jar")]
+
+
+def _jars(name: str, what: str, artifacts: Sequence[tuple[str, ...]], into: Path) -> None:
+    """These artifacts (group, name, version, or with a classifier) and all that they need, by Maven."""
+    into.mkdir(parents=True)
+    names = ("groupId", "artifactId", "version", "classifier")
     head = (
         "<modelVersion>4.0.0</modelVersion><groupId>moldau</groupId><artifactId>jars</artifactId><version>1</version>"
     )
-    dependencies = "".join(row.format(*artifact) for artifact in [*artifacts, ("org.slf4j", "slf4j-simple", "1.7.36")])
+    rows = ""
+    for artifact in [*artifacts, ("org.slf4j", "slf4j-simple", "1.7.36")]:
+        parts = (f"<{part}>{value}</{part}>" for part, value in zip(names, artifact, strict=False))
+        rows += f"<dependency>{''.join(parts)}</dependency>"
     pom = CACHE / f"{name}.xml"
-    pom.write_text(f"<project>{head}<dependencies>{dependencies}</dependencies></project>")
+    pom.write_text(f"<project>{head}<dependencies>{rows}</dependencies></project>")
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={into}", "-DincludeScope=runtime"]
     _run(what, ["mvn", "-q", "-B", "-f", str(pom), *goal], ROOT, into)
 
@@ -235,6 +265,8 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "debezium-mariadb-jars": functools.partial(_debezium_plugin, "mariadb"),
     "debezium-mysql-jars": functools.partial(_debezium_plugin, "mysql"),
     "debezium-host": _debezium_host,
+    "iceberg-jars": _iceberg_jars,
+    "iceberg-rest": _iceberg_rest,
     "kadm": functools.partial(_go, "kadm"),
     "ksqldb-go": functools.partial(_go, "ksqldb-go"),
     "ksqldb-rust": functools.partial(_cargo, "ksqldb-rust"),

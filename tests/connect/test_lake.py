@@ -1,9 +1,12 @@
-"""Sinks of Delta and Iceberg tables, read back by the libraries and by DuckDB. Each test runs with both kinds."""
+"""Sinks of Delta and Iceberg tables, read back by the libraries and by DuckDB.
+
+Each test runs with both kinds, with Iceberg also under Apache Iceberg's own REST catalog.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -32,9 +35,12 @@ from moldau.connect.data import (
 )
 from moldau.connect.errors import ConfigError, ConnectError, RetriableError
 from moldau.connect.plugins import find
+from tests.connect.lake.rest_catalog import RestCatalog, rest_catalog
+from tests.services import unique
 
 PLACE = ("t", 0)
 KINDS = {"delta": "deltalake", "iceberg": "pyiceberg"}
+REST = pytest.param("rest", marks=pytest.mark.needs("iceberg-rest"))
 
 
 @dataclass
@@ -43,7 +49,9 @@ class Lake:
 
     kind: str
     folder: Path
+    rest: RestCatalog | None = None
     refused: list[str] = field(default_factory=list)
+    space: str = field(default_factory=lambda: unique("db").replace("-", "_"))
 
     def config(self, **options: Any) -> dict[str, str]:
         """Settings of a connector; options are named as Iceberg's, without their prefixes."""
@@ -53,10 +61,10 @@ class Lake:
             return {"name": "lake", **own, **{f"delta.{name}": one for name, one in given.items()}}
         renamed = {"id-columns": "default-id-columns", "partition-by": "default-partition-by"}
         own = {
-            "iceberg.tables": "db.${topic}",
+            "iceberg.tables": f"{self.space}.${{topic}}",
             "iceberg.control.commit.interval-ms": "0",
-            "iceberg.catalog.type": "sql",
-            "iceberg.catalog.uri": f"sqlite:///{self.folder}/catalog.db",
+            "iceberg.catalog.type": "rest" if self.rest else "sql",
+            "iceberg.catalog.uri": self.rest.url if self.rest else f"sqlite:///{self.folder}/catalog.db",
             "iceberg.catalog.warehouse": f"file://{self.folder}/warehouse",
         }
         named = {f"iceberg.tables.{renamed.get(name, name)}": one for name, one in given.items()}
@@ -76,7 +84,7 @@ class Lake:
         names = ("type", "uri", "warehouse")
         load_catalog = import_module("pyiceberg.catalog").load_catalog
         catalog = load_catalog("iceberg", **{one: given[f"iceberg.catalog.{one}"] for one in names})
-        return catalog.load_table(f"db.{name}")
+        return catalog.load_table(f"{self.space}.{name}")
 
     def rows(self, name: str = "t", by: str = "id") -> list[dict[str, Any]]:
         table = self.table(name)
@@ -91,11 +99,18 @@ class Lake:
         return len(table.metadata.snapshots)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
+    with rest_catalog(tmp_path_factory.mktemp("rest")) as found:
+        yield found
+
+
+@pytest.fixture(params=[*KINDS, REST])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    pytest.importorskip(KINDS[request.param])
+    kind = "iceberg" if request.param == "rest" else request.param
+    pytest.importorskip(KINDS[kind])
     (tmp_path / "warehouse").mkdir()
-    return Lake(request.param, tmp_path)
+    return Lake(kind, tmp_path, request.getfixturevalue("rest") if request.param == "rest" else None)
 
 
 def rec(offset: int, value: Any, key: Any = None, *, partition: int = 0, schema: Any = None) -> Record:
@@ -277,6 +292,23 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(lake: Lake) -> None:
     table.write = write
     task.put([rec(1, {"id": 1})])
     assert [row["id"] for row in lake.rows()] == [0, 1] and lake.commits() == 2
+
+
+@pytest.mark.needs("iceberg-rest")
+def test_a_rest_catalog_that_dies_delays_records_and_doubles_none(tmp_path: Path) -> None:
+    pytest.importorskip(KINDS["iceberg"])
+    with rest_catalog(tmp_path) as catalog:
+        lake = Lake("iceberg", tmp_path, catalog)
+        task = lake.sink()
+        task.open([PLACE])
+        put(task, rec(0, {"id": 0}))
+        catalog.kill()
+        with pytest.raises(RetriableError, match="cannot be reached"):
+            put(task, rec(1, {"id": 1}))
+        catalog.start()
+        task._not_before = 0.0
+        assert put(task, rec(1, {"id": 1}), rec(2, {"id": 2})) == {PLACE: 3}
+        assert [row["id"] for row in lake.rows()] == [0, 1, 2] and lake.commits() == 2
 
 
 def test_records_wait_for_the_commit(lake: Lake) -> None:

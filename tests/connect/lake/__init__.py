@@ -1,0 +1,1 @@
+"""Apache Iceberg's own REST catalog, for the tests of the sink."""
