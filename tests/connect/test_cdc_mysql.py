@@ -52,7 +52,10 @@ def port() -> int:
     return free_port()
 
 
-KINDS = [pytest.param(kind, marks=pytest.mark.needs(kind)) for kind in (MARIADB, MYSQL)]
+KINDS = [
+    pytest.param(MARIADB, marks=pytest.mark.needs("mariadb")),
+    pytest.param(MYSQL, marks=pytest.mark.needs("mysql")),
+]
 SOURCES = {MARIADB: connector.MARIADB, MYSQL: connector.MYSQL}
 
 

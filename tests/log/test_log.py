@@ -461,19 +461,6 @@ def test_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path) -> None:
     assert contents(log) == [(0, b"v0"), (1, b"v1")]
 
 
-def test_rot_that_a_truncation_meets_takes_the_partition_offline(tmp_path: Path) -> None:
-    log = create(tmp_path)
-    for number in range(4):
-        append(log, sequenced(number))
-    size = log.size // 4
-    with open(tmp_path / "t-0" / f"{0:020d}.log", "r+b") as file:
-        file.seek(size + 16)  # the magic of the second batch
-        file.write(b"\0")
-    with pytest.raises(Refused, match=r"cannot be truncated: .* holds no batch at position"):
-        log.truncate_to(3, NOW)
-    assert log.offline is not None
-
-
 def test_a_broken_disk_takes_the_partition_offline(tmp_path: Path) -> None:
     disk = Failing()
     log = create(tmp_path, disk=disk)
