@@ -22,7 +22,7 @@ from moldau.broker.timers import CONTROLLER_TIMERS, interval_ms
 from moldau.cluster.controller.elections import elect_missing_leaders
 from moldau.cluster.controller.heartbeats import Heartbeats, fence
 from moldau.cluster.controller.policy import Policy
-from moldau.cluster.controller.preferred import elect_unclean, give_back
+from moldau.cluster.controller.preferred import elect_missing, give_back
 from moldau.cluster.controller.result import Result
 from moldau.machines.metadata.acls import CLUSTER_ACTION
 from moldau.machines.metadata.cluster import Broker, Cluster
@@ -165,8 +165,8 @@ class Controller:
             self.change(give_back)
 
     def help_out(self) -> None:
-        """Elect leaders where only an unclean election helps, and is allowed."""
-        self.change(elect_unclean)
+        """Elect leaders where there are none."""
+        self.change(elect_missing)
 
 
 async def settled(proposal: Proposal) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.cluster.controller.preferred import elect_unclean, give_back
+from moldau.cluster.controller.preferred import elect_missing, give_back
 from moldau.machines.metadata.cluster import Cluster
 from tests.cluster.controller.images import add_topic, commit, image_of, partition, policy
 
@@ -49,8 +49,16 @@ def test_an_unclean_election_is_held_where_the_topic_allows_it() -> None:
     lost = {"replicas": [1, 2], "isr": [], "leader": -1, "eligible_leader_replicas": [1]}
     add_topic(image, lost, lost, {"replicas": [1], "isr": [], "leader": -1}, unclean_leader_election_enable="true")
     add_topic(image, lost, name="careful", topic_id=bytes([8] * 16))
-    assert len(elect_unclean(image, policy(image), at_once=1)) == 1
-    commit(image, elect_unclean(image, policy(image)))
+    assert len(elect_missing(image, policy(image), at_once=1)) == 1
+    commit(image, elect_missing(image, policy(image)))
     assert [partition(image, index).leader for index in range(3)] == [2, 2, -1]
     assert partition(image, 0, "careful").leader == -1
-    assert elect_unclean(image, policy(image)) == []
+    assert elect_missing(image, policy(image)) == []
+
+
+def test_who_may_lead_by_now_leads_where_nobody_did() -> None:
+    """As when the directory of a replica was named after its broker had come (seed 5427)."""
+    image = image_of()
+    add_topic(image, {"replicas": [1, 2], "isr": [], "leader": -1, "eligible_leader_replicas": [2]})
+    commit(image, elect_missing(image, policy(image)))
+    assert (partition(image, 0).leader, partition(image, 0).isr) == (2, (2,))

@@ -53,7 +53,7 @@ class Session:
         self.flying = 0
         self.again = False  # send all that is unacknowledged again, as soon as nothing is in flight
         self.has_begun = False
-        self.is_hazy = False  # a node restarted with several batches in flight: a snapshot knows only the last
+        self.is_hazy = False  # a node restarted while an earlier batch was in flight: a snapshot knows only the last
 
     def next_batch(self, world: World) -> Sent:
         count, now = world.random.choice((1, 1, 2, 5)), world.clock.wall_ms()
@@ -192,7 +192,8 @@ class Producer(Client):
 
     def node_restarted(self) -> None:
         for session in self.sessions.values():
-            session.is_hazy |= len(session.unacked) > 1
+            first = session.unacked[0] if session.unacked else None
+            session.is_hazy |= first is not None and first.number + len(first.names) < session.made
 
     @property
     def is_done(self) -> bool:

@@ -1,8 +1,9 @@
 """What a controller does about leaders by itself, from time to time.
 
 Leadership goes back to the preferred replicas, the first of each partition (`auto.leader.rebalance.enable`): after a
-restart the load would stay where it went. And partitions without a leader whose topic allows an unclean election get
-one. Both do some at a time, so that other requests come in between; there may be more when as many were done.
+restart the load would stay where it went. And partitions without a leader get one, if by now somebody may lead, or
+their topic allows an unclean election. Both do some at a time, so that other requests come in between; there may be
+more when as many were done.
 
 Apache Kafka 4.3 does not know `leader.imbalance.per.broker.percentage` any more, and gives back whatever it can.
 """
@@ -43,9 +44,11 @@ def led_by_others(image: Cluster, percentage: int) -> Iterator[Place]:
     return (place for place in places if place[1].replicas[0] in lacking and image.is_active(place[1].replicas[0]))
 
 
-def elect_unclean(image: Cluster, policy: Policy, at_once: int = AT_ONCE) -> list[Any]:
-    """Elect any live replica where there is no leader and the topic allows to lose records."""
-    rules, wanted = rules_of(image, policy), Wanted(election=Election.UNCLEAN)
-    places = [place for place in image.partitions_of(NO_LEADER) if policy.unclean(place[0].name)]
-    records = (change(rules, *place, wanted) for place in places)
+def elect_missing(image: Cluster, policy: Policy, at_once: int = AT_ONCE) -> list[Any]:
+    """Elect a leader where there is none: who may lead by now, or anybody alive if the topic allows to lose records.
+
+    Most get one when a broker comes. One whose new disk was named after that could not lead when it came.
+    """
+    rules = rules_of(image, policy)
+    records = (change(rules, *place) for place in [*image.partitions_of(NO_LEADER)])
     return list(islice((record for record in records if record is not None), at_once))
