@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from errno import ENOSPC
 from pathlib import Path
 from random import Random
 
@@ -12,7 +13,7 @@ from moldau.log.disk import OsDisk, OsFile
 from moldau.log.index import OFFSET_ENTRY
 from moldau.log.log import Log
 from moldau.wire.refusal import Refused
-from tests.log.logs import NOW, append, config, contents, create, end, files_of, reopen, sequenced
+from tests.log.logs import NOW, Hasty, append, batch, config, contents, create, end, files_of, reopen, sequenced
 from tests.simulation.disk import Machine, SimDisk
 
 SMALL = config(index_interval_bytes=200)
@@ -377,3 +378,28 @@ def test_flush_ms_does_not_begin_anew_with_a_restart(tmp_path: Path) -> None:
     append(again, sequenced(1))
     assert not again.flush_due(NOW + 4999)
     assert again.flush_due(NOW + 5000)
+
+
+class Full(Hasty):
+    """A disk with no room for another file."""
+
+    is_full = True
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        if create and self.is_full:
+            raise OSError(ENOSPC, "no room", path)
+        return super().open(path, create=create)
+
+
+def test_a_log_that_needs_room_to_be_opened_waits_for_it(tmp_path: Path) -> None:
+    """It was offline until the next start (seed 5238)."""
+    create(tmp_path).close()
+    for file in (tmp_path / "t-0").glob("*.log"):  # the segment was not written before the crash
+        file.unlink()
+    disk = Full()
+    with pytest.raises(Refused, match=r"The disk of .* is full\."):
+        reopen(tmp_path, disk=disk)
+    disk.is_full = False
+    log = reopen(tmp_path, disk=disk)
+    append(log, batch(b"a"))
+    assert log.offline is None and log.end_offset == 1

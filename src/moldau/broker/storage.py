@@ -82,10 +82,13 @@ def open_metadata_log(node: Node) -> Log:
     if home.offline is not None:
         raise StartError(f"{home.offline} It holds the cluster's metadata.")
     now = node.clock.wall_ms()
-    if (TOPIC, 0) in home.found:
-        log = home.load(TOPIC, 0, CONFIG, now_ms=now)
-    else:
-        log = home.create(TOPIC, 0, CONFIG, topic_id=TOPIC_ID, now_ms=now)
+    try:
+        if (TOPIC, 0) in home.found:
+            log = home.load(TOPIC, 0, CONFIG, now_ms=now)
+        else:
+            log = home.create(TOPIC, 0, CONFIG, topic_id=TOPIC_ID, now_ms=now)
+    except Refused as refused:
+        raise StartError(f"The cluster's metadata cannot be opened: {refused.message}") from refused
     if log.offline is not None:
         raise StartError(f"The cluster's metadata cannot be read: {log.offline}")
     return log

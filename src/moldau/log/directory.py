@@ -236,7 +236,7 @@ class Directory:
             return None
 
     def load(self, topic: str, partition: int, config: LogConfig, *, now_ms: int) -> Log:
-        """Open a partition that is here (see `found`). It may come out offline."""
+        """Open a partition that is here (see `found`). It may come out offline; refused when there is no room."""
         key = (topic, partition)
         log = Log.open(
             self.files,

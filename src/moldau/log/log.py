@@ -119,7 +119,9 @@ class Log:
         clean: bool = False,
         lost_writes: bool = False,
     ) -> "Log":
-        """Open what is there. `clean`: the directory was closed, and `recovery_point` is where this log ended.
+        """Open what is there; refused when that takes room, and there is none.
+
+        `clean`: the directory was closed, and `recovery_point` is where this log ended.
 
         `lost_writes`: the machine has been restarted since, so writes that were not synced may be missing.
         """
@@ -137,6 +139,9 @@ class Log:
         except Damaged as error:
             log.fail(str(error))
         except OSError as error:
+            if error.errno in NO_ROOM:
+                log.segments.release()
+                raise no_room(path) from error
             log.fail(f"{path} cannot be opened: {error}")
         log.segments.release()
         return log
