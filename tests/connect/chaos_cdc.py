@@ -1,9 +1,9 @@
 """Kills under CDC -> topic -> table: `python -m tests.connect.chaos_cdc --rounds 20 --page docs/connect/chaos-cdc.md`.
 
-A table of PostgreSQL or MariaDB is captured into a topic, from which three sinks make copies: a table of that server
-(JDBC), a Delta table and an Iceberg table. In each round transactions insert, update and delete rows, and something is
-killed meanwhile: a worker, the broker, or the database, which is source and target at once. After each round each copy
-must equal the source table, and the topic must have each change once: a row counts its changes.
+A table of PostgreSQL, MariaDB or MySQL is captured into a topic, from which three sinks make copies: a table of that
+server (JDBC), a Delta table and an Iceberg table. In each round transactions insert, update and delete rows, and
+something is killed meanwhile: a worker, the broker, or the database, which is source and target at once. After each
+round each copy must equal the source table, and the topic must have each change once: a row counts its changes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from moldau.testing import Broker, broker, eventually
-from tests.connect.databases import MARIADB, Server, server_of
+from tests.connect.databases import MARIADB, MYSQL, Server, server_of
 from tests.connect.running import BROKER, settings
-from tests.connect.test_cdc_mysql import BINLOG
+from tests.connect.test_cdc_mysql import BINLOG, SOURCES
 from tests.connect.workers import Followed, Workers, workers
 from tests.spark.postgres import postgres
 
@@ -83,13 +83,12 @@ class Postgres:
         return f"jdbc:postgresql:///postgres?host={self._folder}&user=test"
 
 
-class Maria:
-    """MariaDB as source and target."""
+class OfBinlog:
+    """MariaDB or MySQL as source and target."""
 
-    name = "MariaDB"
-
-    def __init__(self, server: Server) -> None:
-        self._server, self.kill, self.start = server, server.kill, server.start
+    def __init__(self, kind: str, server: Server) -> None:
+        self._kind, self._server, self.kill, self.start = kind, server, server.kill, server.start
+        self.name = {MARIADB: "MariaDB", MYSQL: "MySQL"}[kind]
 
     def connect(self) -> Any:
         return import_module("pymysql").connect(unix_socket=self._server.socket, user="root", database="shop")
@@ -100,17 +99,17 @@ class Maria:
 
     def source(self) -> dict[str, str]:
         return {
-            "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+            "connector.class": SOURCES[self._kind].task_class.removesuffix("Task"),
             "database.hostname": self._server.socket,
             "database.user": "root",
             "database.server.id": "4242",
         }
 
     def url(self) -> str:
-        return f"jdbc:mariadb:///shop?unix_socket={self._server.socket}&user=root"
+        return f"jdbc:{self._kind}:///shop?unix_socket={self._server.socket}&user=root"
 
 
-Database = Postgres | Maria
+Database = Postgres | OfBinlog
 
 
 @contextmanager
@@ -119,8 +118,8 @@ def running(name: str) -> Iterator[Database]:
         with postgres(**WAL) as dsn:
             yield Postgres(dsn)
     else:
-        with server_of(MARIADB, *BINLOG, "--server-id=7") as server:
-            yield Maria(server)
+        with server_of(name, *BINLOG, "--server-id=7") as server:
+            yield OfBinlog(name, server)
 
 
 def connectors(database: Database, folder: Path) -> dict[str, dict[str, str]]:
@@ -294,7 +293,7 @@ def changes(kafka: Broker) -> Counter[tuple[str, int, int]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("databases", nargs="*", default=["postgres", "mariadb"])
+    parser.add_argument("databases", nargs="*", default=["postgres", MARIADB, MYSQL])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument(
         "--minutes", type=float, default=10.0, help="of each database: no further round begins after so long"

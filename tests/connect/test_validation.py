@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moldau.connect import validation
@@ -113,3 +115,17 @@ def test_an_unknown_converter_has_no_version() -> None:
     found = validation.validate({**SOURCE, "key.converter": "Nope"}, WORKER)["configs"]
     [version] = [row for row in found if row["value"]["name"] == "key.converter.plugin.version"]
     assert version["value"]["value"] is None and not version["value"]["visible"]
+
+
+def test_a_setting_that_a_java_connector_does_not_validate_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debezium's connectors have some."""
+    made = validation.rows
+
+    def rows(*given: Any) -> dict[str, Any]:
+        document = made(*given)
+        next(row for row in document["configs"] if row["definition"]["name"] == "batch.size")["value"] = None
+        return document
+
+    monkeypatch.setattr(validation, "rows", rows)
+    config = {**SOURCE, "file": "f"}
+    validation.refuse_invalid(config, WORKER)

@@ -35,7 +35,7 @@ def refuse_invalid(config: Mapping[str, str | None], settings: Settings) -> None
     if class_name is None:
         raise HttpError(400, f"Connector config {java_map(config)} contains no connector type")
     found = validate(config, settings)
-    errors = [error for row in found["configs"] for error in row["value"]["errors"]]
+    errors = [error for row in found["configs"] if row["value"] is not None for error in row["value"]["errors"]]
     if errors:
         said = f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n"
         raise HttpError(400, said + "\n".join([*errors, WHERE]))
@@ -84,9 +84,12 @@ def validate(config: Mapping[str, str | None], settings: Settings) -> dict[str, 
 
 
 def _with_stored_values(document: dict[str, Any], config: Mapping[str, str | None]) -> dict[str, Any]:
-    """Show references to secrets as they are stored, and never a password."""
-    for row in document["configs"]:
-        stored, value = config.get(row["value"]["name"]), row["value"]
+    """Show references to secrets as they are stored, and never a password.
+
+    A setting that a Java connector defines but does not validate has no value, as in Connect.
+    """
+    for value in [row["value"] for row in document["configs"] if row["value"] is not None]:
+        stored = config.get(value["name"])
         if stored is not None and "${" in stored and value["value"] is not None:
             value["value"] = stored
     return document

@@ -54,7 +54,7 @@ def fields(found: Mapping[str, Any], config: Mapping[str, str]) -> list[Field]:
     importance within a group.
     """
     groups = {FIRST: -2, OWN: -1} | {name: place for place, name in enumerate(found["groups"])}
-    rows = [row for row in found["configs"] if row["value"]["name"] != CLASS]
+    rows = [row for row in found["configs"] if row["value"] is not None and row["value"]["name"] != CLASS]
     made = [(_field(row, config), row["definition"]) for row in rows]
 
     def place(one: tuple[Field, Mapping[str, Any]]) -> tuple[int, bool, int]:

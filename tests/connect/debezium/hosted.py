@@ -1,0 +1,143 @@
+"""Debezium's own connectors in the plugin host: `python -m tests.connect.debezium.hosted [postgres|mariadb|mysql ...]`.
+
+A table is captured into a topic by the jar, in a worker on this machine and then in one on a standalone Spark master.
+The worker is ended and started again: it goes on from the offsets that are stored, without another snapshot, and in
+the end each change is in the topic. The version in the events shows that the jar made them, and not Moldau's connector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from moldau.testing import broker, eventually
+from moldau.testing.ports import free_port
+from tests.connect.chaos import JSON
+from tests.connect.chaos_cdc import OfBinlog, Postgres
+from tests.connect.databases import MARIADB, MYSQL, server_of
+from tests.connect.running import BROKER, settings
+from tests.connect.spark import ON_LOOPBACK
+from tests.connect.test_cdc_mysql import BINLOG
+from tests.connect.workers import Followed, workers
+from tests.needs import DEBEZIUM_PLUGINS, find
+from tests.spark.cluster import cluster
+from tests.spark.postgres import postgres
+
+POSTGRES, TOPIC, ROWS, PATIENCE_S = "postgres", "s.shop.t", 500, 240.0
+PLACES = ("machine", "spark")
+
+
+@contextmanager
+def source(name: str, folder: Path) -> Iterator[tuple[Postgres | OfBinlog, dict[str, str]]]:
+    """Run a database that listens on a port, as Java's drivers want it; yields it with the config of a connector."""
+    port = str(free_port())
+    with ExitStack() as stack:
+        if name == POSTGRES:
+            dsn = stack.enter_context(postgres(wal_level="logical", listen_addresses="127.0.0.1", port=port))
+            database: Postgres | OfBinlog = Postgres(f"{dsn} port={port}")
+            more = {"database.user": "test", "database.password": "-", "plugin.name": "pgoutput"}
+        else:
+            reached = ("--skip-networking=0", "--bind-address=127.0.0.1", f"--port={port}")
+            database = OfBinlog(name, stack.enter_context(server_of(name, *BINLOG, "--server-id=7", *reached)))
+            with database.connect() as line, line.cursor() as cursor:
+                cursor.execute("CREATE USER judge IDENTIFIED BY 'judge'")
+                cursor.execute("GRANT ALL ON *.* TO judge")
+            more = {
+                "database.user": "judge",
+                "database.password": "judge",
+                "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+                "schema.history.internal.file.filename": str(folder / "history"),
+            }
+        config = database.source() | {"topic.prefix": "s", "table.include.list": r"shop\.t"} | more
+        yield database, config | {"database.hostname": "127.0.0.1", "database.port": port}
+
+
+def put(database: Postgres | OfBinlog, first: int) -> None:
+    with database.connect() as line, line.cursor() as cursor:
+        rows = [(number, 0, "x") for number in range(first, first + ROWS)]
+        cursor.executemany("INSERT INTO shop.t (id, version, word) VALUES (%s, %s, %s)", rows)
+        line.commit()
+
+
+def changes(bootstrap_servers: str) -> tuple[Counter[tuple[str, int]], set[str]]:
+    """Count the changes in the topic, and name the versions of what made them."""
+    followed = Followed(bootstrap_servers, [TOPIC])
+    found: Counter[tuple[str, int]] = Counter()
+    versions: set[str] = set()
+    for value in filter(None, followed.read_all()[TOPIC]):
+        payload = json.loads(value)["payload"]
+        found[payload["op"], payload["after"]["id"]] += 1
+        versions.add(payload["source"]["version"])
+    followed.close()
+    return found, versions
+
+
+def given(bootstrap_servers: str, plugin: Path) -> dict[str, str]:
+    libs = find("connect-jars").path
+    assert libs is not None, "the jars of Connect are missing"
+    converters = {"key.converter": JSON, "value.converter": JSON}
+    return settings(bootstrap_servers) | converters | {"plugin.path": str(plugin), "moldau.plugin.libs": str(libs)}
+
+
+def run(name: str, place: str) -> str:
+    plugin = find(f"debezium-{name}-jars").path
+    assert plugin is not None, f"Debezium's connector for {name} is missing"
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="moldau-hosted-")))
+        kafka = stack.enter_context(broker(BROKER))
+        database, config = stack.enter_context(source(name, folder))
+        options: tuple[str, ...] = ()
+        worker: Mapping[str, Any] = given(kafka.bootstrap_servers, plugin)
+        if place == "spark":
+            worker = {**worker, **ON_LOOPBACK}
+            options = ("--spark-master", stack.enter_context(cluster(folder)))
+        group = stack.enter_context(workers(1, kafka.bootstrap_servers, worker, *options))
+        database.prepare()
+        put(database, 0)
+        group.create("hosted", config)
+        expected: Counter[tuple[str, int]] = Counter({("r", number): 1 for number in range(ROWS)})
+
+        def is_all_there() -> bool:
+            answer = group.ask("GET", "/connectors/hosted/status")
+            assert answer is None or '"FAILED"' not in answer.text, answer.text
+            return changes(kafka.bootstrap_servers)[0].keys() >= expected.keys()
+
+        eventually(is_all_there, PATIENCE_S, "the snapshot")
+        for first in (ROWS, 2 * ROWS):
+            if first > ROWS:
+                worker_process = group.services[0]
+                assert worker_process is not None
+                worker_process.stop()
+                group.start(0)
+            put(database, first)
+            expected.update({("c", number): 1 for number in range(first, first + ROWS)})
+            eventually(is_all_there, PATIENCE_S, "the stream")
+        found, versions = changes(kafka.bootstrap_servers)
+    assert versions == {DEBEZIUM_PLUGINS[name]}, versions
+    assert found == expected, found - expected
+    seconds = time.monotonic() - began
+    return f"{name} {DEBEZIUM_PLUGINS[name]}, {place}: {found.total()} changes, each once, {seconds:.0f} s"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("databases", nargs="*", default=[POSTGRES, MARIADB, MYSQL])
+    parser.add_argument("--place", choices=PLACES, action="append", help="only here (repeatable)")
+    chosen = parser.parse_args()
+    for place in chosen.place or PLACES:
+        for name in chosen.databases:
+            print(run(name, place), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
