@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from moldau.cluster import following as following_module
-from moldau.cluster.following import Fetcher, Followed, Limits, position_of
+from moldau.cluster.following import Fetcher, Followed, Limits
 from moldau.cluster.throttling import GRACE_MS, Throttle
 from moldau.wire import messages as m
 from moldau.wire.errors import Error
+from moldau.wire.refusal import Refused
 from tests.log.logs import NOW, TOPIC_ID, batch, create
 
 LIMITS = Limits(500, 1, 10 << 20, 1 << 20, 1000)
@@ -110,8 +111,9 @@ def forgotten(request: m.FetchRequest | None) -> list[int]:
 def test_a_request_looks_only_at_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetcher, some = crowd(tmp_path, 20)
     looked: list[int] = []
+    real = Fetcher.position_of
     monkeypatch.setattr(
-        following_module, "position_of", lambda one, real=position_of: looked.append(one.index) or real(one)
+        Fetcher, "position_of", lambda self, one, now_ms: looked.append(one.index) or real(self, one, now_ms)
     )
     assert reply(fetcher, [3], records=bytes(batch(b"new")), high_watermark=0) == [some[3]]
     assert named(fetcher.request(0.0)) == [3] == looked
@@ -170,6 +172,19 @@ def test_a_log_that_cannot_be_opened_is_reported_once_and_the_others_go_on(tmp_p
     assert forgotten(fetcher.request(0.0)) == [2]
     assert fetcher.take_troubled() == [some[2]] and some[2].failed == "it is gone"
     assert fetcher.take_troubled() == []
+
+
+def test_a_log_that_has_no_room_to_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was given up for good (seed 5654)."""
+    fetcher, some = crowd(tmp_path, 2)
+    reply(fetcher, [])
+    with monkeypatch.context() as patch:
+        full = Refused(Error.KAFKA_STORAGE_ERROR, "The disk is full.")
+        patch.setattr(type(some[1].log), "wake", Mock(side_effect=full))
+        fetcher.touch(some[1].key)
+        assert forgotten(fetcher.request(0.0)) == [1] and fetcher.take_troubled() == []
+        reply(fetcher, [])
+    assert named(fetcher.request(1000.0)) == [1]
 
 
 def test_a_follower_that_is_throttled_is_left_out_until_the_debt_is_paid(tmp_path: Path) -> None:

@@ -79,15 +79,6 @@ class Followed:
         return Position(self.leader_epoch, log.end_offset, log.leader_epochs.latest, log.start_offset)
 
 
-def position_of(one: Followed) -> Position | None:
-    """Return where a partition is; None if its log cannot be opened: it has failed, and the others go on."""
-    try:
-        return one.position
-    except Refused as refused:
-        one.failed = refused.message
-        return None
-
-
 @dataclass(slots=True)
 class Session:
     """What the leader remembers of the partitions that it was told."""
@@ -188,7 +179,8 @@ class Fetcher:
         positions: dict[Key, Position] = {}
         for key in fresh:
             one = self.followed.get(key)
-            at = position_of(one) if one is not None and is_wanted(one) and one.ready_ms <= now_ms else None
+            is_due = one is not None and is_wanted(one) and one.ready_ms <= now_ms
+            at = self.position_of(one, now_ms) if one is not None and is_due else None
             if one is not None and at is not None:
                 self.asked[key], positions[key] = one, at
             else:
@@ -196,6 +188,14 @@ class Fetcher:
             if one is not None and one.failed is not None:
                 self.troubled.append(one)
         return positions
+
+    def position_of(self, one: Followed, now_ms: float) -> Position | None:
+        """Return where a partition is; None if its log cannot be opened: others go on, and it too if it has no room."""
+        try:
+            return one.position
+        except Refused as refused:
+            self.stop(one, refused.message, now_ms)
+            return None
 
     def leave_out(self, key: Key) -> None:
         if self.asked.pop(key, None) is not None:
