@@ -98,8 +98,9 @@ judge-sql: setup  ## numbers, decimals, times and regular expressions of SQL and
 judge-lanes: setup  ## the topologies of the third judge together in lanes, beside Kafka Streams
 	$(PY) -m tests.streams.judge.lanes
 
-judge-cdc: setup  ## changes of PostgreSQL and MariaDB as Debezium captures them and as we do, record by record
+judge-cdc: setup  ## changes of PostgreSQL, MariaDB and MySQL as Debezium captures them and as we do, record by record; its jars in our workers
 	$(PY) -m tests.connect.debezium
+	$(PY) -m tests.connect.debezium.hosted
 
 judge-connect: setup  ## Connect's transforms, predicates and converters and ours on the same random records; random requests to both workers
 	$(PY) -m tests.connect.judge

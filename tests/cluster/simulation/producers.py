@@ -182,7 +182,7 @@ class Producer(Client):
             session.again = True
         elif batch not in session.unacked:
             return
-        elif session.is_hazy or session.ledger.is_torn:
+        elif session.is_hazy or session.ledger.is_torn or session.ledger.rotten_on is not None:
             self.world.counts["sessions given up"] += 1
             del self.sessions[session.ledger]
             self.producer_id = -1
