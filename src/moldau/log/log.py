@@ -119,12 +119,8 @@ class Log:
         clean: bool = False,
         lost_writes: bool = False,
     ) -> "Log":
-        """Open what is there; refused when that takes room, and there is none.
-
-        `clean`: the directory was closed, and `recovery_point` is where this log ended.
-
-        `lost_writes`: the machine has been restarted since, so writes that were not synced may be missing.
-        """
+        """Open what is there; Refused if there is no room. `clean`: the directory was closed, and this log ended at
+        `recovery_point`. `lost_writes`: the machine has been restarted since, and writes may be missing."""
         log = cls(files, path, topic, partition, config, now_ms)
         log.start_offset, log.recovery_point = start_offset, recovery_point or 0
         try:
@@ -140,7 +136,6 @@ class Log:
             log.fail(str(error))
         except OSError as error:
             if error.errno in NO_ROOM:
-                log.segments.release()
                 raise no_room(path) from error
             log.fail(f"{path} cannot be opened: {error}")
         log.segments.release()

@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, between, key, one_of
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
-from moldau.connect.connectors import file_formats, partitioners, sftp
+from moldau.connect.connectors import file_formats, hive, partitioners, sftp
 from moldau.connect.connectors.jdbc_sink import place_of
 from moldau.connect.connectors.storage import Bucket, Folder, Hdfs, Storage
 from moldau.connect.data import Record, Schema
@@ -61,13 +62,16 @@ class FilesSink:
     task_class: str
     config: ConfigDef
     storage: Callable[[Mapping[str, Any]], Storage]
+    hive_root: Callable[[Mapping[str, Any]], str] | None = None  # where Hive finds the files, if it can
     kind: str = SINK
     exactly_once: bool = False
 
     def task_configs(self, config: Config, most: int) -> list[dict[str, str]]:
         parsed = self.config.parse(config)
-        file_formats.find(parsed["format.class"])
+        made = file_formats.find(parsed["format.class"])
         partitioners.find(parsed)
+        if self.hive_root is not None:
+            hive.check(parsed, made.name)
         return [dict(config) for _ in range(most)]
 
     def check_offset(self, config: Config, partition: SourcePartition, offset: SourceOffset | None) -> None:
@@ -75,13 +79,18 @@ class FilesSink:
 
     def open(self, context: SinkContext) -> Files:
         config = self.config.parse(context.config)
-        return Files(context, config, self.storage(config))
+        tables = None
+        if self.hive_root is not None and config["hive.integration"]:
+            format_name = file_formats.find(config["format.class"]).name
+            tables = hive.HiveTables(config, format_name, f"{self.hive_root(config)}/{config['topics.dir']}")
+        return Files(context, config, self.storage(config), tables)
 
 
 FOLDER = FilesSink(
     "moldau.connect.FolderSinkTask",
-    ConfigDef([Key("path", importance=Importance.HIGH, doc="The folder to write to."), *COMMON]),
+    ConfigDef([Key("path", importance=Importance.HIGH, doc="The folder to write to."), *COMMON, *hive.SETTINGS]),
     lambda config: Folder(config["path"]),
+    lambda config: Path(config["path"]).absolute().as_uri(),
 )
 S3 = FilesSink(
     "io.confluent.connect.s3.S3SinkTask",
@@ -111,9 +120,11 @@ HDFS = FilesSink(
             key("hdfs.user", "", "The user; without Kerberos nobody checks it."),
             key("hdfs.timeout.ms", 60_000, "How long to wait for an answer.", Kind.INT, validator=between(1)),
             *COMMON,
+            *hive.SETTINGS,
         ]
     ),
     Hdfs,
+    lambda config: config["hdfs.url"].rstrip("/"),
 )
 
 
@@ -132,8 +143,10 @@ class Batch:
 class Files:
     """The task."""
 
-    def __init__(self, context: SinkContext, config: Mapping[str, Any], storage: Storage) -> None:
-        self._context, self._config, self._storage = context, config, storage
+    def __init__(
+        self, context: SinkContext, config: Mapping[str, Any], storage: Storage, tables: hive.HiveTables | None
+    ) -> None:
+        self._context, self._config, self._storage, self._tables = context, config, storage, tables
         self._format = file_formats.find(config["format.class"])
         self._folder = partitioners.find(config)
         self._when = partitioners.extractor(config)
@@ -204,6 +217,9 @@ class Files:
         batch = self._open[place]
         for folder, records in batch.by_folder.items():
             self._storage.write(self._path(folder, place, records[0]), self._data(records))
+            schema = batch.schemas[folder]
+            if self._tables is not None and schema is not None:
+                self._tables.wrote(place[0], folder.removeprefix(f"{place[0]}/"), schema)
         self._written[place] = batch.end
         del self._open[place]
 
