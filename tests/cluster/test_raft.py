@@ -421,6 +421,16 @@ def test_a_follower_of_an_epoch_that_the_leader_has_forgotten_gets_a_snapshot():
     assert row.snapshot_id is None and len(row.records) > 0, "in one epoch there is one history"
 
 
+def test_a_follower_that_has_the_snapshot_is_not_sent_it_again():
+    """Where a crash has left more of the log than its start says, it got the snapshot for ever (seed 6130)."""
+    log = filled(1, 1, 1, 4, 4)
+    log.leader_epochs.truncate_start(3)
+    one = Controller(1, voters(1), log, snapshots={(3, 1): snapshot_of(voters(1, 2, 3))}, election=Election(4))
+    one.elect()
+    row = fetch(one.raft, 2, 3, 5, 1, is_last=False)
+    assert row.snapshot_id is None and row.diverging_epoch is None and len(row.records) > 0
+
+
 def test_snapshots_are_served_in_pieces():
     raft = leader_with_snapshot().raft
     cases = [

@@ -196,6 +196,8 @@ def find_place(log: Log, snapshot: SnapshotId | None, offset: int, epoch: int) -
     If not, return the snapshot that the follower begins anew with, or where our records of that epoch end.
     """
     start = log.start_offset
+    if (offset, epoch) == snapshot and offset > 0:
+        return None  # it has begun with our snapshot, of whose epoch this log may know nothing any more
     if snapshot is not None and snapshot != BOOTSTRAP:
         is_before = offset < start or epoch < first_epoch(log, snapshot)
         is_apart = offset == start > 0 and (start, epoch) != snapshot
