@@ -48,6 +48,7 @@ from moldau.machines.effects import Promise, error_promise
 from moldau.machines.metadata.acls import CLUSTER, CLUSTER_NAME
 from moldau.machines.metadata.cluster import BROKER, Cluster, Endpoint, Topic
 from moldau.machines.metadata.cluster import Partition as Placement
+from moldau.machines.metadata.locations import NOBODY
 from moldau.settings import Settings
 from moldau.wire import codec, frames
 from moldau.wire import messages as m
@@ -353,6 +354,14 @@ class Node:
             for endpoint in broker.endpoints
             if endpoint.listener == listener
         ]
+
+    def controller_for(self, listener: str) -> int:
+        """Return which broker clients are to take for the controller: this one, or another one while it is fenced.
+
+        Any will do, for all pass requests on. But a client waits a minute for one that is not among the live ones.
+        """
+        live = [row[0] for row in self.brokers(listener)]
+        return self.id if self.id in live else next(iter(live), NOBODY)
 
     def may(self, client: Connection, operation: int, resource_type: int = CLUSTER, name: str = CLUSTER_NAME) -> bool:
         """Tell whether a client may do something. Without an authorizer everybody may do everything."""

@@ -31,7 +31,7 @@ def describe_cluster(node: Node, connection: Connection, request: m.DescribeClus
         return m.DescribeClusterResponse(error_code=Error.UNSUPPORTED_ENDPOINT_TYPE, error_message=problem)
     response = m.DescribeClusterResponse(
         cluster_id=node.metadata.cluster_id,
-        controller_id=node.id,
+        controller_id=node.controller_for(connection.listener),
         brokers=list(brokers(node.cluster, connection.listener, request.include_fenced_brokers)),
     )
     if request.include_cluster_authorized_operations:

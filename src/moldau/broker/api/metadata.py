@@ -39,7 +39,7 @@ async def metadata(node: Node, connection: Connection, request: m.MetadataReques
     response = m.MetadataResponse(
         brokers=[m.MetadataResponse_MetadataResponseBroker(*b) for b in node.brokers(connection.listener)],
         cluster_id=node.metadata.cluster_id,
-        controller_id=node.id,
+        controller_id=node.controller_for(connection.listener),
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
