@@ -386,18 +386,32 @@ def _ignore_error(answer: asyncio.Future[Any]) -> None:
 
 
 async def attempt(
-    desk: Desk, done: str, function: Callable[..., Any], *arguments: Any, seen: Callable[[], bool] | None = None
+    desk: Desk,
+    done: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    seen: Callable[[], bool] | None = None,
+    then: str | None = None,
 ) -> bool:
-    """Change something, and confirm it once it is `seen`, or show why it was refused. Return whether it was done."""
+    """Change something, and confirm it once it is `seen`, or show why it was refused. Return whether it was done.
+
+    If it was, go to the page `then`. The browser is told, not the section that asked: that one may be loaded again
+    meanwhile, and what asked is gone with it.
+    """
+    browser = ui.context.client
     try:
         await desk.act(function, *arguments)
         if seen is not None:
             await desk.ask(_await_seen, seen)
     except EXPECTED as error:
         problem = desk.problem(error)
-        ui.notify(" ".join(filter(None, (problem.sentence, problem.remedy))), type="negative", multi_line=True)
+        with browser:
+            ui.notify(" ".join(filter(None, (problem.sentence, problem.remedy))), type="negative", multi_line=True)
         return False
-    ui.notify(done, type="positive")
+    with browser:
+        ui.notify(done, type="positive")
+        if then is not None:
+            ui.navigate.to(then)
     return True
 
 
@@ -444,8 +458,7 @@ def delete_button(
     async def go() -> None:
         if box.value == name:
             made.close()
-            if await attempt(desk, f"{title.removesuffix('e')}ed {name}.", *change, seen=seen):
-                ui.navigate.to(back)
+            await attempt(desk, f"{title.removesuffix('e')}ed {name}.", *change, seen=seen, then=back)
 
     with dialog(f"{title} {name}?") as made:
         ui.label(warning).classes("wrap")

@@ -179,8 +179,7 @@ class Config:
 
     async def _save(self, config: dict[str, Any]) -> None:
         change = (ask, self._desk, "PUT", path_of(self._name, "/config"), config)
-        if await frame.attempt(self._desk, f"Changed {self._name}.", *change):
-            ui.navigate.to(paths.connector(self._name))
+        await frame.attempt(self._desk, f"Changed {self._name}.", *change, then=paths.connector(self._name))
 
 
 def _show_offsets(found: list[dict[str, Any]]) -> None:

@@ -238,5 +238,5 @@ class New:
             return
         name = self._config["name"]
         body = {"name": name, "config": self._config, **({"initial_state": "STOPPED"} if self._stopped.value else {})}
-        if await frame.attempt(self._desk, f"Created {name}.", ask, self._desk, "POST", "/connectors", body):
-            ui.navigate.to(paths.connector(name))
+        change = (ask, self._desk, "POST", "/connectors", body)
+        await frame.attempt(self._desk, f"Created {name}.", *change, then=paths.connector(name))

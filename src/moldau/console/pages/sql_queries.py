@@ -129,8 +129,9 @@ async def _act(desk: Desk, name: str, verb: str) -> None:
     def change() -> Any:
         return on_server(desk, lambda server: server.execute(f"{verb} {name};"))
 
-    if await frame.attempt(desk, f"{name}: {verb.lower()} is done.", change) and verb == "TERMINATE":
-        ui.navigate.to("/sql/queries")
+    await frame.attempt(
+        desk, f"{name}: {verb.lower()} is done.", change, then="/sql/queries" if verb == "TERMINATE" else None
+    )
 
 
 def _show_topology(desk: Desk, found: Found) -> None:
