@@ -179,8 +179,9 @@ class Fetcher:
         positions: dict[Key, Position] = {}
         for key in fresh:
             one = self.followed.get(key)
-            is_due = one is not None and is_wanted(one) and one.ready_ms <= now_ms
-            at = self.position_of(one, now_ms) if one is not None and is_due else None
+            at = None
+            if one is not None and is_wanted(one) and one.ready_ms <= now_ms:
+                at = self.position_of(one, now_ms)
             if one is not None and at is not None:
                 self.asked[key], positions[key] = one, at
             else:

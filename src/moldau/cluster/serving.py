@@ -200,8 +200,7 @@ def find_place(log: Log, snapshot: SnapshotId | None, offset: int, epoch: int) -
         return None  # it has begun with our snapshot, of whose epoch this log may know nothing any more
     if snapshot is not None and snapshot != BOOTSTRAP:
         is_before = offset < start or epoch < first_epoch(log, snapshot)
-        is_apart = offset == start > 0 and (start, epoch) != snapshot
-        if offset == 0 or is_before or is_apart:
+        if offset in (0, start) or is_before:
             return m.FetchResponse_SnapshotId(*snapshot)
     if offset == start == 0:
         return None

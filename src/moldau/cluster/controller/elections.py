@@ -22,12 +22,15 @@ UNAVAILABLE = {PREFERRED: Error.PREFERRED_LEADER_NOT_AVAILABLE, UNCLEAN: Error.E
 
 
 def elect_missing_leaders(image: Cluster, policy: Policy) -> Iterator[Any]:
-    """Return a change for each partition whose leader is missing and can be replaced."""
+    """Return a change for each partition whose leader is missing and can be replaced.
+
+    By who may lead by now, or by anybody alive if the topic allows to lose records. Most get a leader when a broker
+    comes; one whose new disk was named after that could not lead when it came.
+    """
     rules = rules_of(image, policy)
-    for topic in image.topics.values():
-        for part in topic.partitions.values():
-            if part.leader == NO_LEADER and (record := change(rules, topic, part)) is not None:
-                yield record
+    for topic, part in [*image.partitions_of(NO_LEADER)]:  # who takes a record may change the image at once
+        if (record := change(rules, topic, part)) is not None:
+            yield record
 
 
 def find(image: Cluster, name: str, index: int) -> Place:

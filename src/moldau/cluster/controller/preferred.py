@@ -16,8 +16,9 @@ from itertools import islice
 from typing import Any
 
 from moldau.cluster.controller.changes import Election, Wanted, change, rules_of
+from moldau.cluster.controller.elections import elect_missing_leaders
 from moldau.cluster.controller.policy import Policy
-from moldau.machines.metadata.cluster import NO_LEADER, Cluster
+from moldau.machines.metadata.cluster import Cluster
 from moldau.machines.metadata.locations import Place
 
 AT_ONCE = 1000
@@ -45,10 +46,5 @@ def led_by_others(image: Cluster, percentage: int) -> Iterator[Place]:
 
 
 def elect_missing(image: Cluster, policy: Policy, at_once: int = AT_ONCE) -> list[Any]:
-    """Elect a leader where there is none: who may lead by now, or anybody alive if the topic allows to lose records.
-
-    Most get one when a broker comes. One whose new disk was named after that could not lead when it came.
-    """
-    rules = rules_of(image, policy)
-    records = (change(rules, *place) for place in [*image.partitions_of(NO_LEADER)])
-    return list(islice((record for record in records if record is not None), at_once))
+    """Elect a leader where there is none and somebody may lead."""
+    return list(islice(elect_missing_leaders(image, policy), at_once))
