@@ -135,10 +135,11 @@ class Log:
         except Damaged as error:
             log.fail(str(error))
         except OSError as error:
-            if error.errno in NO_ROOM:
-                raise no_room(path) from error
-            log.fail(f"{path} cannot be opened: {error}")
-        log.segments.release()
+            refused = log.trouble(error, "opened")
+            if log.offline is None:
+                raise refused from error
+        finally:
+            log.segments.release()
         return log
 
     def _settled_names(self) -> list[str]:
@@ -194,16 +195,17 @@ class Log:
             raise Refused(Error.KAFKA_STORAGE_ERROR, self.offline)
         if self.active is None:
             try:
-                names = self.files.disk.listdir(self.path)
-                self._load(names, self.last_flush_ms, True, False, self.high_watermark)
+                self._load(self.files.disk.listdir(self.path), self.last_flush_ms, True, False, self.high_watermark)
             except OSError as error:
-                if error.errno in NO_ROOM:
-                    raise no_room(self.path) from error
-                raise self.fail(f"{self.path} cannot be read: {error}") from error
+                raise self.trouble(error, "read") from error
             except Damaged as error:
                 raise self.fail(str(error)) from error
         assert self.active is not None
         return self.active
+
+    def trouble(self, error: OSError, verb: str) -> Refused:
+        """Refuse what needs room while there is none; take the partition offline for any other error."""
+        return no_room(self.path) if error.errno in NO_ROOM else self.fail(f"{self.path} cannot be {verb}: {error}")
 
     def fail(self, reason: str) -> Refused:
         """Take the partition offline and return the refusal."""
@@ -595,6 +597,4 @@ class Log:
             truncation.truncate_fully(self, offset)
             self._start_segment(offset, now_ms)
         except OSError as error:
-            if error.errno in NO_ROOM:
-                raise no_room(self.path) from error
-            raise self.fail(f"{self.path} cannot be truncated: {error}") from error
+            raise self.trouble(error, "truncated") from error
