@@ -51,6 +51,15 @@ def test_required_settings_are_asked_until_they_are_right(connect: Running) -> N
     assert talk.asked[6].startswith("batch.size: ") and "default 2000" in talk.asked[6]
 
 
+def test_settings_that_a_java_connector_does_not_look_at_are_not_asked_for() -> None:
+    """Its answer has no values for them; Debezium's jars have such."""
+    said = {"/connector-plugins": [{"class": "a.JavaConnector"}], "/connectors": []}
+    rows = {"configs": [{"definition": {"name": "left.out", "required": True}, "value": None}]}
+    talk = Talk("JavaConnector", "it", "?", "left.out=1", "")
+    config = converse(lambda _, path, *body: said.get(path, rows), talk.prompt, talk.told.append)
+    assert config == {"name": "it", "connector.class": "JavaConnector", "left.out": "1"}
+
+
 def test_a_name_that_is_taken_is_asked_again_and_settings_are_listed(connect: Running, tmp_path: Path) -> None:
     name = unique("taken")
     connect.create(name, connector_class="FileStreamSink", file=tmp_path / "x", topics="t")

@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import quote
 
+from moldau.admin.connectors import answered
+
 Ask = Callable[..., Any]  # method, path and body of a request
 MAX_QUESTIONS = 1000  # a bound for answers that are wrong again and again
 LATER = {"name", "connector.class"}  # they are asked first
@@ -32,7 +34,7 @@ class Question:
 def questions(found: Mapping[str, Any], given: Mapping[str, str]) -> list[Question]:
     """Return the settings that a config lacks, or that are wrong, in the order in which the worker has them."""
     made = []
-    for row in sorted(found["configs"], key=lambda row: (row["value"]["name"] not in given, not _is_required(row))):
+    for row in sorted(answered(found), key=lambda row: (row["value"]["name"] not in given, not _is_required(row))):
         value = row["value"]
         if value["name"] in LATER or not value["visible"] or not value["errors"]:
             continue
@@ -133,7 +135,7 @@ def _further(ask: Ask, config: dict[str, str], prompt: Callable[[str, bool], str
     if not answer:
         return False
     if answer == "?":
-        for row in validated(ask, config)["configs"]:
+        for row in answered(validated(ask, config)):
             tell(text_of(question_of(row, {row["value"]["name"]})))
         return True
     name, sign, text = answer.partition("=")

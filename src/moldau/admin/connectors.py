@@ -68,6 +68,13 @@ def path_of(name: str, rest: str = "") -> str:
     return f"/connectors/{quote(name, safe='')}{rest}"
 
 
+def answered(found: Mapping[str, Any]) -> list[Any]:
+    """Return the rows of a validation that say something of a value. As in Connect, those have none of settings that a
+    Java connector defines but does not look at.
+    """
+    return [row for row in found["configs"] if row["value"] is not None]
+
+
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the lines that change between two configs, with + and -."""
     one, other = ([f"{key}={value}" for key, value in sorted(config.items())] for config in (before, after))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import typer
 
-from moldau.admin.connectors import URL, Login, ask, difference, path_of, states_of
+from moldau.admin.connectors import URL, Login, answered, ask, difference, path_of, states_of
 from moldau.admin.mistakes import NO, Mistake, misused
 from moldau.cli.commands import NO_CLUSTER, DryRun, Sure, noun
 from moldau.cli.options import argument, flag, option
@@ -100,7 +100,7 @@ def validate(
     )
     rows = [
         {"setting": row["value"]["name"], "value": row["value"]["value"], "error": error}
-        for row in found["configs"]
+        for row in answered(found)
         for error in row["value"]["errors"]
     ]
     session.show(rows, ("setting", "value", "error"), "The config is valid.")

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from moldau.admin.connector_wizard import Question, hint_of, question_of
+from moldau.admin.connectors import answered
 from moldau.console.model.connectors import HIDDEN, edited
 from moldau.console.model.problems import Refused
 
@@ -54,7 +55,7 @@ def fields(found: Mapping[str, Any], config: Mapping[str, str]) -> list[Field]:
     importance within a group.
     """
     groups = {FIRST: -2, OWN: -1} | {name: place for place, name in enumerate(found["groups"])}
-    rows = [row for row in found["configs"] if row["value"] is not None and row["value"]["name"] != CLASS]
+    rows = [row for row in answered(found) if row["value"]["name"] != CLASS]
     made = [(_field(row, config), row["definition"]) for row in rows]
 
     def place(one: tuple[Field, Mapping[str, Any]]) -> tuple[int, bool, int]:
