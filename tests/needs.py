@@ -157,13 +157,6 @@ def _debezium_plugin(database: str, into: Path) -> None:
         packed.unlink()
 
 
-def _debezium_host(into: Path) -> None:
-    into.mkdir(parents=True)
-    sources = sorted(str(file) for file in (ROOT / table()["debezium-host"].source).glob("*.java"))
-    jars = find("connect-jars").path
-    _run("the host of Debezium", ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
-
-
 def _iceberg_jars(into: Path) -> None:
     core = ("org.apache.iceberg", "iceberg-core", ICEBERG_VERSION)
     catalog = (*core, "tests")  # where the servlet of the REST catalog is
@@ -172,13 +165,6 @@ def _iceberg_jars(into: Path) -> None:
         ("org.xerial", "sqlite-jdbc", "3.50.3.0"),
     )
     _jars("iceberg-jars", f"Apache Iceberg {ICEBERG_VERSION} jars", [core, catalog, jetty, sqlite], into)
-
-
-def _iceberg_rest(into: Path) -> None:
-    into.mkdir(parents=True)
-    sources = sorted(str(file) for file in (ROOT / table()["iceberg-rest"].source).glob("*.java"))
-    path = ":".join([f"{find('iceberg-jars').path}/*", *hadoop_jars()])
-    _run("the REST catalog of Iceberg", ["javac", "-nowarn", "-cp", path, "-d", str(into), *sources], ROOT, into)
 
 
 def hadoop_jars() -> list[str]:
@@ -206,26 +192,17 @@ def _jars(name: str, what: str, artifacts: Sequence[tuple[str, ...]], into: Path
     _run(what, ["mvn", "-q", "-B", "-f", str(pom), *goal], ROOT, into)
 
 
-def _streams_judge(into: Path) -> None:
+def _classes(name: str, what: str, jars: str, into: Path, more: Callable[[], Sequence[str]] = tuple) -> None:
+    """What javac makes of a folder of ours, with a tool that is a folder of jars, and more of them."""
     into.mkdir(parents=True)
-    sources = sorted(str(file) for file in (ROOT / table()["streams-judge"].source).glob("*.java"))
-    jars = find("streams-jars").path
-    _run("the judge of streams", ["javac", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
-
-
-def _connect_judge(into: Path) -> None:
-    into.mkdir(parents=True)
-    sources = sorted(str(file) for file in (ROOT / table()["connect-judge"].source).glob("*.java"))
-    jars = find("kafka-jars").path
-    _run("the judge of Connect", ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(into), *sources], ROOT, into)
+    sources = sorted(str(file) for file in (ROOT / table()[name].source).glob("*.java"))
+    path = ":".join([f"{find(jars).path}/*", *more()])
+    _run(what, ["javac", "-nowarn", "-cp", path, "-d", str(into), *sources], ROOT, into)
 
 
 def _sample_plugin(into: Path) -> None:
     """A folder for plugin.path, with one plugin in it."""
-    (into / "sample").mkdir(parents=True)
-    sources = sorted(str(file) for file in (ROOT / table()["sample-plugin"].source).glob("*.java"))
-    command = ["javac", "-nowarn", "-cp", f"{find('kafka-jars').path}/*", "-d", str(into / "sample"), *sources]
-    _run("the sample plugin of Connect", command, ROOT, into)
+    _classes("sample-plugin", "the sample plugin of Connect", "kafka-jars", into / "sample")
 
 
 def _go(name: str, into: Path) -> None:
@@ -258,15 +235,15 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "connect-jars": _connect_jars,
     "debezium-jars": _debezium_jars,
     "streams-jars": _streams_jars,
-    "streams-judge": _streams_judge,
-    "connect-judge": _connect_judge,
+    "streams-judge": functools.partial(_classes, "streams-judge", "the judge of streams", "streams-jars"),
+    "connect-judge": functools.partial(_classes, "connect-judge", "the judge of Connect", "kafka-jars"),
     "sample-plugin": _sample_plugin,
     "debezium-postgres-jars": functools.partial(_debezium_plugin, "postgres"),
     "debezium-mariadb-jars": functools.partial(_debezium_plugin, "mariadb"),
     "debezium-mysql-jars": functools.partial(_debezium_plugin, "mysql"),
-    "debezium-host": _debezium_host,
+    "debezium-host": functools.partial(_classes, "debezium-host", "the host of Debezium", "connect-jars"),
     "iceberg-jars": _iceberg_jars,
-    "iceberg-rest": _iceberg_rest,
+    "iceberg-rest": functools.partial(_classes, "iceberg-rest", "Iceberg's catalog", "iceberg-jars", more=hadoop_jars),
     "kadm": functools.partial(_go, "kadm"),
     "ksqldb-go": functools.partial(_go, "ksqldb-go"),
     "ksqldb-rust": functools.partial(_cargo, "ksqldb-rust"),
