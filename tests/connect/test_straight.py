@@ -10,7 +10,7 @@ from moldau.connect import data
 from moldau.connect.chain import make_chain, make_links, make_straight
 from moldau.connect.data import INT32, STRING, Header, Instant, Record, Struct
 from moldau.connect.errors import ConnectError
-from moldau.connect.transforms.straight import MOST_SHAPES, SEEN_BEFORE
+from moldau.connect.transforms.straight import MOST_SHAPES, SEEN_BEFORE, Part
 from tests.connect.judge import coding, ours
 from tests.connect.judge.inputs import Inputs
 from tests.connect.judge.subjects import SUBJECTS
@@ -144,6 +144,23 @@ def test_a_logical_type_whose_value_is_cast_is_left_to_the_steps() -> None:
     assert straight is not None
     assert straight(row().but(value_schema=data.TIME_SCHEMA, value=Instant(5))) is None
     assert straight(row().but(value_schema=STRING, value="5")) is not None
+
+
+def test_fields_are_cast_only_where_the_fields_are_known() -> None:
+    """A struct that came out of another one is in one piece."""
+    config = chain(("ExtractField$Value", {"field": "row"}), ("Cast$Value", {"spec": "count:string"}))
+    straight = make_straight(make_links(config), 0)
+    assert straight is not None
+    outer = data.struct([("row", ROW)])
+    nested = row().but(value_schema=outer, value=Struct(outer, (row().value,)))
+    assert straight(nested) is None
+    (stepped,) = make_chain(config)(nested)
+    assert stepped.value.values == ("ann", "3", None)
+
+
+def test_a_part_has_all_fields_of_its_schema() -> None:
+    with pytest.raises(ValueError, match="0 of 3 fields"):
+        Part(ROW, None, ())
 
 
 def test_a_condition_or_a_step_without_a_rule_leaves_all_to_the_steps() -> None:

@@ -168,7 +168,7 @@ def make_cast(settings: Settings, side: Side) -> Transform:
         return side.put(record, made, Struct(made, values))
 
     def rule(shape: Shape, writer: Writer) -> Shape | None:
-        part = writer.part(shape, side)
+        part = writer.part(shape, side) if whole else writer.struct(shape, side)
         if part is None:
             return None
         made = updated(part.schema)

@@ -56,6 +56,10 @@ class Part:
     whole: Expression | None = None
     fields: tuple[Expression, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.whole is None and len(self.fields) != len(self.schema.fields):
+            raise ValueError(f"A rule knows {len(self.fields)} of {len(self.schema.fields)} fields.")
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
