@@ -98,9 +98,10 @@ judge-sql: setup  ## numbers, decimals, times and regular expressions of SQL and
 judge-lanes: setup  ## the topologies of the third judge together in lanes, beside Kafka Streams
 	$(PY) -m tests.streams.judge.lanes
 
-judge-cdc: setup  ## changes of PostgreSQL, MariaDB and MySQL as Debezium captures them and as we do, record by record; its jars in our workers
+judge-cdc: setup  ## changes of PostgreSQL, MariaDB and MySQL as Debezium captures them and as we do, record by record; its jars and Iceberg's in our workers
 	$(PY) -m tests.connect.debezium
 	$(PY) -m tests.connect.debezium.hosted
+	$(PY) -m tests.connect.lake.hosted
 
 judge-connect: setup  ## Connect's transforms, predicates and converters and ours on the same random records; random requests to both workers
 	$(PY) -m tests.connect.judge

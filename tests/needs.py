@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 KAFKA_VERSION = "4.3.1"
 DEBEZIUM_VERSION = "3.6.1.Final"
-ICEBERG_VERSION = "1.10.0"
+ICEBERG_VERSION, SINK_VERSION = "1.10.0", "1.10.1"  # of 1.10.0 not all that the sink needs was published
 DEBEZIUM_PLUGINS = {"postgres": "3.6.2.Final", "mariadb": "3.5.0.Final", "mysql": "3.6.1.Final"}
 MAKE_SECONDS = 600
 IMPLIED = {"kafka_libs": "kafka-jars", "spark": "java"}  # a fixture that is itself a need
@@ -167,6 +167,15 @@ def _iceberg_jars(into: Path) -> None:
     _jars("iceberg-jars", f"Apache Iceberg {ICEBERG_VERSION} jars", [core, catalog, jetty, sqlite], into)
 
 
+def _iceberg_sink_jars(into: Path) -> None:
+    """A folder for plugin.path: Iceberg's own sink, and Hadoop, with which it writes files."""
+    sink, parquet = (
+        ("org.apache.iceberg", name, SINK_VERSION) for name in ("iceberg-kafka-connect", "iceberg-parquet")
+    )
+    hadoop = ("org.apache.hadoop", "hadoop-client-runtime", "3.4.1")
+    _jars("iceberg-sink-jars", f"Apache Iceberg {SINK_VERSION} sink jars", [sink, parquet, hadoop], into / "sink")
+
+
 def hadoop_jars() -> list[str]:
     """Those that Spark brings along."""
     spark = importlib.util.find_spec("pyspark")
@@ -243,6 +252,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "debezium-mysql-jars": functools.partial(_debezium_plugin, "mysql"),
     "debezium-host": functools.partial(_classes, "debezium-host", "the host of Debezium", "connect-jars"),
     "iceberg-jars": _iceberg_jars,
+    "iceberg-sink-jars": _iceberg_sink_jars,
     "iceberg-rest": functools.partial(_classes, "iceberg-rest", "Iceberg's catalog", "iceberg-jars", more=hadoop_jars),
     "kadm": functools.partial(_go, "kadm"),
     "ksqldb-go": functools.partial(_go, "ksqldb-go"),

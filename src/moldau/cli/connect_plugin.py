@@ -61,17 +61,24 @@ class Folder:
     "install",
     "moldau connect plugin install io.debezium:debezium-connector-postgres:3.6.2.Final",
     "moldau connect plugin install my-connector.jar --path /opt/plugins",
+    "moldau connect plugin install my-connector.jar --with org.postgresql:postgresql:42.7.4",
 )
 def install(
     session: Session,
     folder: Folder,
     what: str = argument("An artifact of Maven, or a .jar, .zip or .tar.gz.", metavar="GROUP:ARTIFACT:VERSION|FILE"),
+    more: list[str] = option(
+        "--with",
+        "What else it needs and does not name itself (repeatable).",
+        [],
+        metavar="GROUP:ARTIFACT:VERSION",
+    ),
 ) -> None:
     """Install a plugin with all that it needs; workers find it when they start."""
     from moldau.connect.jvm.install import install
 
     with folder.host() as host:
-        found = install(what, folder.path, host)
+        found = install(what, folder.path, host, more)
     classes = [one.class_name for one in found]
     listed = "".join(f"\n  {one.kind} {one.class_name} {one.version}" for one in found)
     where = f"plugin.path={folder.path.absolute()}"

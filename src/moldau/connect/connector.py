@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from moldau.client.librdkafka import GroupMember
 from moldau.connect.config_def import ConfigDef
 from moldau.connect.data import Record
 from moldau.connect.errors import ConnectError
@@ -19,6 +20,7 @@ SOURCE, SINK = "source", "sink"
 TopicPartition = tuple[str, int]
 Offsets = Mapping[TopicPartition, int]
 Config = Mapping[str, str]
+NOBODY = GroupMember("", -1, "", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class SinkContext:
     resume: Callable[[Sequence[TopicPartition]], None] = lambda _: None
     request_commit: Callable[[], None] = lambda: None
     retry_after: Callable[[float], None] = lambda _: None
+    member: Callable[[], GroupMember] = lambda: NOBODY  # who reads, for those who commit offsets themselves
+    committed: Callable[[Sequence[TopicPartition]], Offsets] = lambda _: {}
 
 
 class SourceTask(Protocol):

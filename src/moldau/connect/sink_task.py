@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from moldau.admin import topics
 from moldau.client import Client
-from moldau.client.librdkafka import take
+from moldau.client.librdkafka import member_of, take
 from moldau.connect import clients
-from moldau.connect.connector import SinkContext, SinkTask
+from moldau.connect.connector import Offsets, SinkContext, SinkTask
 from moldau.connect.connector import TopicPartition as Place
 from moldau.connect.data import Record
 from moldau.connect.errors import ConnectError, RetriableError, java_name
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MOST_RECORDS = 500  # as Java's max.poll.records
 WAIT_S = 0.2
 RETRY_S = 1.0
-FLUSH_S = 30.0
+FLUSH_S, COMMITTED_S = 30.0, 30.0
 PASSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 
 
@@ -74,10 +74,20 @@ class Sink:
             self._paused.difference_update,
             self._request_commit,
             self._retry_after,
+            lambda: member_of(self._consumer),
+            self._committed,
         )
 
     def _request_commit(self) -> None:
         self._wants_commit = True
+
+    def _committed(self, places: Sequence[Place]) -> Offsets:
+        """Return where the group is, of those partitions in which it is anywhere."""
+        try:
+            found = self._consumer.committed([TopicPartition(*place) for place in places], COMMITTED_S)
+        except KafkaException as error:
+            raise ConnectError(f"The group's offsets cannot be read: {error.args[0]}") from error
+        return {(one.topic, one.partition): one.offset for one in found if one.error is None and one.offset >= 0}
 
     def _retry_after(self, seconds: float) -> None:
         self._retry_s = max(0.0, seconds)
@@ -165,11 +175,11 @@ class Sink:
     def _forget(self, partitions: list[TopicPartition]) -> None:
         """Tell the connector what it loses; all partitions are taken before any is given."""
         self._paused.clear()
-        self._seeks.clear()
         self._raw.clear()
         revoked = getattr(self._sink, "revoked", None)
         if revoked is not None:
             revoked([(one.topic, one.partition) for one in partitions])
+        self._seeks.clear()  # also what it wants of those that it loses: others may be further when they come back
 
     # Records.
 

@@ -7,32 +7,27 @@ the end each change is in the topic. The version in the events shows that the ja
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from moldau.testing import broker, eventually
 from moldau.testing.ports import free_port
-from tests.connect.chaos import JSON
 from tests.connect.chaos_cdc import OfBinlog, Postgres
 from tests.connect.databases import MARIADB, MYSQL, server_of
-from tests.connect.running import BROKER, settings
-from tests.connect.spark import ON_LOOPBACK
+from tests.connect.plugin.hosted import PATIENCE_S, check, each, hosting, restart
+from tests.connect.running import BROKER
 from tests.connect.test_cdc_mysql import BINLOG
-from tests.connect.workers import Followed, workers
-from tests.needs import DEBEZIUM_PLUGINS, find
-from tests.spark.cluster import cluster
+from tests.connect.workers import Followed
+from tests.needs import DEBEZIUM_PLUGINS
 from tests.spark.postgres import postgres
 
-POSTGRES, TOPIC, ROWS, PATIENCE_S = "postgres", "s.shop.t", 500, 240.0
-PLACES = ("machine", "spark")
+POSTGRES, TOPIC, ROWS = "postgres", "s.shop.t", 500
 
 
 @contextmanager
@@ -80,44 +75,26 @@ def changes(bootstrap_servers: str) -> tuple[Counter[tuple[str, int]], set[str]]
     return found, versions
 
 
-def given(bootstrap_servers: str, plugin: Path) -> dict[str, str]:
-    libs = find("connect-jars").path
-    assert libs is not None, "the jars of Connect are missing"
-    converters = {"key.converter": JSON, "value.converter": JSON}
-    return settings(bootstrap_servers) | converters | {"plugin.path": str(plugin), "moldau.plugin.libs": str(libs)}
-
-
 def run(name: str, place: str) -> str:
-    plugin = find(f"debezium-{name}-jars").path
-    assert plugin is not None, f"Debezium's connector for {name} is missing"
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="moldau-hosted-")))
         kafka = stack.enter_context(broker(BROKER))
         database, config = stack.enter_context(source(name, folder))
-        options: tuple[str, ...] = ()
-        worker: Mapping[str, Any] = given(kafka.bootstrap_servers, plugin)
-        if place == "spark":
-            worker = {**worker, **ON_LOOPBACK}
-            options = ("--spark-master", stack.enter_context(cluster(folder)))
-        group = stack.enter_context(workers(1, kafka.bootstrap_servers, worker, *options))
+        group = stack.enter_context(hosting(f"debezium-{name}-jars", kafka.bootstrap_servers, folder, place))
         database.prepare()
         put(database, 0)
         group.create("hosted", config)
         expected: Counter[tuple[str, int]] = Counter({("r", number): 1 for number in range(ROWS)})
 
         def is_all_there() -> bool:
-            answer = group.ask("GET", "/connectors/hosted/status")
-            assert answer is None or '"FAILED"' not in answer.text, answer.text
+            check(group, "hosted")
             return changes(kafka.bootstrap_servers)[0].keys() >= expected.keys()
 
         eventually(is_all_there, PATIENCE_S, "the snapshot")
         for first in (ROWS, 2 * ROWS):
             if first > ROWS:
-                worker_process = group.services[0]
-                assert worker_process is not None
-                worker_process.stop()
-                group.start(0)
+                restart(group)
             put(database, first)
             expected.update({("c", number): 1 for number in range(first, first + ROWS)})
             eventually(is_all_there, PATIENCE_S, "the stream")
@@ -128,16 +105,5 @@ def run(name: str, place: str) -> str:
     return f"{name} {DEBEZIUM_PLUGINS[name]}, {place}: {found.total()} changes, each once, {seconds:.0f} s"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("databases", nargs="*", default=[POSTGRES, MARIADB, MYSQL])
-    parser.add_argument("--place", choices=PLACES, action="append", help="only here (repeatable)")
-    chosen = parser.parse_args()
-    for place in chosen.place or PLACES:
-        for name in chosen.databases:
-            print(run(name, place), flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(each(__doc__, (POSTGRES, MARIADB, MYSQL), run))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moldau.client.librdkafka import GroupMember
 from moldau.connect import data as d
 from moldau.connect.connector import SinkContext, SourceContext
 from moldau.connect.errors import ConnectError, RetriableError
@@ -166,6 +167,8 @@ class Sinking:
             pause=lambda places: note(("pause", list(places))),
             request_commit=lambda: note("commit"),
             retry_after=lambda seconds: note(("retry", seconds)),
+            member=lambda: GroupMember("connect-it", 3, "member-1", None),
+            committed=lambda places: dict.fromkeys(places, 5),
         )
         made = java.connector(KEEPER).open(context)
         assert isinstance(made, JavaSink)
@@ -209,6 +212,27 @@ def test_a_sink_uses_its_context(java: Java, journal: Path) -> None:
         ("seek", {("t", 0): 0}),
         "commit",
     ]
+
+
+def test_a_sink_finds_its_consumer(java: Java, journal: Path) -> None:
+    sink = Sinking(java, journal)
+    sink.task.open([("t", 0)])
+    sink.put("consumer")
+    sink.task.close()
+    assert sink.asked == [("seek", {("t", 0): 7})]
+    assert sink.lines()[1:4] == [
+        "connect-it 3 member-1",
+        "[t-0] at 5",
+        "The consumer of a sink is the worker's; a plugin may not call poll.",
+    ]
+
+
+def test_a_task_is_told_of_some_partitions_or_of_nothing(java: Java, journal: Path) -> None:
+    sink = Sinking(java, journal)
+    assert sink.task.open([]) == {}
+    sink.task.revoked([])
+    sink.task.close()
+    assert sink.lines() == ["stop"]
 
 
 def test_a_record_that_nobody_tolerates_fails_the_task(java: Java, journal: Path) -> None:

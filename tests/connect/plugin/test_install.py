@@ -58,6 +58,17 @@ def test_a_plugin_is_installed_once_and_removed_by_its_name(java: Java, tmp_path
     assert not list(folder.iterdir())
 
 
+@pytest.mark.needs("mvn")
+def test_what_a_plugin_does_not_name_comes_along(java: Java, tmp_path: Path, sample_jar: Path) -> None:
+    folder = tmp_path / "plugins"
+    with pytest.raises(ConnectError, match=r"slf4j is not GROUP:ARTIFACT:VERSION\."):
+        install.install(str(sample_jar), folder, java.host, ["slf4j"])
+    assert len(install.install(str(sample_jar), folder, java.host, ["org.apache.kafka:connect-api:4.3.1"])) == 5
+    more = {path.name for path in (folder / "sample" / "more").iterdir()}
+    assert any(name.startswith("snappy-java-") for name in more), "what it needs"
+    assert not any(name.startswith(("connect-api-", "kafka-clients-")) for name in more), "the host has them"
+
+
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(libs.Unavailable, match="there is no connect-api"):
         libs.connect_jars(str(tmp_path))

@@ -7,6 +7,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from moldau.connect.errors import ConnectError
@@ -19,8 +20,14 @@ SUFFIXES = (".tar.gz", ".tgz", ".zip", ".jar")
 CONNECTS_OWN = re.compile(r"(connect-(api|json|transforms|runtime)|kafka-clients|slf4j-(api|simple))-[\d.]+\.jar")
 
 
-def install(what: str, folder: Path, host: Host) -> list[Entry]:
-    """Install what a user names; return the classes of the plugin. ConnectError where it cannot be."""
+def install(what: str, folder: Path, host: Host, more: Sequence[str] = ()) -> list[Entry]:
+    """Install what a user names, with more artifacts that it does not name itself; return the classes of the plugin.
+
+    ConnectError where it cannot be.
+    """
+    for one in more:
+        if ARTIFACT.fullmatch(one) is None:
+            raise ConnectError(f"{one} is not GROUP:ARTIFACT:VERSION.")
     file = Path(what)
     is_artifact = not file.exists() and ARTIFACT.fullmatch(what) is not None
     if not is_artifact and not file.is_file():
@@ -33,9 +40,10 @@ def install(what: str, folder: Path, host: Host) -> list[Entry]:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as scratch:
         made = Path(scratch) / "plugin"
         if is_artifact:
-            _fetch(what, made)
+            _fetch(what, more, made)
         else:
             _unpack(file, made)
+            _add(more, made)
         made.rename(target)
     try:
         found = scanned(host, target.absolute())
@@ -54,19 +62,29 @@ def _stem(name: str) -> str:
     return name.removesuffix(suffix).removesuffix("-plugin")
 
 
-def _fetch(artifact: str, into: Path) -> None:
+def _fetch(artifact: str, more: Sequence[str], into: Path) -> None:
     """Fetch the archive of a plugin, as Debezium publishes it, or else its jar with all that it needs."""
-    group, name, version = artifact.split(":")
     with tempfile.TemporaryDirectory() as scratch:
         try:
             libs.run_maven("dependency:copy", f"-Dartifact={artifact}:tar.gz:plugin", f"-DoutputDirectory={scratch}")
         except libs.Unavailable:
-            libs.fetch(((group, name, version),), into)
+            _take([artifact, *more], into)
         else:
             _unpack(next(Path(scratch).iterdir()), into)
-    for one in into.rglob("*.jar"):
+            _add(more, into)
+
+
+def _add(more: Sequence[str], into: Path) -> None:
+    if more:
+        _take(more, into / "more")
+
+
+def _take(artifacts: Sequence[str], into: Path) -> None:
+    """Fetch artifacts with all that they need, in versions that fit each other, but for what the host has."""
+    libs.fetch(tuple((group, name, version) for group, name, version in (one.split(":") for one in artifacts)), into)
+    for one in into.glob("*.jar"):
         if CONNECTS_OWN.fullmatch(one.name):
-            one.unlink()  # the host has them
+            one.unlink()
 
 
 def _unpack(file: Path, into: Path) -> None:

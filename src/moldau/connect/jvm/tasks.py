@@ -107,6 +107,8 @@ class JavaSink:
             "resume": lambda rows: context.resume([(topic, number) for topic, number in rows]),
             "commit": context.request_commit,
             "report": self._report,
+            "member": lambda _: list(context.member()),
+            "committed": self._committed,
         }
         self._link = host.link("sink", entry.location, entry.class_name, context.has_reporter, told=told)
         try:
@@ -122,6 +124,10 @@ class JavaSink:
             self._starts |= wanted
         else:
             self._context.seek(wanted)
+
+    def _committed(self, rows: Sequence[Any]) -> list[list[Any]]:
+        found = self._context.committed([(topic, int(number)) for topic, number in rows])
+        return [[topic, number, offset] for (topic, number), offset in found.items()]
 
     def _report(self, given: Mapping[str, Any]) -> None:
         topic, partition, offset = given["topic"], given["partition"], given["offset"]
@@ -142,6 +148,8 @@ class JavaSink:
         return made
 
     def open(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        if not partitions:  # Connect tells a task of some, or nothing
+            return {}
         self._starts = {}
         try:
             self._call("open", rows_of(partitions))
@@ -159,7 +167,7 @@ class JavaSink:
 
     def revoked(self, partitions: Sequence[TopicPartition]) -> None:
         """Give back partitions."""
-        if not self._is_closed:
+        if partitions and not self._is_closed:
             self._call("close", rows_of(partitions))
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 package sample;
 
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -12,6 +13,9 @@ import java.util.Date;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -256,6 +260,9 @@ public final class Sample {
                 case "commit":
                     context.requestCommit();
                     break;
+                case "consumer":
+                    useConsumer(place);
+                    return;
                 case "hang":
                     append(log, "hangs");
                     while (true)
@@ -267,6 +274,29 @@ public final class Sample {
                 default:
             }
             append(log, one.topic() + "-" + one.kafkaPartition() + "@" + one.kafkaOffset() + " " + one.key() + "=" + one.value());
+        }
+
+        /** Looks for the consumer inside the worker, as sinks do that commit its offsets themselves. */
+        private void useConsumer(TopicPartition place) {
+            Consumer<?, ?> consumer;
+            try {
+                ClassLoader loader = Thread.currentThread().getContextClassLoader();
+                Class<?> of = loader.loadClass("org.apache.kafka.connect.runtime.WorkerSinkTaskContext");
+                Field field = of.getDeclaredField("consumer");
+                field.setAccessible(true);
+                consumer = (Consumer<?, ?>) field.get(context);
+            } catch (ReflectiveOperationException error) {
+                throw new ConnectException(error);
+            }
+            ConsumerGroupMetadata member = consumer.groupMetadata();
+            append(log, member.groupId() + " " + member.generationId() + " " + member.memberId());
+            append(log, consumer.assignment() + " at " + consumer.committed(Set.of(place)).get(place).offset());
+            consumer.seek(place, 7);
+            try {
+                consumer.poll(java.time.Duration.ZERO);
+            } catch (UnsupportedOperationException error) {
+                append(log, error.getMessage());
+            }
         }
 
         @Override public Map<TopicPartition, OffsetAndMetadata> preCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {

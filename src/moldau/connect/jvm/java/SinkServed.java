@@ -13,10 +13,10 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.connect.errors.IllegalWorkerStateException;
+import org.apache.kafka.connect.runtime.WorkerSinkTaskContext;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
-import org.apache.kafka.connect.sink.SinkTaskContext;
 
 /** A task of a sink. Partitions travel as [topic, number]. */
 final class SinkServed extends Served {
@@ -103,12 +103,13 @@ final class SinkServed extends Served {
         return new TopicPartition((String) row.get(0), ((Number) row.get(1)).intValue());
     }
 
-    private final class Context implements SinkTaskContext {
+    private final class Context extends WorkerSinkTaskContext {
         private final Map<String, String> config;
         private final PluginMetrics metrics = metrics();
 
         Context(Map<String, String> config) {
             this.config = config;
+            consumer = TaskConsumer.of(link, this);
         }
 
         public Map<String, String> configs() {
