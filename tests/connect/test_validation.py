@@ -89,6 +89,9 @@ def test_dead_letters_may_not_be_among_what_a_sink_reads() -> None:
     )
     assert errors({**SINK, "errors.deadletterqueue.topic.name": "lines"}) == {"topics.regex": [error]}
     assert errors({**SINK, "errors.deadletterqueue.topic.name": "more"}) == {}
+    both = "topics and topics.regex are mutually exclusive options, but both are set."
+    found = errors({**SINK, "errors.deadletterqueue.topic.name": "lines", "topics": "x"})
+    assert found == {"topics": [both], "topics.regex": [both, error]}
 
 
 def test_standard_input_cannot_be_read_exactly_once() -> None:

@@ -90,9 +90,15 @@ def _alter_group(client: Client, group: str, name: str, rows: Sequence[Any] | No
 
 def _sink_pair(row: Any) -> tuple[tuple[str, int], int | None]:
     partition, offset = _pair(row)
-    if not isinstance(partition, dict) or not {TOPIC, PARTITION} <= partition.keys():
+    if partition is None:
+        raise HttpError(400, "The partition for a sink connector offset cannot be null or missing")
+    if not {TOPIC, PARTITION} <= partition.keys():
         keys = f"'{TOPIC}' and '{PARTITION}'"
         raise HttpError(400, f"The partition for a sink connector offset must contain the keys {keys}")
+    if partition[TOPIC] is None:
+        raise HttpError(400, "Kafka topic names must be valid strings and may not be null")
+    if partition[PARTITION] is None:
+        raise HttpError(400, "Kafka partitions must be valid numbers and may not be null")
     place = str(partition[TOPIC]), _number(partition[PARTITION], "partition")
     if offset is None:
         return place, None
@@ -103,9 +109,13 @@ def _sink_pair(row: Any) -> tuple[tuple[str, int], int | None]:
 
 def _number(value: Any, what: str) -> int:
     try:
-        number = int(value)
-    except (TypeError, ValueError):
-        raise HttpError(400, f"The {what} {value!r} is not a number.") from None
+        number = int(str(value))
+    except ValueError:
+        raise HttpError(
+            400,
+            f"Failed to parse the following Kafka {what} value in the provided offsets: '{value}'. "
+            f"{what.capitalize()} values for sink connectors need to be integers.",
+        ) from None
     if number < 0:
         raise HttpError(400, f"The {what} {number} is negative.")
     return number

@@ -177,13 +177,14 @@ def _of_converter(role: str, definition: ConfigDef, config: Mapping[str, Any]) -
 def _check_topics(values: dict[str, ConfigValue], config: Mapping[str, Any]) -> None:
     """Check what a sink reads, and that its dead letters are not among it."""
     topics, pattern = values["topics"], values["topics.regex"]
+    compiles = not pattern.errors
     both = "topics and topics.regex are mutually exclusive options, but both are set."
     neither = "Must configure one of topics or topics.regex"
     for one in (topics, pattern):
         if bool(topics.value) == bool(pattern.value):
             one.errors.append(both if topics.value else neither)
     letters = values["errors.deadletterqueue.topic.name"].value
-    if letters and pattern.value and not pattern.errors and re.fullmatch(pattern.value, letters):
+    if letters and pattern.value and compiles and re.fullmatch(pattern.value, letters):
         pattern.errors.append(
             f"The DLQ topic '{letters}' may not be matched by the regex for the topics "
             f"('topics.regex={pattern.value}') consumed by the connector"
