@@ -28,7 +28,8 @@ def main() -> int:
     given = parser.parse_args()
     names = [f"lines-{n:02d}" for n in range(given.connectors)]
     with tempfile.TemporaryDirectory() as folder, broker(BROKER) as kafka:
-        configured = settings(kafka.bootstrap_servers) | {"heartbeat.interval.ms": "3000"}
+        configured = settings(kafka.bootstrap_servers)
+        del configured["heartbeat.interval.ms"]  # as a worker has it by itself
         files = {name: Path(folder) / name for name in names}
         add(files, "start")
         for name in names:
