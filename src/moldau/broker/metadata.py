@@ -104,11 +104,13 @@ class Proposal:
         return self.metadata.write(self.records)
 
     async def answer(self, response: Any, rows: Iterable[Any]) -> Any:
-        """Write the changes and return the response; if they cannot be committed, each row that says yes says no."""
+        """Write the changes and return the response; if they cannot be committed, each row says so.
+
+        Those that were refused too: what was proposed before, and is not committed either, may have been the reason.
+        """
         if error := await self.commit():
             for row in rows:
-                if not row.error_code:
-                    row.error_code, row.error_message = error, error.message
+                row.error_code, row.error_message = error, error.message
         return response
 
 
