@@ -279,16 +279,20 @@ def differences(world: World) -> dict[str, str]:
     return found
 
 
-def changes(kafka: Broker) -> Counter[tuple[str, int, int]]:
-    """Count the changes of the topic: operation, row and version of the row."""
-    followed = Followed(kafka.bootstrap_servers, [TOPIC])
-    found: Counter[tuple[str, int, int]] = Counter()
-    for value in filter(None, followed.read_all()[TOPIC]):
-        payload = json.loads(value)["payload"]
-        row = payload["after"] or payload["before"]
-        found[payload["op"], row["id"], row["version"] or 0] += 1
-    followed.close()
-    return found
+def changes(bootstrap_servers: str) -> Iterator[Any]:
+    """Return the changes in the topic."""
+    followed = Followed(bootstrap_servers, [TOPIC])
+    try:
+        for value in filter(None, followed.read_all()[TOPIC]):
+            yield json.loads(value)["payload"]
+    finally:
+        followed.close()
+
+
+def counted(bootstrap_servers: str) -> Counter[tuple[str, int, int]]:
+    """Count the changes in the topic: operation, row and version of the row."""
+    rows = ((change["op"], change["after"] or change["before"]) for change in changes(bootstrap_servers))
+    return Counter((op, row["id"], row["version"] or 0) for op, row in rows)
 
 
 def main() -> int:
@@ -347,12 +351,12 @@ def run(name: str, given: argparse.Namespace) -> tuple[str, int]:
             if time.monotonic() - begun > given.minutes * 60:
                 break
             one_round(world, number, chance)
-        counted = changes(kafka)
-        doubled = sum(count - 1 for count in counted.values())
+        found = counted(kafka.bootstrap_servers)
+        doubled = sum(count - 1 for count in found.values())
         kills = ", ".join(f"{count} of the {one}" for one, count in sorted(world.kills.items()))
         rows = len(world.rows("shop.t"))
         return (
-            f"| {database.name} | {kills} | {sum(counted.values())} | {doubled} | {rows} | JDBC, Delta, Iceberg |",
+            f"| {database.name} | {kills} | {found.total()} | {doubled} | {rows} | JDBC, Delta, Iceberg |",
             doubled,
         )
 

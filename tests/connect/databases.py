@@ -9,16 +9,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from moldau.testing import eventually
-
-START_S = 60
-
+from tests.connect.systems import START_S, Killable
 
 MARIADB, MYSQL = "mariadb", "mysql"
 
 
-class Server:
-    """A server that can be killed and started again."""
+class Server(Killable):
+    """A server whose data stays when it is killed."""
 
     def __init__(self, kind: str, folder: str, flags: Sequence[str]) -> None:
         self.socket, data = f"{folder}/s", f"{folder}/data"
@@ -32,33 +29,17 @@ class Server:
             install = ["mysqld", "--no-defaults", "--initialize-insecure"]
         subprocess.run([*install, *user, f"--datadir={data}"], check=True, capture_output=True, timeout=START_S)
         where = (f"--datadir={data}", f"--socket={self.socket}", "--skip-networking")
-        self._command = [*program, *user, *where, *flags]
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__([*program, *user, *where, *flags])
 
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        eventually(self._is_there, START_S)
-
-    def _is_there(self) -> bool:
+    def answers(self) -> bool:
         import pymysql
 
-        assert self._process is not None and self._process.poll() is None, f"{self._command} ended"
         try:
             with pymysql.connect(unix_socket=self.socket, user="root") as connection, connection.cursor() as cursor:
                 cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
         except pymysql.Error:
             return False
         return True
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(START_S)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(START_S)
 
 
 @contextmanager

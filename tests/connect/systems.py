@@ -26,6 +26,36 @@ def answers(port: int) -> bool:
         return False
 
 
+class Killable:
+    """A server that can be killed and started again. Those that make one say when it `answers`."""
+
+    def __init__(self, command: Sequence[str], folder: Path | None = None) -> None:
+        self._command, self._folder = command, folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        nowhere = subprocess.DEVNULL
+        self._process = subprocess.Popen(self._command, stdout=nowhere, stderr=nowhere, cwd=self._folder)
+        eventually(self._is_there, START_S, f"the start of {self._command[0]}")
+
+    def _is_there(self) -> bool:
+        assert self._process is not None and self._process.poll() is None, f"{self._command} ended"
+        return self.answers()
+
+    def answers(self) -> bool:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(START_S)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(START_S)
+
+
 @contextmanager
 def started(command: Sequence[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server until the end of the block; it is there when its port answers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -32,15 +31,15 @@ from moldau.connect.data import (
     struct,
 )
 from moldau.connect.errors import ConfigError, ConnectError, RetriableError
-from moldau.testing import eventually
 from moldau.testing.ports import free_port
+from tests.connect.systems import Killable
 
-START_S, PLACE = 120.0, ("orders", 0)
+PLACE = "orders", 0
 ORDER = struct({"id": INT64, "city": STRING, "price": decimal(2)})
 LATER = struct({"id": INT64, "city": STRING, "price": decimal(2), "tags": array(STRING, optional=True)})
 
 
-class Metastore:
+class Metastore(Killable):
     """A metastore with its database in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -58,16 +57,9 @@ class Metastore:
         java = ["java", "-Xmx300m", "-XX:+UseSerialGC", "-Dhive.async.log.enabled=false", *opens]
         path = f"{Path(pyspark.__file__).parent / 'jars'}/*"
         main = ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)]
-        self._command, self._folder = [*java, "-cp", path, *main, *words], folder
-        self.start()
+        super().__init__([*java, "-cp", path, *main, *words], folder)
 
-    def start(self) -> None:
-        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": self._folder}
-        self._process = subprocess.Popen(self._command, **quiet)
-        eventually(self._answers, START_S)
-
-    def _answers(self) -> bool:
-        assert self._process.poll() is None, f"{self._command} ended"
+    def answers(self) -> bool:
         try:
             return "default" in self.client().get_all_databases()
         except OSError:
@@ -87,18 +79,17 @@ class Metastore:
             raise OSError(str(error)) from error
         return Client(TBinaryProtocol(transport))
 
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
 
 @pytest.fixture(scope="module")
 def metastore() -> Iterator[Metastore]:
     pytest.importorskip("thrift")
     with tempfile.TemporaryDirectory(prefix="moldau-hive-") as folder:
         made = Metastore(Path(folder))
-        yield made
-        made.kill()
+        try:
+            made.start()
+            yield made
+        finally:
+            made.kill()
 
 
 def opened(url: str, folder: Path, **more: str) -> Any:

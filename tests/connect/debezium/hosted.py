@@ -7,7 +7,6 @@ the end each change is in the topic. The version in the events shows that the ja
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -18,16 +17,15 @@ from pathlib import Path
 
 from moldau.testing import broker, eventually
 from moldau.testing.ports import free_port
-from tests.connect.chaos_cdc import OfBinlog, Postgres
+from tests.connect.chaos_cdc import OfBinlog, Postgres, changes, counted
 from tests.connect.databases import MARIADB, MYSQL, server_of
 from tests.connect.plugin.hosted import PATIENCE_S, check, each, hosting, restart
 from tests.connect.running import BROKER
 from tests.connect.test_cdc_mysql import BINLOG
-from tests.connect.workers import Followed
 from tests.needs import DEBEZIUM_PLUGINS
 from tests.spark.postgres import postgres
 
-POSTGRES, TOPIC, ROWS = "postgres", "s.shop.t", 500
+POSTGRES, ROWS = "postgres", 500
 
 
 @contextmanager
@@ -62,19 +60,6 @@ def put(database: Postgres | OfBinlog, first: int) -> None:
         line.commit()
 
 
-def changes(bootstrap_servers: str) -> tuple[Counter[tuple[str, int]], set[str]]:
-    """Count the changes in the topic, and name the versions of what made them."""
-    followed = Followed(bootstrap_servers, [TOPIC])
-    found: Counter[tuple[str, int]] = Counter()
-    versions: set[str] = set()
-    for value in filter(None, followed.read_all()[TOPIC]):
-        payload = json.loads(value)["payload"]
-        found[payload["op"], payload["after"]["id"]] += 1
-        versions.add(payload["source"]["version"])
-    followed.close()
-    return found, versions
-
-
 def run(name: str, place: str) -> str:
     began = time.monotonic()
     with ExitStack() as stack:
@@ -85,20 +70,21 @@ def run(name: str, place: str) -> str:
         database.prepare()
         put(database, 0)
         group.create("hosted", config)
-        expected: Counter[tuple[str, int]] = Counter({("r", number): 1 for number in range(ROWS)})
+        expected = Counter(("r", number, 0) for number in range(ROWS))
 
         def is_all_there() -> bool:
             check(group, "hosted")
-            return changes(kafka.bootstrap_servers)[0].keys() >= expected.keys()
+            return counted(kafka.bootstrap_servers).keys() >= expected.keys()
 
         eventually(is_all_there, PATIENCE_S, "the snapshot")
         for first in (ROWS, 2 * ROWS):
             if first > ROWS:
                 restart(group)
             put(database, first)
-            expected.update({("c", number): 1 for number in range(first, first + ROWS)})
+            expected.update(("c", number, 0) for number in range(first, first + ROWS))
             eventually(is_all_there, PATIENCE_S, "the stream")
-        found, versions = changes(kafka.bootstrap_servers)
+        found = counted(kafka.bootstrap_servers)
+        versions = {change["source"]["version"] for change in changes(kafka.bootstrap_servers)}
     assert versions == {DEBEZIUM_PLUGINS[name]}, versions
     assert found == expected, found - expected
     seconds = time.monotonic() - began

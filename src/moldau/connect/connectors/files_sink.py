@@ -81,8 +81,7 @@ class FilesSink:
         config = self.config.parse(context.config)
         tables = None
         if self.hive_root is not None and config["hive.integration"]:
-            format_name = file_formats.find(config["format.class"]).name
-            tables = hive.HiveTables(config, format_name, f"{self.hive_root(config)}/{config['topics.dir']}")
+            tables = f"{self.hive_root(config)}/{config['topics.dir']}"
         return Files(context, config, self.storage(config), tables)
 
 
@@ -141,13 +140,12 @@ class Batch:
 
 
 class Files:
-    """The task."""
+    """The task. `tables` is where Hive finds its files, if there are to be tables."""
 
-    def __init__(
-        self, context: SinkContext, config: Mapping[str, Any], storage: Storage, tables: hive.HiveTables | None
-    ) -> None:
-        self._context, self._config, self._storage, self._tables = context, config, storage, tables
+    def __init__(self, context: SinkContext, config: Mapping[str, Any], storage: Storage, tables: str | None) -> None:
+        self._context, self._config, self._storage = context, config, storage
         self._format = file_formats.find(config["format.class"])
+        self._tables = hive.HiveTables(config, self._format.name, tables) if tables else None
         self._folder = partitioners.find(config)
         self._when = partitioners.extractor(config)
         self._open: dict[TopicPartition, Batch] = {}
