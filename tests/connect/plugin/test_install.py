@@ -58,6 +58,16 @@ def test_a_plugin_is_installed_once_and_removed_by_its_name(java: Java, tmp_path
     assert not list(folder.iterdir())
 
 
+def test_a_plugin_may_be_a_link(java: Java, tmp_path: Path, sample_jar: Path) -> None:
+    """As deployments do it: the folder of a release, and a link to the one that runs."""
+    real, folder = tmp_path / "releases" / "one", tmp_path / "plugins"
+    real.mkdir(parents=True)
+    folder.mkdir()
+    (real / "sample.jar").symlink_to(sample_jar)
+    (folder / "sample").symlink_to(real)
+    assert len(install.installed(folder, java.host)) == 5
+
+
 @pytest.mark.needs("mvn")
 def test_what_a_plugin_does_not_name_comes_along(java: Java, tmp_path: Path, sample_jar: Path) -> None:
     folder = tmp_path / "plugins"

@@ -6,6 +6,7 @@ import java.net.JarURLConnection;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.net.URLConnection;
+import java.nio.file.FileVisitOption;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.CodeSource;
@@ -42,7 +43,7 @@ final class PluginLoader extends URLClassLoader {
         if (Files.isRegularFile(location)) found.add(location.toUri().toURL());
         else {
             found.add(location.toUri().toURL());
-            try (Stream<Path> files = Files.walk(location)) {
+            try (Stream<Path> files = Files.walk(location, FileVisitOption.FOLLOW_LINKS)) {
                 for (Path one : (Iterable<Path>) files.filter(f -> f.toString().endsWith(".jar")).sorted()::iterator)
                     found.add(one.toUri().toURL());
             }

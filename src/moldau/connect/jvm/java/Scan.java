@@ -7,6 +7,7 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.lang.reflect.Modifier;
 import java.net.URL;
+import java.nio.file.FileVisitOption;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.charset.StandardCharsets;
@@ -95,7 +96,7 @@ final class Scan {
     private Set<String> undeclared() throws IOException {
         if (Files.isRegularFile(loader.location)) readJar(loader.location);
         else
-            try (Stream<Path> files = Files.walk(loader.location)) {
+            try (Stream<Path> files = Files.walk(loader.location, FileVisitOption.FOLLOW_LINKS)) {
                 for (Path one : (Iterable<Path>) files::iterator)
                     if (one.toString().endsWith(".jar")) readJar(one);
                     else if (one.toString().endsWith(".class"))
