@@ -8,22 +8,19 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from confluent_kafka import Consumer, Producer, TopicPartition
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 from tests.needs import KAFKA_VERSION
 
 from benchmarks import topics
 from benchmarks.brokers import Broker, moldau_command
+from benchmarks.connect_page import Row, Sample, chosen_of, measure, page, reported, show
 from benchmarks.connect_workers import Worker, java, python
 from benchmarks.places import CACHE, PORT, PROJECT, BenchError
-from benchmarks.report import machine, said, spread
 from benchmarks.table import Metric
 
 PAGE = PROJECT / "docs" / "connect" / "benchmarks.md"
@@ -66,7 +63,6 @@ BACK = {
     "value.converter": JSON,
     "value.converter.schemas.enable": "true",
 }
-Sample = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -245,15 +241,6 @@ def idle(place: Place, worker: Worker) -> Sample:
             own.stop()
 
 
-@dataclass(frozen=True)
-class Row:
-    title: str
-    run: Callable[[Place, Worker], Sample]
-    metrics: tuple[Metric, ...]
-    is_rehearsed: bool = False
-    found: dict[str, list[Sample]] = field(default_factory=dict)
-
-
 def loaded(run: Callable[..., Sample], size: int, count: int, more: dict[str, str]) -> Callable[..., Sample]:
     return lambda place, worker: run(place, worker, size, count, more)
 
@@ -319,38 +306,6 @@ machine; only one worker has something to do at a time. Figures are medians of t
   is from exec to the first answer of `GET /connectors`.
 - The load of the machine when this began was {load}.
 """
-HEADINGS = ("what", "figure", "Connect", "Moldau", "ratio", "expected", "")
-
-
-def lines(row: Row) -> Iterator[tuple[str, ...]]:
-    for number, metric in enumerate(row.metrics):
-        values = {name: [one[metric.key] * metric.scale for one in found] for name, found in row.found.items()}
-        middle = {name: statistics.median(each) for name, each in values.items() if each}
-        own, theirs = middle.get("moldau"), middle.get("kafka")
-        ratio = own / theirs if own and theirs else None
-        shown = [spread(values[name]) if values.get(name) else "" for name in ("kafka", "moldau")]
-        text = "" if ratio is None else f"{ratio:.2f}"
-        yield (
-            row.title if number == 0 else "",
-            f"{metric.title}, {metric.unit}",
-            *shown,
-            text,
-            metric.expected,
-            (metric.verdict(ratio, own)),
-        )
-
-
-def page(load: str) -> str:
-    facts = machine() | {"Java": said("java", "-version"), "commit": said("git", "rev-parse", "--short", "HEAD")}
-    where = "\n".join(f"| {name} | {text} |" for name, text in facts.items())
-    rows = [
-        HEADINGS,
-        ("---", "---", "---:", "---:", "---:", "---", "---"),
-        *(one for row in ROWS for one in lines(row)),
-    ]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    method = METHOD.format(kafka=KAFKA_VERSION, load=load)
-    return f"# Benchmarks: Connect\n\n| | |\n|---|---|\n{where}\n\n{table}\n\n{method}"
 
 
 def main(
@@ -361,27 +316,13 @@ def main(
     keep: Annotated[bool, typer.Option(help="Write docs/connect/benchmarks.md.")] = True,
 ) -> None:
     """Measure a worker of Connect beside Apache's."""
-    console, load = Console(), f"{os.getloadavg()[0]:.1f}"
-    chosen = [row for row in ROWS if not only or any(word in row.title for word in only)]
-    try:
-        with place(scale) as (here, workers):
-            measured = [one for one in workers if worker in ("", one.name)]
-            for row in chosen:
-                for number in track(range(runs + row.is_rehearsed), row.title, console=console):
-                    for one in measured:
-                        sample = row.run(here, one)
-                        if number >= row.is_rehearsed:
-                            row.found.setdefault(one.name, []).append(sample)
-    except BenchError as error:
-        console.print(f"[red]{error}[/]", highlight=False)
-        raise typer.Exit(1) from None
-    table = Table(*HEADINGS)
-    for row in chosen:
-        for line in lines(row):
-            table.add_row(*line)
-    console.print(table)
+    load = f"{os.getloadavg()[0]:.1f}"
+    chosen = chosen_of(ROWS, only)
+    with reported(), place(scale) as (here, workers):
+        measure(chosen, here, [one for one in workers if worker in ("", one.name)], runs)
+    show(chosen)
     if keep and not only and not worker:
-        PAGE.write_text(page(load))
+        PAGE.write_text(page("Connect", ROWS, METHOD.format(kafka=KAFKA_VERSION, load=load)))
 
 
 if __name__ == "__main__":

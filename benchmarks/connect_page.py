@@ -1,0 +1,95 @@
+"""Rows of a worker of Connect beside Apache's: measured, shown, and written as a page."""
+
+import contextlib
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.connect_workers import Worker
+from benchmarks.places import BenchError
+from benchmarks.report import machine, said, spread
+from benchmarks.table import Metric
+
+Sample = dict[str, float]
+HEADINGS = ("what", "figure", "Connect", "Moldau", "ratio", "expected", "")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A workload. `ours` is the worker whose figures stand beside those of Connect's."""
+
+    title: str
+    run: Callable[[Any, Worker], Sample]
+    metrics: tuple[Metric, ...]
+    is_rehearsed: bool = False
+    ours: str = "moldau"
+    found: dict[str, list[Sample]] = field(default_factory=dict)
+
+
+def chosen_of(rows: Sequence[Row], only: Sequence[str] | None) -> list[Row]:
+    return [row for row in rows if not only or any(word in row.title for word in only)]
+
+
+def measure(rows: Sequence[Row], here: Any, workers: Sequence[Worker], runs: int) -> None:
+    """Run all rows, one worker after the other."""
+    for row in rows:
+        for number in track(range(runs + row.is_rehearsed), row.title, console=Console()):
+            for one in workers:
+                if one.name in ("kafka", row.ours):
+                    sample = row.run(here, one)
+                    if number >= row.is_rehearsed:
+                        row.found.setdefault(one.name, []).append(sample)
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """End with a sentence where a run cannot go on."""
+    try:
+        yield
+    except BenchError as error:
+        Console().print(f"[red]{error}[/]", highlight=False)
+        raise typer.Exit(1) from None
+
+
+def lines(row: Row) -> Iterator[tuple[str, ...]]:
+    for number, metric in enumerate(row.metrics):
+        values = {name: [one[metric.key] * metric.scale for one in found] for name, found in row.found.items()}
+        middle = {name: statistics.median(each) for name, each in values.items() if each}
+        own, theirs = middle.get(row.ours), middle.get("kafka")
+        ratio = own / theirs if own and theirs else None
+        shown = [spread(values[name]) if values.get(name) else "" for name in ("kafka", row.ours)]
+        text = "" if ratio is None else f"{ratio:.2f}"
+        yield (
+            row.title if number == 0 else "",
+            f"{metric.title}, {metric.unit}",
+            *shown,
+            text,
+            metric.expected,
+            (metric.verdict(ratio, own)),
+        )
+
+
+def show(rows: Sequence[Row]) -> None:
+    table = Table(*HEADINGS)
+    for row in rows:
+        for line in lines(row):
+            table.add_row(*line)
+    Console().print(table)
+
+
+def page(title: str, rows: Sequence[Row], method: str) -> str:
+    facts = machine() | {"Java": said("java", "-version"), "commit": said("git", "rev-parse", "--short", "HEAD")}
+    where = "\n".join(f"| {name} | {text} |" for name, text in facts.items())
+    shown = [
+        HEADINGS,
+        ("---", "---", "---:", "---:", "---:", "---", "---"),
+        *(one for row in rows for one in lines(row)),
+    ]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in shown)
+    return f"# Benchmarks: {title}\n\n| | |\n|---|---|\n{where}\n\n{table}\n\n{method}"
