@@ -82,9 +82,9 @@ class Place:
         return path
 
 
-def end(place: Place, topic: str) -> Callable[[], int]:
+def end(broker: Broker, topic: str) -> Callable[[], int]:
     """Return what tells how many records of a topic can be read."""
-    consumer = Consumer({"bootstrap.servers": place.broker.address, "group.id": "-"})
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "-"})
     wanted = TopicPartition(topic, 0)
     return lambda: consumer.get_watermark_offsets(wanted, timeout=10.0)[1]
 
@@ -102,7 +102,7 @@ def source(place: Place, worker: Worker, size: int, count: int, more: dict[str, 
     path = place.lines(size, count)
     records = int(count * place.scale)
     with topics.topic(place.broker, 1) as topic:
-        there = end(place, topic)
+        there = end(place.broker, topic)
         config = {"connector.class": SOURCE, "file": path, "topic": topic, "batch.size": 2000, **more}
         return counted(worker, records, config, lambda: there() >= records)
 

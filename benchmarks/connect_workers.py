@@ -57,6 +57,7 @@ class Worker:
     home: Path
     port: int
     broker: str
+    plugin: Path | None = None  # a folder of jars
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     up_s: float = field(default=0.0, init=False)
 
@@ -68,13 +69,17 @@ class Worker:
     def start(self, turn: str = "") -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         properties, group = self.home / "worker.properties", f"{self.name}{turn}"
-        (self.home / "plugins").mkdir(exist_ok=True)
+        plugins = self.home / "plugins"
+        plugins.mkdir(exist_ok=True)
+        if self.plugin is not None and not (plugins / "plugin").exists():
+            (plugins / "plugin").symlink_to(self.plugin)
         rows = SETTINGS | {
             "bootstrap.servers": self.broker,
             "group.id": group,
             **{f"{what}.storage.topic": f"{group}-{what}" for what in ("config", "offset", "status")},
             "listeners": f"http://127.0.0.1:{self.port}",
-            "plugin.path": str(self.home / "plugins"),
+            "plugin.path": str(plugins),
+            "moldau.plugin.libs": str(needs.find("connect-jars").path),
         }
         properties.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
         began = time.monotonic()
