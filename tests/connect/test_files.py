@@ -436,6 +436,9 @@ def test_files_are_rotated_by_the_time_of_their_records_and_by_schema(tmp_path: 
     clock = Written(tmp_path / "clock", flush_size=100, rotate_schedule_interval_ms=1)
     clock.put({"n": 1})
     eventually(lambda: clock.task.flush({("t", 0): 1}) == {("t", 0): 1})
+    clock.put({"n": 2}, first=1)
+    eventually(lambda: clock.task.put([]) or len(clock.files) == 2)
+    assert clock.task.wants_empty, "the worker's own interval is not waited for"
 
 
 def avro_rows(file: io.BytesIO, config: Any) -> list[Any]:

@@ -316,12 +316,20 @@ def test_records_wait_for_the_commit(lake: Lake) -> None:
     interval = "delta.commit.interval-ms" if lake.kind == "delta" else "iceberg.control.commit.interval-ms"
     plugin = find({"delta": "DeltaSink", "iceberg": "IcebergSink"}[lake.kind])
     assert plugin is not None
-    task = plugin.load().open(SinkContext({**config, interval: "3600000"}, print, lambda _: False))
+    asked: list[str] = []
+    commit = lambda: asked.append("commit")  # noqa: E731
+    context = SinkContext({**config, interval: "3600000"}, print, lambda _: False, request_commit=commit)
+    task = plugin.load().open(context)
     task.open([PLACE])
     task.put([rec(0, {"id": 0})])
     assert task.flush({PLACE: 1, ("u", 0): 5}) == {("u", 0): 5}
     task._batches[next(iter(task._batches))].since -= 3600
     assert task.flush({PLACE: 1}) == {PLACE: 1} and len(lake.rows()) == 1
+    task.put([rec(1, {"id": 1})])
+    task._batches[next(iter(task._batches))].since -= 3600
+    task.put([])
+    assert task.wants_empty and len(lake.rows()) == 2, "the worker's own interval is not waited for"
+    assert asked == ["commit"] * 2
 
 
 def test_tables_are_partitioned_and_duckdb_reads_them(lake: Lake) -> None:

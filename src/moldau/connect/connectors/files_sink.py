@@ -142,6 +142,8 @@ class Batch:
 class Files:
     """The task. `tables` is where Hive finds its files, if there are to be tables."""
 
+    wants_empty = True  # a file becomes due though nothing comes any more
+
     def __init__(self, context: SinkContext, config: Mapping[str, Any], storage: Storage, tables: str | None) -> None:
         self._context, self._config, self._storage = context, config, storage
         self._format = file_formats.find(config["format.class"])

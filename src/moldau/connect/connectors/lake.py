@@ -116,6 +116,8 @@ class Batch:
 class Writing:
     """The task."""
 
+    wants_empty = True  # a commit becomes due though nothing comes any more
+
     def __init__(self, context: SinkContext, options: Options, table: Callable[[str], Table]) -> None:
         self._context, self._options, self._table = context, options, table
         self._batches: dict[str, Batch] = {}
@@ -202,6 +204,7 @@ class Writing:
             batch.is_there = schema is not None
         batch.stored |= batch.ends
         batch.records, batch.ends, batch.since = [], {}, 0.0
+        self._context.request_commit()
 
     def _rows(self, records: Iterable[Record]) -> tuple[list[Record], list[Mapping[str, Any]]]:
         """Return the rows to write and the keys to delete before: with keys, the last record of each counts."""
