@@ -184,8 +184,8 @@ WORKLOADS = (
     Row("snapshot", snapshot, figures(1.0), True),
     Row("stream", stream, figures(0.7, 1.0), True),
     Row("commit to topic", latency, LATENCY),
-    Row("Debezium in our worker: snapshot", snapshot, figures(0.8)[:2], True, "hosted"),
-    Row("Debezium in our worker: stream", stream, figures(0.8)[:2], True, "hosted"),
+    Row("Debezium in our worker: snapshot", snapshot, figures(0.8)[:2], True, ("kafka", "hosted")),
+    Row("Debezium in our worker: stream", stream, figures(0.8)[:2], True, ("kafka", "hosted")),
 )
 METHOD = """\
 `make bench-connect` makes this page. A table of PostgreSQL is captured by Debezium {debezium} in a worker of Apache

@@ -22,13 +22,13 @@ HEADINGS = ("what", "figure", "Connect", "Moldau", "ratio", "expected", "")
 
 @dataclass(frozen=True)
 class Row:
-    """A workload. `ours` is the worker whose figures stand beside those of Connect's."""
+    """A workload. The last of `workers` is ours, whose figures stand beside those of Connect's."""
 
     title: str
     run: Callable[[Any, Worker], Sample]
     metrics: tuple[Metric, ...]
     is_rehearsed: bool = False
-    ours: str = "moldau"
+    workers: tuple[str, ...] = ("kafka", "moldau")
     found: dict[str, list[Sample]] = field(default_factory=dict)
 
 
@@ -41,7 +41,7 @@ def measure(rows: Sequence[Row], here: Any, workers: Sequence[Worker], runs: int
     for row in rows:
         for number in track(range(runs + row.is_rehearsed), row.title, console=Console()):
             for one in workers:
-                if one.name in ("kafka", row.ours):
+                if one.name in row.workers:
                     sample = row.run(here, one)
                     if number >= row.is_rehearsed:
                         row.found.setdefault(one.name, []).append(sample)
@@ -61,13 +61,14 @@ def lines(row: Row) -> Iterator[tuple[str, ...]]:
     for number, metric in enumerate(row.metrics):
         values = {name: [one[metric.key] * metric.scale for one in found] for name, found in row.found.items()}
         middle = {name: statistics.median(each) for name, each in values.items() if each}
-        own, theirs = middle.get(row.ours), middle.get("kafka")
+        ours = row.workers[-1]
+        own, theirs = middle.get(ours), middle.get("kafka")
         ratio = own / theirs if own and theirs else None
-        shown = [spread(values[name]) if values.get(name) else "" for name in ("kafka", row.ours)]
+        shown = [spread(values[name]) if values.get(name) else "" for name in ("kafka", ours)]
         text = "" if ratio is None else f"{ratio:.2f}"
         yield (
             row.title if number == 0 else "",
-            f"{metric.title}, {metric.unit}",
+            f"{metric.title}, {metric.unit}" if metric.unit else metric.title,
             *shown,
             text,
             metric.expected,
