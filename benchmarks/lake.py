@@ -164,11 +164,12 @@ WORKLOADS = (
     Row("topic to Delta, upsert", partial(sink, Delta, upsert=True), figures(30.0), True, workers=("moldau",)),
 )
 METHOD = """\
-`make bench-connect` makes this page. Our sinks write a topic to tables of Apache Iceberg's REST catalog and of Delta; on
-the left Apache Iceberg's own sink {sink}, which has no upserts, does it in a worker of Apache Connect {kafka}.
-{records:,} records of JSON with schemas have a number, a text and a floating-point number; in the rows of upserts half
-of them replace others. Tables are committed every {interval} ms; all other settings are the defaults. Broker, catalog,
-both workers and the benchmark share the cores of one machine. Figures are medians of the runs, with their range.
+`make bench-connect` makes this page. Our sinks write a topic to tables of Apache Iceberg's REST catalog and of Delta;
+on the left Apache Iceberg's own sink {sink}, which has no upserts, does it in a worker of Apache Connect {kafka}. Each
+of {records:,} records of JSON with schemas has a number, a text and a floating-point number; in the rows of upserts
+half of them replace others. Tables are committed every {interval} ms; all other settings are the defaults. Broker,
+catalog, both workers and the benchmark share the cores of one machine. Figures are medians of the runs, with their
+range.
 
 - Records a second count from the request that creates the connector until the table has them all. A first run of each
   row and worker is not counted. CPU is that of the worker alone.
