@@ -4,13 +4,12 @@ connector, and by Debezium's jar in our worker. Writes docs/connect/benchmarks-c
 import contextlib
 import itertools
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import psycopg
 import typer
@@ -22,12 +21,11 @@ from tests.spark.postgres import postgres
 from benchmarks import topics
 from benchmarks.brokers import Broker, moldau_command
 from benchmarks.connect import end, timed
-from benchmarks.connect_page import Row, Sample, chosen_of, measure, page, reported, show
+from benchmarks.connect_page import Keep, Only, Page, Row, Runs, Sample, Scale
 from benchmarks.connect_workers import Worker, java, python
 from benchmarks.places import CACHE, PORT, PROJECT, BenchError
 from benchmarks.table import Metric
 
-PAGE = PROJECT / "docs" / "connect" / "benchmarks-cdc.md"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 ROWS, OF_TRANSACTION = 100_000, 100
 NUMBERS = itertools.count(1)
@@ -200,7 +198,7 @@ something to do at a time. Figures are medians of the runs, with their range.
   a transaction. What a connector has read ahead by then is in its buffer, of 8,192 changes at most.
 - A first run of these rows is not counted. CPU and memory are those of the worker with its children; memory is the
   proportional set size.
-- The load of the machine when this began was {load}.
+- The load of the machine when this began was LOAD.
 """
 
 
@@ -230,21 +228,19 @@ def place(scale: float) -> Iterator[tuple[Place, list[Worker]]]:
         yield Place(broker, home, f"{dsn} port={port}", scale), workers
 
 
-def main(
-    runs: Annotated[int, typer.Option(min=1)] = 3,
-    scale: Annotated[float, typer.Option(min=0.01, help="Of the number of rows.")] = 1.0,
-    only: Annotated[list[str] | None, typer.Option(help="Rows whose title contains this; nothing is kept.")] = None,
-    keep: Annotated[bool, typer.Option(help="Write docs/connect/benchmarks-cdc.md.")] = True,
-) -> None:
+FACTS = {"debezium": DEBEZIUM_PLUGINS["postgres"], "kafka": KAFKA_VERSION, "rows": ROWS, "each": OF_TRANSACTION}
+CDC = Page(
+    PROJECT / "docs" / "connect" / "benchmarks-cdc.md",
+    "changes of PostgreSQL",
+    WORKLOADS,
+    place,
+    METHOD.format(**FACTS),
+)
+
+
+def main(runs: Runs = 3, scale: Scale = 1.0, only: Only = None, keep: Keep = True) -> None:
     """Measure the capture of changes beside Debezium."""
-    load = f"{os.getloadavg()[0]:.1f}"
-    chosen = chosen_of(WORKLOADS, only)
-    with reported(), place(scale) as (here, workers):
-        measure(chosen, here, workers, runs)
-    show(chosen)
-    if keep and not only:
-        facts = {"debezium": DEBEZIUM_PLUGINS["postgres"], "kafka": KAFKA_VERSION, "rows": ROWS, "each": OF_TRANSACTION}
-        PAGE.write_text(page("changes of PostgreSQL", WORKLOADS, METHOD.format(**facts, load=load)))
+    CDC.make(runs, scale, only, keep)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@ docs/connect/benchmarks.md."""
 
 import contextlib
 import itertools
-import os
 import statistics
 import tempfile
 import time
@@ -18,12 +17,11 @@ from tests.needs import KAFKA_VERSION
 
 from benchmarks import topics
 from benchmarks.brokers import Broker, moldau_command
-from benchmarks.connect_page import Row, Sample, chosen_of, measure, page, reported, show
+from benchmarks.connect_page import Keep, Only, Page, Row, Runs, Sample, Scale
 from benchmarks.connect_workers import Worker, java, python
 from benchmarks.places import CACHE, PORT, PROJECT, BenchError
 from benchmarks.table import Metric
 
-PAGE = PROJECT / "docs" / "connect" / "benchmarks.md"
 SOURCE, SINK = "FileStreamSource", "FileStreamSink"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TRANSFORMS = "org.apache.kafka.connect.transforms."
@@ -304,25 +302,24 @@ machine; only one worker has something to do at a time. Figures are medians of t
   file of a sink. Connect's source looks at its file once a second.
 - Idle connectors are as many sources as sinks, in a worker of their own; memory is the proportional set size. REST up
   is from exec to the first answer of `GET /connectors`.
-- The load of the machine when this began was {load}.
+- The load of the machine when this began was LOAD.
 """
 
 
+CONNECT = Page(
+    PROJECT / "docs" / "connect" / "benchmarks.md", "Connect", ROWS, place, METHOD.format(kafka=KAFKA_VERSION)
+)
+
+
 def main(
-    runs: Annotated[int, typer.Option(min=1)] = 3,
-    scale: Annotated[float, typer.Option(min=0.01, help="Of the number of records.")] = 1.0,
-    only: Annotated[list[str] | None, typer.Option(help="Rows whose title contains this; nothing is kept.")] = None,
+    runs: Runs = 3,
+    scale: Scale = 1.0,
+    only: Only = None,
     worker: Annotated[str, typer.Option(help="Only kafka, or only moldau; nothing is kept.")] = "",
-    keep: Annotated[bool, typer.Option(help="Write docs/connect/benchmarks.md.")] = True,
+    keep: Keep = True,
 ) -> None:
     """Measure a worker of Connect beside Apache's."""
-    load = f"{os.getloadavg()[0]:.1f}"
-    chosen = chosen_of(ROWS, only)
-    with reported(), place(scale) as (here, workers):
-        measure(chosen, here, [one for one in workers if worker in ("", one.name)], runs)
-    show(chosen)
-    if keep and not only and not worker:
-        PAGE.write_text(page("Connect", ROWS, METHOD.format(kafka=KAFKA_VERSION, load=load)))
+    CONNECT.make(runs, scale, only, keep, worker)
 
 
 if __name__ == "__main__":

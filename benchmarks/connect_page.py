@@ -1,10 +1,12 @@
 """Rows of a worker of Connect beside Apache's: measured, shown, and written as a page."""
 
 import contextlib
+import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -32,10 +34,6 @@ class Row:
     found: dict[str, list[Sample]] = field(default_factory=dict)
 
 
-def chosen_of(rows: Sequence[Row], only: Sequence[str] | None) -> list[Row]:
-    return [row for row in rows if not only or any(word in row.title for word in only)]
-
-
 def measure(rows: Sequence[Row], here: Any, workers: Sequence[Worker], runs: int) -> None:
     """Run all rows, one worker after the other."""
     for row in rows:
@@ -47,14 +45,35 @@ def measure(rows: Sequence[Row], here: Any, workers: Sequence[Worker], runs: int
                         row.found.setdefault(one.name, []).append(sample)
 
 
-@contextlib.contextmanager
-def reported() -> Iterator[None]:
-    """End with a sentence where a run cannot go on."""
-    try:
-        yield
-    except BenchError as error:
-        Console().print(f"[red]{error}[/]", highlight=False)
-        raise typer.Exit(1) from None
+Runs = Annotated[int, typer.Option(min=1)]
+Scale = Annotated[float, typer.Option(min=0.01, help="Of the number of records.")]
+Only = Annotated[list[str] | None, typer.Option(help="Rows whose title contains this; nothing is kept.")]
+Keep = Annotated[bool, typer.Option(help="Write the page.")]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows, where they are measured, and what is written about them; `method` has a place for the load."""
+
+    file: Path
+    title: str
+    rows: tuple[Row, ...]
+    place: Callable[[float], contextlib.AbstractContextManager[tuple[Any, list[Worker]]]]
+    method: str
+
+    def make(self, runs: int, scale: float, only: Sequence[str] | None, keep: bool, worker: str = "") -> None:
+        """Measure the rows, show them, and keep the page if it is whole."""
+        load = f"{os.getloadavg()[0]:.1f}"
+        chosen = [row for row in self.rows if not only or any(word in row.title for word in only)]
+        try:
+            with self.place(scale) as (here, workers):
+                measure(chosen, here, [one for one in workers if worker in ("", one.name)], runs)
+        except BenchError as error:
+            Console().print(f"[red]{error}[/]", highlight=False)
+            raise typer.Exit(1) from None
+        show(chosen)
+        if keep and not only and not worker:
+            self.file.write_text(page(self.title, self.rows, self.method.replace("LOAD", load)))
 
 
 def lines(row: Row) -> Iterator[tuple[str, ...]]:

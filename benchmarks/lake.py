@@ -3,7 +3,6 @@ Apache Connect. Writes docs/connect/benchmarks-lake.md."""
 
 import contextlib
 import itertools
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from confluent_kafka import Producer
@@ -21,12 +20,11 @@ from tests.needs import KAFKA_VERSION, SINK_VERSION
 
 from benchmarks import topics
 from benchmarks.brokers import Broker, moldau_command
-from benchmarks.connect_page import Row, Sample, chosen_of, measure, page, reported, show
+from benchmarks.connect_page import Keep, Only, Page, Row, Runs, Sample, Scale
 from benchmarks.connect_workers import Worker, java, python
 from benchmarks.places import CACHE, PORT, PROJECT, BenchError
 from benchmarks.table import Metric
 
-PAGE = PROJECT / "docs" / "connect" / "benchmarks-lake.md"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 ICEBERG = "org.apache.iceberg.connect.IcebergSinkConnector"
 RECORDS, INTERVAL_MS = 500_000, 1000
@@ -173,7 +171,7 @@ range.
 
 - Records a second count from the request that creates the connector until the table has them all. A first run of each
   row and worker is not counted. CPU is that of the worker alone.
-- The load of the machine when this began was {load}.
+- The load of the machine when this began was LOAD.
 """
 
 
@@ -204,21 +202,19 @@ def place(scale: float) -> Iterator[tuple[Place, list[Worker]]]:
             yield Place(broker, home, catalog, topic, records), workers
 
 
-def main(
-    runs: Annotated[int, typer.Option(min=1)] = 3,
-    scale: Annotated[float, typer.Option(min=0.01, help="Of the number of records.")] = 1.0,
-    only: Annotated[list[str] | None, typer.Option(help="Rows whose title contains this; nothing is kept.")] = None,
-    keep: Annotated[bool, typer.Option(help="Write docs/connect/benchmarks-lake.md.")] = True,
-) -> None:
+FACTS = {"sink": SINK_VERSION, "kafka": KAFKA_VERSION, "records": RECORDS, "interval": INTERVAL_MS}
+LAKE = Page(
+    PROJECT / "docs" / "connect" / "benchmarks-lake.md",
+    "tables of Iceberg and Delta",
+    WORKLOADS,
+    place,
+    METHOD.format(**FACTS),
+)
+
+
+def main(runs: Runs = 3, scale: Scale = 1.0, only: Only = None, keep: Keep = True) -> None:
     """Measure the sinks of tables."""
-    load = f"{os.getloadavg()[0]:.1f}"
-    chosen = chosen_of(WORKLOADS, only)
-    with reported(), place(scale) as (here, workers):
-        measure(chosen, here, workers, runs)
-    show(chosen)
-    if keep and not only:
-        facts = {"sink": SINK_VERSION, "kafka": KAFKA_VERSION, "records": RECORDS, "interval": INTERVAL_MS}
-        PAGE.write_text(page("tables of Iceberg and Delta", WORKLOADS, METHOD.format(**facts, load=load)))
+    LAKE.make(runs, scale, only, keep)
 
 
 if __name__ == "__main__":
