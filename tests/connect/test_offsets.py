@@ -40,6 +40,8 @@ def cannot_parse(what: str, value: str) -> str:
         (PLACE, {}, "The offset for a sink connector should either be null or contain the key 'kafka_offset'"),
         (PLACE, {"kafka_offset": "x"}, cannot_parse("offset", "x")),
         (PLACE, {"kafka_offset": -1}, "The offset -1 is negative."),
+        (PLACE | {"kafka_partition": -1}, None, "The partition -1 is negative."),
+        (PLACE | {"kafka_partition": -1}, {"kafka_offset": "x"}, cannot_parse("offset", "x")),
     ],
 )
 def test_offsets_of_sinks_that_are_none_are_refused(partition: Any, offset: Any, expected: str) -> None:

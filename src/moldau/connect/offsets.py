@@ -99,23 +99,22 @@ def _sink_pair(row: Any) -> tuple[tuple[str, int], int | None]:
         raise HttpError(400, "Kafka topic names must be valid strings and may not be null")
     if partition[PARTITION] is None:
         raise HttpError(400, "Kafka partitions must be valid numbers and may not be null")
-    place = str(partition[TOPIC]), _number(partition[PARTITION], "partition")
-    if offset is None:
-        return place, None
-    if not isinstance(offset, dict) or OFFSET not in offset:
+    number = _number(partition[PARTITION], "partition")
+    if offset is not None and (not isinstance(offset, dict) or OFFSET not in offset):
         raise HttpError(400, f"The offset for a sink connector should either be null or contain the key '{OFFSET}'")
-    return place, _number(offset[OFFSET], "offset")
+    end = None if offset is None else _number(offset[OFFSET], "offset")
+    for what, given in (("partition", number), ("offset", end)):
+        if given is not None and given < 0:
+            raise HttpError(400, f"The {what} {given} is negative.")
+    return (str(partition[TOPIC]), number), end
 
 
 def _number(value: Any, what: str) -> int:
     try:
-        number = int(str(value))
+        return int(str(value))
     except ValueError:
         raise HttpError(
             400,
             f"Failed to parse the following Kafka {what} value in the provided offsets: '{value}'. "
             f"{what.capitalize()} values for sink connectors need to be integers.",
         ) from None
-    if number < 0:
-        raise HttpError(400, f"The {what} {number} is negative.")
-    return number
