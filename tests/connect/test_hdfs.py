@@ -19,6 +19,7 @@ from moldau.connect.data import Record
 from moldau.connect.errors import ConfigError, RetriableError
 from moldau.connect.shapes import Shape
 from moldau.testing.ports import free_port
+from tests.connect.test_files import avro_rows
 
 SOURCE = Path(__file__).parent / "hdfs" / "MiniHdfs.java"
 
@@ -55,7 +56,7 @@ def records() -> list[Record]:
 
 @pytest.mark.needs("hadoop")
 @pytest.mark.parametrize(
-    ("kind", "read"), [("AvroFormat", spool_dir.avro), ("ParquetFormat", spool_dir.parquet), ("JsonFormat", None)]
+    ("kind", "read"), [("AvroFormat", avro_rows), ("ParquetFormat", spool_dir.parquet), ("JsonFormat", None)]
 )
 def test_files_are_there_once(name_node: str, kind: str, read: Any) -> None:
     for _ in range(2):  # what was written is written again
