@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from moldau.admin.connectors import answered
 from moldau.connect import chain, common_settings, plugins, secrets
 from moldau.connect.config_def import (
     ConfigDef,
@@ -35,7 +36,7 @@ def refuse_invalid(config: Mapping[str, str | None], settings: Settings) -> None
     if class_name is None:
         raise HttpError(400, f"Connector config {java_map(config)} contains no connector type")
     found = validate(config, settings)
-    errors = [error for value in _values(found) for error in value["errors"]]
+    errors = [error for row in answered(found) for error in row["value"]["errors"]]
     if errors:
         said = f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n"
         raise HttpError(400, said + "\n".join([*errors, WHERE]))
@@ -85,16 +86,11 @@ def validate(config: Mapping[str, str | None], settings: Settings) -> dict[str, 
 
 def _with_stored_values(document: dict[str, Any], config: Mapping[str, str | None]) -> dict[str, Any]:
     """Show references to secrets as they are stored, and never a password."""
-    for value in _values(document):
+    for value in [row["value"] for row in answered(document)]:
         stored = config.get(value["name"])
         if stored is not None and "${" in stored and value["value"] is not None:
             value["value"] = stored
     return document
-
-
-def _values(document: Mapping[str, Any]) -> list[Any]:
-    """Return what is said of values. A setting that a Java connector defines but does not look at has none."""
-    return [row["value"] for row in document["configs"] if row["value"] is not None]
 
 
 def definitions(name: str) -> list[dict[str, Any]] | None:
