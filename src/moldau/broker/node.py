@@ -355,12 +355,11 @@ class Node:
             if endpoint.listener == listener
         ]
 
-    def controller_for(self, listener: str) -> int:
-        """Return which broker clients are to take for the controller: this one, or another one while it is fenced.
+    def controller_among(self, live: Sequence[int]) -> int:
+        """Return which of the live brokers clients are to take for the controller: this one, unless it is fenced.
 
-        Any will do, for all pass requests on. But a client waits a minute for one that is not among the live ones.
+        Any will do, for all pass requests on. But a client waits a minute for one that is not among them.
         """
-        live = [row[0] for row in self.brokers(listener)]
         return self.id if self.id in live else next(iter(live), NOBODY)
 
     def may(self, client: Connection, operation: int, resource_type: int = CLUSTER, name: str = CLUSTER_NAME) -> bool:

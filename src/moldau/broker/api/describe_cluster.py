@@ -29,10 +29,11 @@ def describe_cluster(node: Node, connection: Connection, request: m.DescribeClus
     if request.endpoint_type != BROKERS:
         problem = f"There is no endpoint type {request.endpoint_type}."
         return m.DescribeClusterResponse(error_code=Error.UNSUPPORTED_ENDPOINT_TYPE, error_message=problem)
+    rows = list(brokers(node.cluster, connection.listener, request.include_fenced_brokers))
     response = m.DescribeClusterResponse(
         cluster_id=node.metadata.cluster_id,
-        controller_id=node.controller_for(connection.listener),
-        brokers=list(brokers(node.cluster, connection.listener, request.include_fenced_brokers)),
+        controller_id=node.controller_among([row.broker_id for row in rows if not row.is_fenced]),
+        brokers=rows,
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = operations.CLUSTER

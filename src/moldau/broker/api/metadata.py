@@ -36,10 +36,11 @@ async def metadata(node: Node, connection: Connection, request: m.MetadataReques
         for row in topics:
             if row.error_code != Error.UNKNOWN_TOPIC_ID:
                 row.topic_authorized_operations = operations.TOPIC
+    brokers = node.brokers(connection.listener)
     response = m.MetadataResponse(
-        brokers=[m.MetadataResponse_MetadataResponseBroker(*b) for b in node.brokers(connection.listener)],
+        brokers=[m.MetadataResponse_MetadataResponseBroker(*broker) for broker in brokers],
         cluster_id=node.metadata.cluster_id,
-        controller_id=node.controller_for(connection.listener),
+        controller_id=node.controller_among([broker[0] for broker in brokers]),
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
