@@ -13,20 +13,18 @@ from typing import Any
 
 import psycopg
 import typer
-from confluent_kafka import Consumer, TopicPartition
 from tests import needs
 from tests.needs import DEBEZIUM_PLUGINS, KAFKA_VERSION
 from tests.spark.postgres import postgres
 
 from benchmarks import topics
-from benchmarks.brokers import Broker, moldau_command
-from benchmarks.connect import end, timed
+from benchmarks.brokers import Broker
+from benchmarks.connect import JSON, end, reader, running, timed
 from benchmarks.connect_page import Keep, Only, Page, Row, Runs, Sample, Scale
 from benchmarks.connect_workers import Worker, java, python
 from benchmarks.places import CACHE, PORT, PROJECT, BenchError
 from benchmarks.table import Metric
 
-JSON = "org.apache.kafka.connect.json.JsonConverter"
 ROWS, OF_TRANSACTION = 100_000, 100
 NUMBERS = itertools.count(1)
 INSERT = "INSERT INTO {} SELECT n, 'a word of row ' || n, n / 7.0, now() FROM generate_series({}, {}) n"
@@ -148,25 +146,9 @@ def latency(place: Place, worker: Worker) -> Sample:
     with capture(place, worker) as one, one.running(snapshot_mode="no_data"):
         worker.await_running(one.name)
         worker.wait(one.is_streaming, "stream", 0.05)
-        given = {"bootstrap.servers": place.broker.address, "group.id": "-", "isolation.level": "read_committed"}
-        consumer = Consumer({**given, "fetch.wait.max.ms": 5, "enable.auto.commit": False})
-        consumer.assign([TopicPartition(one.topic, 0, 0)])
-
-        def read(number: int) -> None:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                message = consumer.poll(0.5)
-                if message is None or message.error() is not None:
-                    continue
-                if json.loads(message.value() or b"")["payload"]["after"]["id"] == number:
-                    return
-            raise BenchError(f"Row {number} never came.")
-
-        try:
-            with psycopg.connect(place.dsn, autocommit=True) as line:
-                return timed(lambda number: line.execute(INSERT.format(one.name, number, number)), read)
-        finally:
-            consumer.close()
+        changed = lambda value: json.loads(value)["payload"]["after"]["id"]  # noqa: E731
+        with reader(place.broker, one.topic, changed) as read, psycopg.connect(place.dsn, autocommit=True) as line:
+            return timed(lambda number: line.execute(INSERT.format(one.name, number, number)), read)
 
 
 def figures(at_least: float, aim: float | None = None) -> tuple[Metric, ...]:
@@ -214,17 +196,8 @@ def place(scale: float) -> Iterator[tuple[Place, list[Worker]]]:
         dsn = closing.enter_context(
             postgres(wal_level="logical", listen_addresses="127.0.0.1", port=port, max_replication_slots="20")
         )
-        broker = Broker("moldau", moldau_command, home / "broker", PORT + 4)
-        closing.callback(broker.kill)
-        broker.start(settings={"group.initial.rebalance.delay.ms": "0"})
-        workers = [
-            Worker("kafka", java, home / "kafka", PORT + 5, broker.address, found.path),
-            Worker("moldau", python, home / "moldau", PORT + 6, broker.address),
-            Worker("hosted", python, home / "hosted", PORT + 7, broker.address, found.path),
-        ]
-        for worker in workers:
-            closing.callback(worker.stop)
-            worker.start()
+        kinds = (("kafka", java, found.path), ("moldau", python, None), ("hosted", python, found.path))
+        broker, workers = closing.enter_context(running(home, *kinds))
         yield Place(broker, home, f"{dsn} port={port}", scale), workers
 
 

@@ -6,7 +6,7 @@ import itertools
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,7 +113,7 @@ def sink(place: Place, worker: Worker, size: int, count: int, more: dict[str, st
         schema = b'{"type":"struct","fields":[{"type":"string","field":"text"},{"type":"int32","field":"amount"}]}'
         value = b'{"schema":%s,"payload":{"text":"%s","amount":17}}' % (schema, line)
     with topics.topic(place.broker, 1) as topic:
-        fill(place, topic, value, records, [("origin", b"file")] if more else [])
+        fill(place.broker, topic, itertools.repeat(value, records), [("origin", b"file")] if more else [])
         config = {"connector.class": SINK, "file": out, "topics": topic, **more}
         found = counted(worker, records, config, lambda: out.exists() and out.stat().st_size >= size * records)
     written = out.stat().st_size
@@ -123,12 +123,12 @@ def sink(place: Place, worker: Worker, size: int, count: int, more: dict[str, st
     return found
 
 
-def fill(place: Place, topic: str, value: bytes, records: int, headers: list[Any]) -> None:
-    producer = Producer({"bootstrap.servers": place.broker.address, "linger.ms": 5, "acks": "all"})
-    for _ in range(records):
+def fill(broker: Broker, topic: str, values: Iterable[bytes], headers: Sequence[Any] = ()) -> None:
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 5, "acks": "all"})
+    for value in values:
         while True:
             try:
-                producer.produce(topic, value, headers=headers)
+                producer.produce(topic, value, headers=list(headers))
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -141,7 +141,7 @@ def to_topic(place: Place, worker: Worker) -> Sample:
     """Lines that are added to a file one by one, until a consumer has them."""
     path = place.home / f"in-{next(NUMBERS)}"
     path.write_text("")
-    with topics.topic(place.broker, 1) as topic, reader(place, topic) as read:
+    with topics.topic(place.broker, 1) as topic, reader(place.broker, topic) as read:
         name = f"c{next(NUMBERS)}"
         with worker.connector(name, {"connector.class": SOURCE, "file": path, "topic": topic}):
             worker.await_running(name)
@@ -185,8 +185,9 @@ def timed(add: Callable[[int], None], read: Callable[[int], None]) -> Sample:
 
 
 @contextlib.contextmanager
-def reader(place: Place, topic: str) -> Iterator[Callable[[int], None]]:
-    given = {"bootstrap.servers": place.broker.address, "group.id": "-", "isolation.level": "read_committed"}
+def reader(broker: Broker, topic: str, number_of: Callable[[bytes], int] = int) -> Iterator[Callable[[int], None]]:
+    """Yield what waits for the record of a number."""
+    given = {"bootstrap.servers": broker.address, "group.id": "-", "isolation.level": "read_committed"}
     consumer = Consumer({**given, "fetch.wait.max.ms": 5, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0)])
 
@@ -194,7 +195,9 @@ def reader(place: Place, topic: str) -> Iterator[Callable[[int], None]]:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             message = consumer.poll(0.5)
-            if message is not None and message.error() is None and message.value() == f"{number}".encode():
+            if message is None or message.error() is not None:
+                continue
+            if number_of(message.value() or b"") == number:
                 return
         raise BenchError(f"Line {number} never came.")
 
@@ -207,7 +210,7 @@ def reader(place: Place, topic: str) -> Iterator[Callable[[int], None]]:
 def first_record(place: Place, worker: Worker) -> Sample:
     """From the request that creates a connector to its first record in a topic."""
     path = place.lines(100, 100)
-    with topics.topic(place.broker, 1) as topic, reader(place, topic) as read:
+    with topics.topic(place.broker, 1) as topic, reader(place.broker, topic) as read:
         path = place.home / "one-line"
         path.write_text("0\n")
         began, name = time.monotonic(), f"c{next(NUMBERS)}"
@@ -271,20 +274,30 @@ ROWS = (
 
 
 @contextlib.contextmanager
-def place(scale: float) -> Iterator[tuple[Place, list[Worker]]]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="connect-", dir=CACHE) as name, contextlib.ExitStack() as closing:
-        home = Path(name)
+def running(
+    home: Path, *kinds: tuple[str, Callable[[Path], list[str]], Path | None]
+) -> Iterator[tuple[Broker, list[Worker]]]:
+    """Run a broker, and workers by name, command and plugin."""
+    with contextlib.ExitStack() as closing:
         broker = Broker("moldau", moldau_command, home / "broker", PORT + 4)
         closing.callback(broker.kill)
         broker.start(settings={"group.initial.rebalance.delay.ms": "0"})
         workers = [
-            Worker("kafka", java, home / "kafka", PORT + 5, broker.address),
-            Worker("moldau", python, home / "moldau", PORT + 6, broker.address),
+            Worker(name, command, home / name, PORT + 5 + number, broker.address, plugin)
+            for number, (name, command, plugin) in enumerate(kinds)
         ]
         for worker in workers:
             closing.callback(worker.stop)
             worker.start()
+        yield broker, workers
+
+
+@contextlib.contextmanager
+def place(scale: float) -> Iterator[tuple[Place, list[Worker]]]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="connect-", dir=CACHE) as name, contextlib.ExitStack() as closing:
+        home = Path(name)
+        broker, workers = closing.enter_context(running(home, ("kafka", java, None), ("moldau", python, None)))
         yield Place(broker, home, scale), workers
 
 

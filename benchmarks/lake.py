@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from confluent_kafka import Producer
 from tests import needs
 from tests.connect.lake.rest_catalog import rest_catalog
 from tests.needs import KAFKA_VERSION, SINK_VERSION
 
 from benchmarks import topics
-from benchmarks.brokers import Broker, moldau_command
+from benchmarks.brokers import Broker
+from benchmarks.connect import JSON, fill, running
 from benchmarks.connect_page import Keep, Only, Page, Row, Runs, Sample, Scale
 from benchmarks.connect_workers import Worker, java, python
-from benchmarks.places import CACHE, PORT, PROJECT, BenchError
+from benchmarks.places import CACHE, PROJECT, BenchError
 from benchmarks.table import Metric
 
-JSON = "org.apache.kafka.connect.json.JsonConverter"
 ICEBERG = "org.apache.iceberg.connect.IcebergSinkConnector"
 RECORDS, INTERVAL_MS = 500_000, 1000
 NUMBERS = itertools.count(1)
@@ -46,20 +45,11 @@ class Place:
     records: int
 
 
-def fill(broker: Broker, topic: str, records: int) -> None:
-    """Write records that have each id of half as many twice."""
-    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 20})
+def values(records: int) -> Iterator[bytes]:
+    """Make records that have each id of half as many twice."""
     for number in range(records):
         row = b'{"schema":%s,"payload":{"id":%d,"word":"word %d","amount":%f}}'
-        value = row % (SCHEMA, number % (records // 2), number, number / 7)
-        while True:
-            try:
-                producer.produce(topic, value)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    if producer.flush(120):
-        raise BenchError("The topic could not be filled.")
+        yield row % (SCHEMA, number % (records // 2), number, number / 7)
 
 
 class Delta:
@@ -186,19 +176,10 @@ def place(scale: float) -> Iterator[tuple[Place, list[Worker]]]:
         home = Path(name)
         catalog = closing.enter_context(rest_catalog(home)).url
         import_module("pyiceberg.catalog").load_catalog("rest", type="rest", uri=catalog).create_namespace("db")
-        broker = Broker("moldau", moldau_command, home / "broker", PORT + 4)
-        closing.callback(broker.kill)
-        broker.start(settings={"group.initial.rebalance.delay.ms": "0"})
-        workers = [
-            Worker("kafka", java, home / "kafka", PORT + 5, broker.address, found.path),
-            Worker("moldau", python, home / "moldau", PORT + 6, broker.address),
-        ]
-        for worker in workers:
-            closing.callback(worker.stop)
-            worker.start()
+        broker, workers = closing.enter_context(running(home, ("kafka", java, found.path), ("moldau", python, None)))
         topics.create(broker, "control", 1)
         with topics.topic(broker, 1) as topic:
-            fill(broker, topic, records)
+            fill(broker, topic, values(records))
             yield Place(broker, home, catalog, topic, records), workers
 
 
