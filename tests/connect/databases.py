@@ -27,8 +27,12 @@ class Server(Killable):
         else:
             program = ["mysqld", "--no-defaults", "--mysqlx=OFF", "--secure-file-priv=NULL"]
             install = ["mysqld", "--no-defaults", "--initialize-insecure"]
-        subprocess.run([*install, *user, f"--datadir={data}"], check=True, capture_output=True, timeout=START_S)
-        where = (f"--datadir={data}", f"--socket={self.socket}", "--skip-networking")
+        # A server that starts removes the temporary tables of all others from the folder that they share.
+        temporary = f"{folder}/tmp"
+        os.mkdir(temporary)
+        places = (f"--datadir={data}", f"--tmpdir={temporary}")
+        subprocess.run([*install, *user, *places], check=True, capture_output=True, timeout=START_S)
+        where = (*places, f"--socket={self.socket}", "--skip-networking")
         super().__init__([*program, *user, *where, *flags])
 
     def answers(self) -> bool:
