@@ -33,7 +33,7 @@ from moldau.connect.data import (
     map_of,
     struct,
 )
-from moldau.connect.errors import ConfigError, ConnectError, RetriableError
+from moldau.connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from moldau.connect.plugins import find
 from tests.connect.lake.rest_catalog import RestCatalog, rest_catalog
 from tests.services import unique
@@ -80,16 +80,36 @@ class Lake:
     def table(self, name: str = "t") -> Any:
         if self.kind == "delta":
             return import_module("deltalake").DeltaTable(self.folder / name)
+        return self.catalog().load_table(f"{self.space}.{name}")
+
+    def catalog(self) -> Any:
         given = self.config()
         names = ("type", "uri", "warehouse")
         load_catalog = import_module("pyiceberg.catalog").load_catalog
-        catalog = load_catalog("iceberg", **{one: given[f"iceberg.catalog.{one}"] for one in names})
-        return catalog.load_table(f"{self.space}.{name}")
+        return load_catalog("iceberg", **{one: given[f"iceberg.catalog.{one}"] for one in names})
 
     def rows(self, name: str = "t", by: str = "id") -> list[dict[str, Any]]:
         table = self.table(name)
         found = table.to_pyarrow_table() if self.kind == "delta" else table.scan().to_arrow()
         return sorted(found.to_pylist(), key=lambda row: row[by])
+
+    def create(self, columns: dict[str, str], required: str) -> None:
+        """Create the table with a column that takes no nulls."""
+        import pyarrow as pa
+
+        types = {"int64": pa.int64(), "string": pa.string()}
+        schema = pa.schema([pa.field(one, types[kind], one != required) for one, kind in columns.items()])
+        if self.kind == "delta":
+            import_module("deltalake").DeltaTable.create(str(self.folder / "t"), schema)
+            return
+        self.catalog().create_namespace(self.space)
+        self.catalog().create_table(f"{self.space}.t", schema)
+
+    def files(self) -> set[str]:
+        table = self.table()
+        if self.kind == "delta":
+            return set(table.file_uris())
+        return {one.file.file_path for one in table.scan().plan_files()}
 
     def commits(self, name: str = "t") -> int:
         """How many commits have data."""
@@ -168,6 +188,36 @@ def test_a_key_may_have_several_columns(lake: Lake) -> None:
     put(task, *(rec(n, {"a": n % 2, "b": f"{n}", "id": n}) for n in range(4)))
     put(task, rec(4, {"a": 1, "b": "1", "id": 10}), rec(5, None, {"a": 0, "b": "2"}), rec(6, None, {"a": 1, "b": "2"}))
     assert [row["id"] for row in lake.rows()] == [0, 3, 10]
+
+
+@pytest.mark.parametrize("names", ["id", "id,part"])
+def test_keys_replace_rows_only_in_the_files_that_have_them(lake: Lake, names: str) -> None:
+    task = lake.sink(id_columns=names, upsert_mode_enabled=True)
+    rows = [{"id": n, "part": f"p{n}", "tags": [str(n)], "v": 0} for n in range(1500)]
+    for start in (0, 500, 1000):
+        put(task, *(rec(n, rows[n]) for n in range(start, start + 500)))
+    files = lake.files()
+    again = range(600, 900)
+    gone = [{"id": n, "part": f"p{n}"} for n in (650, 1499, 7777)]
+    changes = [rec(1500 + at, rows[n] | {"v": 1}) for at, n in enumerate(again)]
+    put(task, *changes, *(rec(1800 + at, None, one) for at, one in enumerate(gone)))
+    wanted = {n: n in again for n in range(1500) if n not in (650, 1499)}
+    assert {row["id"]: row["v"] for row in lake.rows()} == wanted and lake.commits() == 4
+    assert lake.rows()[699]["tags"] == ["700"] and lake.refused == []
+    if lake.kind == "iceberg":
+        assert len(files & lake.files()) == 1, "those of the first commit"
+
+
+def test_columns_that_take_no_nulls_get_none(lake: Lake) -> None:
+    lake.create({"id": "int64", "name": "string"}, required="id")
+    task = lake.sink(id_columns="id", upsert_mode_enabled=True)
+    schema = struct({"id": INT64, "name": STRING.but(optional=True)})
+    put(task, *(rec(n, Struct(schema, (n, None)), schema=schema) for n in range(3)))
+    put(task, rec(3, Struct(schema, (1, "one")), schema=schema), rec(4, None, 2))
+    assert lake.rows() == [{"id": 0, "name": None}, {"id": 1, "name": "one"}]
+    appending = lake.sink()
+    with pytest.raises(DataError, match="id takes no nulls"):
+        put(appending, rec(5, {"name": "nobody"}))
 
 
 def test_types_come_back_as_they_were(lake: Lake) -> None:
@@ -338,8 +388,7 @@ def test_tables_are_partitioned_and_duckdb_reads_them(lake: Lake) -> None:
     task = lake.sink(partition_by="city")
     task.open([PLACE])
     put(task, *(rec(n, {"id": n, "city": ("Prague", "Melnik")[n % 2]}) for n in range(6)))
-    table = lake.table()
-    paths = table.file_uris() if lake.kind == "delta" else [one.file.file_path for one in table.scan().plan_files()]
+    paths = lake.files()
     assert sorted({path.rpartition("/")[0].rpartition("/")[2] for path in paths}) == ["city=Melnik", "city=Prague"]
     listed = ", ".join(repr(path.removeprefix("file://")) for path in paths)
     sql = f"SELECT city, count(*) FROM read_parquet([{listed}], hive_partitioning=true) GROUP BY 1 ORDER BY 1"

@@ -12,18 +12,26 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import time as clock
 from typing import Any, Protocol
 
 from moldau.connect.config_def import ConfigDef
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
 from moldau.connect.connectors import file_formats
 from moldau.connect.connectors.jdbc_sink import place_of
-from moldau.connect.connectors.packages import needed
-from moldau.connect.data import BITS, DATE, DECIMAL, TIME, TIMESTAMP, Record, Schema, Struct, Type, scale
+from moldau.connect.connectors.lake_rows import (
+    Key,
+    arrow_schema,
+    arrow_table,
+    key_of,
+    key_of_row,
+    key_schema,
+    key_table,
+    parts_of,
+)
+from moldau.connect.data import Record, Schema, Struct
 from moldau.connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from moldau.connect.offset_topic import SourceOffset, SourcePartition
-from moldau.connect.shapes import Shape, merged, plain
+from moldau.connect.shapes import Shape, merged
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
@@ -102,15 +110,30 @@ class LakeSink:
 
 @dataclass(slots=True)
 class Batch:
-    """Records of one table that are not committed yet, and the end of each partition in them."""
+    """What of one table is not committed yet: rows, or the last row of each key, and the end of each partition."""
 
     table: Table
     is_there: bool
     stored: dict[TopicPartition, int] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
-    records: list[Record] = field(default_factory=list)
+    columns: frozenset[str] | None = None  # the only ones that values may have
+    checked: Schema | None = None  # has no others
+    rows: list[Struct] = field(default_factory=list)
+    keyed: dict[Key, Struct | None] = field(default_factory=dict)  # None: it is deleted
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     since: float = 0.0
+
+    def count(self) -> int:
+        return len(self.rows) + len(self.keyed)
+
+    def look(self, *, evolves: bool) -> None:
+        """Note which columns the table has."""
+        self.columns = None if evolves or not self.is_there else frozenset(self.table.schema.names)
+        self.checked = None
+
+    def clear(self) -> None:
+        self.stored |= self.ends
+        self.rows, self.keyed, self.ends, self.since = [], {}, {}, 0.0
 
 
 class Writing:
@@ -139,44 +162,46 @@ class Writing:
 
     def _take(self, record: Record) -> None:
         name = self._options.table.replace("${topic}", record.topic)
-        batch = self._batches.get(name)
-        if batch is None:
-            table = self._table(name)
-            batch = self._batches[name] = Batch(table, table.load())
+        batch = self._batches.get(name) or self._begun(name)
         place, offset = place_of(record)
         if place not in batch.stored:
             batch.stored |= table_ends(batch.table, [place], batch.is_there)
-        if offset < max(batch.stored.get(place, 0), batch.ends.get(place, 0)):
+        if offset < batch.stored[place] or offset < batch.ends.get(place, 0):
             return  # it is in the table, or put again after a failure
-        made = self._prepared(record, batch)
+        value, names = record.value, self._options.id_columns
+        row = None if value is None else self._row(record, batch)
+        if not self._options.upserts:
+            if row is None:
+                raise ConnectError("The record has no value, and rows are appended only; upsert mode deletes by key.")
+            batch.rows.append(row)
+        else:
+            batch.keyed[key_of(record, names) if row is None else key_of_row(row, names)] = row
         batch.ends[place] = offset + 1
         batch.since = batch.since or time.monotonic()
-        batch.records.append(made)
 
-    def _prepared(self, record: Record, batch: Batch) -> Record:
-        """Return a record as a row with a schema, or with its key alone; ConnectError if it cannot be written."""
-        options = self._options
-        if record.value is None:
-            if not options.upserts:
-                raise ConnectError("The record has no value, and rows are appended only; upsert mode deletes by key.")
-            return record.but(value=None, key=key_of(record, options.id_columns))
-        if batch.is_there and not options.evolves:
-            known = set(batch.table.schema.names)
-            if more := next((name for name in _names(record.value) if name not in known), None):
+    def _begun(self, name: str) -> Batch:
+        table = self._table(name)
+        batch = self._batches[name] = Batch(table, table.load())
+        batch.look(evolves=self._options.evolves)
+        return batch
+
+    def _row(self, record: Record, batch: Batch) -> Struct:
+        """Return a value as a row; ConnectError if it cannot be written."""
+        value, columns = record.value, batch.columns
+        if columns is not None and (batch.checked is None or batch.checked is not record.value_schema):
+            if more := next((name for name in _names(value) if name not in columns), None):
                 raise DataError(f"The table has no column {more}, and evolve-schema-enabled is false.")
+            batch.checked = record.value_schema
         made = file_formats.typed(record, batch.shape)
         if made.value_schema is None or not isinstance(made.value, Struct):
             raise DataError("The value is neither a struct nor a JSON object.")
-        for name in options.id_columns if options.upserts else ():
-            if name not in made.value.schema.by_name or made.value.get(name) is None:
-                raise DataError(f"The value has no {name}, which is a column of the key.")
-        return made
+        return made.value
 
     def _commit_due(self) -> None:
         now = time.monotonic()
         for name, batch in self._batches.items():
-            is_due = len(batch.records) >= self._options.most or now - batch.since >= self._options.interval_s
-            if batch.records and is_due and now >= self._not_before:
+            is_due = batch.count() >= self._options.most or now - batch.since >= self._options.interval_s
+            if batch.count() and is_due and now >= self._not_before:
                 try:
                     self._commit(name, batch)
                 except RetriableError:
@@ -194,35 +219,21 @@ class Writing:
                 raise ConnectError(
                     f"Another task has written {other[0]}-{other[1]} to {name} meanwhile; this one stops."
                 )
-            rows, deleted = self._rows(batch.records)
-            schema = self._schema(name, rows, table, is_there)
+            parts = parts_of(batch.rows or [one for one in batch.keyed.values() if one is not None])
+            schema = self._schema(name, [part[0] for part in parts], table, is_there)
             if schema is not None:
-                keys = None if not options.upserts else arrow_table(deleted, key_schema(schema, options.id_columns))
-                values = arrow_table([plain(one.value_schema, one.value) for one in rows], schema)
-                table.write(values, keys, batch.ends)
+                keys = key_table(batch.keyed, key_schema(schema, options.id_columns)) if options.upserts else None
+                table.write(arrow_table(parts, schema), keys, batch.ends)
                 self._hint(name, table)
             batch.is_there = schema is not None
-        batch.stored |= batch.ends
-        batch.records, batch.ends, batch.since = [], {}, 0.0
+        batch.clear()
+        batch.look(evolves=options.evolves)
         self._context.request_commit()
 
-    def _rows(self, records: Iterable[Record]) -> tuple[list[Record], list[Mapping[str, Any]]]:
-        """Return the rows to write and the keys to delete before: with keys, the last record of each counts."""
-        if not self._options.upserts:
-            return list(records), []
-        last: dict[Any, Record] = {}
-        names = self._options.id_columns
-        keys: dict[Any, Mapping[str, Any]] = {}
-        for one in records:
-            key = one.key if one.value is None else {name: plain_field(one.value, name) for name in names}
-            last[tuple(key.values())] = one
-            keys[tuple(key.values())] = key
-        return [one for one in last.values() if one.value is not None], list(keys.values())
-
-    def _schema(self, name: str, rows: Sequence[Record], table: Table, is_there: bool) -> Any:
+    def _schema(self, name: str, schemas: Iterable[Schema], table: Table, is_there: bool) -> Any:
         """Create or extend the table; return its columns, or None if there is no table and nothing to write."""
         wanted: Schema | None = None
-        for one in {id(row.value_schema): row.value_schema for row in rows}.values():
+        for one in schemas:
             wanted = merged(wanted, one)
         if wanted is None:
             return table.schema if is_there else None
@@ -260,84 +271,3 @@ def _names(value: Any) -> Iterable[str]:
 
 def table_ends(table: Table, places: Iterable[TopicPartition], is_there: bool) -> dict[TopicPartition, int]:
     return table.ends(places) if is_there else dict.fromkeys(places, 0)
-
-
-def key_of(record: Record, names: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of a key; a key that is not a struct is the value of the only one."""
-    found = plain(record.key_schema, record.key)
-    if not isinstance(found, dict):
-        found = {names[0]: found} if len(names) == 1 else {}
-    if missing := next((name for name in names if found.get(name) is None), None):
-        raise DataError(f"The record has no value, and its key has no {missing}.")
-    return {name: found[name] for name in names}
-
-
-def plain_field(value: Struct, name: str) -> Any:
-    return plain(value.schema.by_name[name].schema, value.get(name))
-
-
-# Arrow.
-
-
-def arrow() -> Any:
-    return needed("pyarrow", "A lake table", "delta")
-
-
-def arrow_schema(schema: Schema) -> Any:
-    """Return Arrow's schema of a struct."""
-    pa = arrow()
-    return pa.schema([pa.field(one.name, arrow_type(one.schema)) for one in schema.fields])
-
-
-def arrow_type(schema: Schema) -> Any:
-    """Return Arrow's type, of those that both Delta and Iceberg have: times of day are texts."""
-    pa = arrow()
-    named = {DATE: pa.date32, TIME: pa.string, TIMESTAMP: lambda: pa.timestamp("us", "UTC")}
-    if schema.name in named:
-        return named[schema.name]()
-    if schema.name == DECIMAL:
-        return pa.decimal128(38, scale(schema))
-    match schema.type:
-        case Type.STRUCT:
-            return pa.struct([pa.field(one.name, arrow_type(one.schema)) for one in schema.fields])
-        case Type.ARRAY:
-            return pa.list_(arrow_type(_known(schema.value_schema)))
-        case Type.MAP:
-            return pa.map_(arrow_type(_known(schema.key_schema)), arrow_type(_known(schema.value_schema)))
-        case Type.INT64:
-            return pa.int64()
-        case kind if kind in BITS:
-            return pa.int32()
-        case kind:
-            simple = {Type.FLOAT32: pa.float32, Type.FLOAT64: pa.float64, Type.BOOLEAN: pa.bool_}
-            return simple[kind]() if kind in simple else pa.binary() if kind is Type.BYTES else pa.string()
-
-
-def _known(schema: Schema | None) -> Schema:
-    if schema is None:
-        raise DataError("An array or a map has no schema for what is in it.")
-    return schema
-
-
-def key_schema(schema: Any, names: Sequence[str]) -> Any:
-    if missing := next((name for name in names if name not in schema.names), None):
-        raise ConnectError(f"The table has no column {missing}, which is one of its key.")
-    return arrow().schema([schema.field(name) for name in names])
-
-
-def arrow_table(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
-    """Make a table of rows; ConnectError if a value does not fit its column."""
-    pa = arrow()
-    columns: list[Any] = []
-    for one in schema:
-        try:
-            columns.append(pa.array([_shown(one.type, row.get(one.name)) for row in rows], one.type))
-        except (pa.ArrowException, OverflowError) as error:
-            raise DataError(f"A value does not fit the column {one.name} ({one.type}): {error}") from error
-    return pa.Table.from_arrays(columns, schema=pa.schema([pa.field(one.name, one.type) for one in schema]))
-
-
-def _shown(kind: Any, value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool) and arrow().types.is_floating(kind):
-        return float(value)
-    return value.isoformat() if isinstance(value, clock) else value

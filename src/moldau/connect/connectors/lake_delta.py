@@ -77,11 +77,14 @@ class DeltaTable:
         import pyarrow as pa
 
         names, keys = rows.schema.names, self._options.id_columns
-        written = set(zip(*(rows[name].to_pylist() for name in keys), strict=True))
-        all_keys = zip(*(deleted[name].to_pylist() for name in keys), strict=True)
-        gone = deleted.filter(pa.array([one not in written for one in all_keys], pa.bool_()))
-        empty = {one.name: gone[one.name] if one.name in keys else pa.nulls(len(gone), one.type) for one in rows.schema}
-        source = pa.concat_tables([rows, pa.table(empty, schema=rows.schema)])
+        optional = pa.schema([one.with_nullable(True) for one in rows.schema])
+        gone = deleted.slice(0, 0)
+        if len(deleted) > len(rows):  # the keys of all rows are among them
+            written = set(zip(*(rows[name].to_pylist() for name in keys), strict=True))
+            all_keys = zip(*(deleted[name].to_pylist() for name in keys), strict=True)
+            gone = deleted.filter(pa.array([one not in written for one in all_keys], pa.bool_()))
+        empty = {one.name: gone[one.name] if one.name in keys else pa.nulls(len(gone), one.type) for one in optional}
+        source = pa.concat_tables([rows.cast(optional), pa.table(empty, schema=optional)])
         flags = pa.array([False] * len(rows) + [True] * len(gone))
         source = source.append_column(DELETED, flags)
         values = {f"`{name}`": f"s.`{name}`" for name in names}

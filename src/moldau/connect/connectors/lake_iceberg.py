@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -20,6 +20,8 @@ from moldau.connect.errors import ConfigError, ConnectError, RetriableError
 
 CATALOG = "iceberg.catalog."
 OFFSETS = "moldau.offsets."  # and the name of the connector
+MOST_LISTED = 200  # values in a filter; pyiceberg does not look at the bounds of files for more
+AT = "__at"
 PART = re.compile(r"(?:(year|month|day|hour|bucket|truncate)\()?([^(),]+)(?:, *(\d+))?\)?")
 
 
@@ -29,6 +31,7 @@ class IcebergTable:
     def __init__(self, config: Config, options: Options, name: str) -> None:
         self._catalogs = needed("pyiceberg.catalog", "Iceberg", "iceberg")
         self._errors = needed("pyiceberg.exceptions", "Iceberg", "iceberg")
+        self._files = needed("pyiceberg.io.pyarrow", "Iceberg", "iceberg")
         self._options, self._name, self._mark = options, name, OFFSETS + config.get("name", "")
         self._given = {one.removeprefix(CATALOG): text for one, text in config.items() if one.startswith(CATALOG)}
         self._catalog_name = config.get("iceberg.catalog") or "iceberg"
@@ -98,12 +101,41 @@ class IcebergTable:
         self._table.metadata.properties["commit.retry.num-retries"] = "0"
 
         def write() -> None:
+            replaced = self._replaced(deleted) if deleted is not None and self._table.current_snapshot() else []
             with self._table.transaction() as change:
-                if deleted is not None and self._table.current_snapshot() is not None:
-                    change.delete(filter_of(deleted), snapshot_properties=properties)
-                change.append(rows, snapshot_properties=properties)
+                if not replaced:
+                    change.append(rows, snapshot_properties=properties)
+                    return
+                with change.update_snapshot(snapshot_properties=properties).overwrite() as files:
+                    for old, rest in replaced:
+                        files.delete_data_file(old)
+                        self._add(files, change, rest)
+                    self._add(files, change, rows)
 
         self._do(write)
+
+    def _replaced(self, deleted: Any) -> list[tuple[Any, Any]]:
+        """Return the data files in which some of the keys are, and the rows of each that stay."""
+        keys = Keys(deleted)
+        found: list[tuple[Any, Any]] = []
+        for task in self._table.scan(row_filter=keys.filter()).plan_files():
+            stay = keys.others(self._read(task, deleted.schema.names))
+            if not keys.is_true(stay):
+                found.append((task.file, self._read(task).filter(stay)))
+        return found
+
+    def _read(self, task: Any, names: Sequence[str] = ()) -> Any:
+        """Read a data file without what is deleted of it, all of its columns or some."""
+        schema = self._table.schema()
+        every = needed("pyiceberg.expressions", "Iceberg", "iceberg").AlwaysTrue()
+        wanted = schema.select(*names) if names else schema
+        return self._files.ArrowScan(self._table.metadata, self._table.io, wanted, every).to_table([task])
+
+    def _add(self, files: Any, change: Any, rows: Any) -> None:
+        """Write rows, if there are any, to data files of a new snapshot."""
+        if len(rows):
+            for one in self._files._dataframe_to_data_files(change.table_metadata, rows, self._table.io):
+                files.append_data_file(one)
 
     def files(self) -> int:
         snapshot = self._do(lambda: self._table.refresh().current_snapshot())
@@ -147,14 +179,43 @@ def part_of(text: str) -> tuple[str, Any]:
     return name, made(int(number)) if number else made()
 
 
-def filter_of(keys: Any) -> Any:
-    """Return what selects the rows of keys."""
-    e = needed("pyiceberg.expressions", "Iceberg", "iceberg")
-    names, rows = keys.schema.names, keys.to_pylist()
-    if len(names) == 1:
-        return e.In(names[0], [row[names[0]] for row in rows])
-    each = [e.And(*(e.EqualTo(name, row[name]) for name in names)) for row in rows]
-    return e.Or(*each) if len(each) > 1 else each[0] if each else e.AlwaysFalse()
+class Keys:
+    """Keys of rows: which files may have them, and which rows of a file have others."""
+
+    def __init__(self, keys: Any) -> None:
+        self._keys, self._compute = keys, needed("pyarrow.compute", "Iceberg", "iceberg")
+
+    def filter(self) -> Any:
+        """Return what a file must have some of: each column of the keys by itself, by its values or by its range."""
+        e = needed("pyiceberg.expressions", "Iceberg", "iceberg")
+        found = e.AlwaysTrue()
+        for name in self._keys.schema.names:
+            column = self._compute.unique(self._keys[name])
+            if len(column) <= MOST_LISTED:
+                found = e.And(found, e.In(name, column.to_pylist()))
+            elif has_range(column.type):
+                ends = self._compute.min_max(column).as_py()
+                found = e.And(found, e.GreaterThanOrEqual(name, ends["min"]), e.LessThanOrEqual(name, ends["max"]))
+        return found
+
+    def others(self, rows: Any) -> Any:
+        """Tell of each row whether its key is none of these."""
+        names = self._keys.schema.names
+        if len(names) == 1:
+            [name] = names
+            return self._compute.invert(self._compute.is_in(rows[name], self._keys[name]))
+        pa = needed("pyarrow", "Iceberg", "iceberg")
+        at = pa.array(range(len(rows)))
+        left = rows.select(names).append_column(AT, at).join(self._keys, names, join_type="left anti")
+        return self._compute.is_in(at, left[AT])
+
+    def is_true(self, each: Any) -> bool:
+        return self._compute.all(each, min_count=0).as_py()
+
+
+def has_range(kind: Any) -> bool:
+    types = needed("pyarrow", "Iceberg", "iceberg").types
+    return any(one(kind) for one in (types.is_integer, types.is_string, types.is_large_string, types.is_date))
 
 
 def _options(config: Mapping[str, Any]) -> Options:
