@@ -8,13 +8,15 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
+import msgspec
+
 from moldau.connect import data
 from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, Width, one_of_any_case
-from moldau.connect.converters.json_structs import struct_reader, struct_writer
+from moldau.connect.converters.json_structs import UNREAD, struct_decoder, struct_reader, struct_writer
 from moldau.connect.converters.kinds import TYPE, Converter, ConverterClass
 from moldau.connect.data import NULL, Field, Instant, Schema, SchemaAndValue, Struct, Type
 from moldau.connect.errors import ConfigError, DataError
@@ -34,6 +36,8 @@ def _constant(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant)
+_DECODE = msgspec.json.Decoder().decode
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
 _SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
@@ -66,10 +70,11 @@ class JsonConverter:
         self.schema_text = lru_cache(settings["schemas.cache.size"])(self._schema_text)
         self._writer = lru_cache(STRUCTS_CACHED)(lambda schema: struct_writer(schema, self.text, quoted))
         self._reader = lru_cache(STRUCTS_CACHED)(lambda schema: struct_reader(schema, self.value))
+        self._payload_reader = lru_cache(STRUCTS_CACHED)(self._make_payload_reader)
         self._known: dict[str, Schema | None] = {}
-        # How the last envelope began, its schema, and what reads an object of it; the schema of the last struct that
-        # was written, what comes before and after its payload, and what writes its values.
-        self._last: tuple[bytes, Schema | None, Callable[[Any], Any]] = b"", None, _plain
+        # How the last envelope began, its schema, and what reads the payload that begins there; the schema of the last
+        # struct that was written, what comes before and after its payload, and what writes its values.
+        self._last: tuple[bytes, Schema | None, Callable[[bytes, int], Any]] = b"", None, payload_of
         self._same: tuple[Schema | None, str, str, Callable[[Any], str]] = None, "", "", str
         self._most_known: int = settings["schemas.cache.size"]
         content = settings["schema.content"]
@@ -101,15 +106,13 @@ class JsonConverter:
         if found is None:
             return NULL
         if not self.with_schemas:
-            return SchemaAndValue(None, self.value(None, parse_json(found)))
+            return SchemaAndValue(None, _plain_of(found))
         if self.fixed is not None:
             return SchemaAndValue(self.fixed, self.value(self.fixed, parse_json(found) if found.strip() else MISSING))
         start, schema, read = self._last
         if start and found.startswith(start):
             try:
-                payload = payload_of(found, len(start))
-                made = read(payload) if payload.__class__ is dict else self.value(schema, payload)
-                return SchemaAndValue(schema, made)
+                return SchemaAndValue(schema, read(found, len(start)))
             except ValueError:
                 pass  # it is more than an envelope, or none
         return self._read_envelope(found)
@@ -123,10 +126,29 @@ class JsonConverter:
                 "your converter configuration."
             )
         schema = self._cached_schema(document["schema"])
-        is_struct = schema is not None and schema.type is Type.STRUCT and schema.name not in data.LOGICAL
-        read = self._reader(schema) if is_struct else partial(self.value, schema)
-        self._last = start_of(found), schema, read
+        self._last = start_of(found), schema, self._payload_reader(schema)
         return SchemaAndValue(schema, self.value(schema, document["payload"]))
+
+    def _make_payload_reader(self, schema: Schema | None) -> Callable[[bytes, int], Any]:
+        """Return what reads the payload that begins somewhere; ValueError if it is not the end of an envelope."""
+        if schema is None or schema.type is not Type.STRUCT or schema.name in data.LOGICAL:
+            return lambda found, start: self.value(schema, payload_of(found, start))
+        read, decode = self._reader(schema), struct_decoder(schema, self.value)
+
+        def by_rules(found: bytes, start: int) -> Any:
+            payload = payload_of(found, start)
+            return read(payload) if payload.__class__ is dict else self.value(schema, payload)
+
+        if decode is None:
+            return by_rules
+
+        def by_types(found: bytes, start: int) -> Any:
+            try:
+                return decode(found[start:-1] if found.endswith(b"}") else b"")
+            except UNREAD:
+                return by_rules(found, start)
+
+        return by_types
 
     def text(self, schema: Schema | None, value: Any) -> str:
         """Write a value."""
@@ -342,6 +364,36 @@ def _parameters(found: Any) -> dict[str, str] | None:
         return None
     if not all(isinstance(value, str) for value in found.values()):
         raise DataError("Schema parameters must have string values.")
+    return found
+
+
+def _plain_of(found: bytes) -> Any:
+    """Read a value without a schema."""
+    try:
+        made = _DECODE(found)
+    except UNREAD:
+        return _plain(parse_json(found))
+    return _settled(made)
+
+
+def _settled(found: Any) -> Any:
+    """Return what was decoded as `_plain` has it; objects and arrays are changed in place."""
+    kind = found.__class__
+    if kind is float:
+        return found or 0.0
+    if kind is int:
+        return data.wrap(found, 64)
+    pairs = found.items() if kind is dict else enumerate(found) if kind is list else ()
+    for at, one in pairs:
+        kind = one.__class__
+        if kind is float:
+            if one == 0:
+                found[at] = 0.0
+        elif kind is int:
+            if not LEAST <= one <= MOST:
+                found[at] = data.wrap(one, 64)
+        elif kind is dict or kind is list:
+            _settled(one)
     return found
 
 

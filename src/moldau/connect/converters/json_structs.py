@@ -2,12 +2,18 @@
 
 All others (nulls, logical types, what is nested, what does not fit) go through the converter, which has the rules.
 Nothing of a schema becomes a part of the code but as a constant.
+
+`struct_decoder` is the fastest way to read: msgspec knows the fields and their types. What it does not take, such as a
+number with a fraction where an integer should be, is to be read by the rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from moldau.connect import data
 from moldau.connect.data import Schema, Struct, Type
@@ -64,6 +70,96 @@ def struct_reader(schema: Schema, value: Callable[[Schema, Any], Any]) -> Callab
             body.append(f"v{at} = looked_at({at}, v{at})")
     body.append(f"return Struct(schema, ({''.join(f'v{at}, ' for at in range(len(schema.fields)))}))")
     return _function("found", body, names)
+
+
+class Typed(NamedTuple):
+    """What a decoder reads a value as, and what makes Connect's of it; None if it is one already."""
+
+    hint: Any
+    turned: Callable[[Any], Any] | None = None
+
+
+UNREAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what a decoder raises
+BITS = {kind: bits - 1 for kind, bits in data.BITS.items()}  # without that of the sign
+SIMPLE: dict[Type, Any] = {
+    **{kind: Annotated[int, msgspec.Meta(ge=-(1 << most), le=(1 << most) - 1)] for kind, most in BITS.items()},
+    Type.STRING: str,
+    Type.BOOLEAN: bool,
+}
+FLOATS: dict[Type, Callable[[float], float]] = {
+    Type.FLOAT64: lambda value: value or 0.0,  # JSON has no negative zero
+    Type.FLOAT32: lambda value: data.to_float32(value or 0.0),
+}
+
+
+def struct_decoder(schema: Schema, value: Callable[[Schema, Any], Any]) -> Callable[[bytes], Struct] | None:
+    """Make the function that decodes a struct, which raises one of UNREAD; None if its schema needs the rules."""
+    made = _struct_type(schema, value)
+    if made is None or made.turned is None:
+        return None
+    decode, turned = msgspec.json.Decoder(made.hint).decode, made.turned
+    return lambda found: turned(decode(found))
+
+
+def _typed(schema: Schema, value: Callable[[Schema, Any], Any]) -> Typed | None:
+    kind = schema.type
+    if schema.name in data.LOGICAL:
+        return Typed(str if schema.name == data.DECIMAL else SIMPLE[kind], partial(value, schema))
+    if kind in SIMPLE:
+        return Typed(SIMPLE[kind])
+    if kind in FLOATS:
+        return Typed(float, FLOATS[kind])
+    if kind is Type.BYTES:
+        return Typed(str, partial(value, schema))
+    return _struct_type(schema, value) if kind is Type.STRUCT else _several(schema, value)
+
+
+def _several(schema: Schema, value: Callable[[Schema, Any], Any]) -> Typed | None:
+    """Return the type of an array or of a map by names."""
+    inner, is_map = schema.value_schema, schema.type is Type.MAP
+    named = not is_map or schema.key_schema is None or schema.key_schema.type is Type.STRING
+    found = _typed(inner, value) if inner is not None and inner.default is None and named else None
+    if inner is None or found is None:
+        return None
+    one = found.hint | None if inner.optional else found.hint
+    hint: Any = dict[str, one] if is_map else list[one]
+    if found.turned is None:
+        return Typed(hint)
+    turned = _unless_none(found.turned)
+    if is_map:
+        return Typed(hint, lambda values: {name: turned(each) for name, each in values.items()})
+    return Typed(hint, lambda values: [turned(each) for each in values])
+
+
+def _unless_none(turned: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else turned(value)
+
+
+def _struct_type(schema: Schema, value: Callable[[Schema, Any], Any]) -> Typed | None:
+    fields: list[tuple[str, Any, Any]] = []
+    names: dict[str, Any] = {"Struct": Struct, "schema": schema, "astuple": msgspec.structs.astuple}
+    body: list[str] = []
+    for at, place in enumerate(schema.fields):
+        found = _typed(place.schema, value)
+        if found is None:
+            return None
+        may_lack = place.schema.optional or place.schema.default is not None
+        hint = found.hint | None if may_lack else found.hint
+        more = {"default": None} if may_lack else {}
+        fields.append((f"v{at}", hint, msgspec.field(name=place.name, **more)))
+        if found.turned is not None:
+            names[f"t{at}"] = found.turned
+            body.append(f"if v{at} is not None: v{at} = t{at}(v{at})")
+        if place.schema.default is not None:
+            names[f"d{at}"] = partial(value, place.schema, None)
+            body.append(f"if v{at} is None: v{at} = d{at}()")
+    try:
+        kind = msgspec.defstruct("Row", fields, kw_only=True, forbid_unknown_fields=True, gc=False)
+    except ValueError:  # a name that msgspec does not take
+        return None
+    taken = "".join(f"v{at}, " for at in range(len(fields)))
+    whole = [f"{taken}= astuple(found)", *body, f"return Struct(schema, ({taken}))"]
+    return Typed(kind, _function("found", whole if body else ["return Struct(schema, astuple(found))"], names))
 
 
 def _function(argument: str, body: list[str], names: dict[str, Any]) -> Callable[[Any], Any]:
