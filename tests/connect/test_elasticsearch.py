@@ -121,6 +121,16 @@ def test_ids_and_versions_can_be_others(place: Place, config: dict[str, Any], li
     one.task.close()
 
 
+def test_all_that_a_transform_made_of_one_record_has_ids_of_its_own(place: Place) -> None:  # noqa: F811
+    place.answer = taking()
+    one = Indexing(place.url, schema_ignore="true", key_ignore="true")
+    for _ in range(2):
+        one.task.put([record({"n": n}, offset) for n, offset in enumerate((0, 1, 1, 1, 2))])
+    ids = [line["index"]["_id"] for line in bulk(place) if "index" in line]
+    assert ids == ["T+3+0", "T+3+1", "T+3+1+1", "T+3+1+2", "T+3+2"] * 2
+    one.task.close()
+
+
 def test_what_the_index_has_is_no_error_and_what_it_refuses_is_reported(place: Place) -> None:  # noqa: F811
     statuses = {0: 201, 1: 409, 2: 400, 3: 200}
     place.answer = taking(lambda target: statuses[target["version"]])

@@ -399,6 +399,18 @@ def test_files_are_named_by_their_first_offset_and_commit_what_they_hold(tmp_pat
     assert again.files == before  # the same records make the same files
 
 
+def test_all_that_a_transform_made_of_one_record_is_in_one_file(tmp_path: Path) -> None:
+    one = Written(tmp_path)
+    one.task.put([record({"n": n}, offset) for n, offset in enumerate((0, 1, 1, 1, 1, 2, 3))])
+    assert one.files == {"d/t/partition=0/t+0+0000000000.json": b"".join(b'{"n":%d}\n' % n for n in range(5))}
+    assert one.task.flush({("t", 0): 4}) == {("t", 0): 2}
+    one.task.put([record({"n": n}, offset) for n, offset in ((6, 3), (7, 4), (8, 4))])
+    assert one.files["d/t/partition=0/t+0+0000000002.json"] == b"".join(b'{"n":%d}\n' % n for n in (5, 6, 7, 8))
+    avro = Written(tmp_path / "avro", format_class="AvroFormat", flush_size=100)
+    avro.task.put([record({"n": 1}, 0), record({"text": "x"}, 0), record({"text": "x"}, 1)])
+    assert len(avro.refused) == 1 and "several schemas" in avro.refused[0][1] and len(avro.files) == 1
+
+
 @pytest.mark.parametrize(
     ("more", "names"),
     [

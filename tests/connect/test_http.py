@@ -135,6 +135,25 @@ def test_a_record_that_the_server_refuses_is_found_in_its_batch(place: Place) ->
     one.task.close()
 
 
+def test_all_that_a_transform_made_of_one_record_is_sent(place: Place) -> None:
+    trouble = [503]
+    place.answer = lambda method, path, body: (trouble.pop() if trouble and '"n":3' in body else 200, {})
+    one = Sending(place)
+    rows = [record({"n": 0}, 0), *(record({"n": n}, 1) for n in (1, 2, 3)), record({"n": 4}, 2)]
+    with pytest.raises(RetriableError):
+        one.task.put(rows)
+    place.requests.clear()
+    one.task.put(rows)
+    keys = [(request[2], request[3]["Idempotency-Key"]) for request in place.requests]
+    assert keys == [
+        ('{"n":1}', "t-3-1"),
+        ('{"n":2}', "t-3-1-1"),
+        ('{"n":3}', "t-3-1-2"),
+        ('{"n":4}', "t-3-2"),
+    ]
+    one.task.close()
+
+
 def test_a_server_that_is_in_trouble_is_asked_again_without_repeating_what_it_took(place: Place) -> None:
     trouble = [503, 503]
     place.answer = lambda method, path, body: (trouble.pop() if trouble and '"n":1' in body else 200, {})

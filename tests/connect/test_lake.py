@@ -167,6 +167,14 @@ def test_each_record_is_written_once(lake: Lake) -> None:
     assert [row["id"] for row in lake.rows()] == [0, 1, 2, 3, 4, 5] and lake.commits() == 2
 
 
+def test_all_rows_that_a_transform_made_of_one_record_are_written(lake: Lake) -> None:
+    task = lake.sink()
+    task.open([PLACE])
+    put(task, rec(0, {"id": 0}), *(rec(1, {"id": n}) for n in (1, 2, 3)), rec(2, {"id": 4}))
+    assert put(task, rec(1, {"id": 9}), rec(3, {"id": 5}), rec(3, {"id": 6})) == {PLACE: 4}
+    assert [row["id"] for row in lake.rows()] == [0, 1, 2, 3, 4, 5, 6]
+
+
 def test_rows_are_replaced_and_deleted_by_key(lake: Lake) -> None:
     task = lake.sink(id_columns="id", upsert_mode_enabled=True)
     task.open([PLACE])

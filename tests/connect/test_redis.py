@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moldau.connect.connector import SinkContext, SourceContext
-from moldau.connect.connectors.redis import ENTRY, RedisSink, RedisStreamSource, connected, end_of, offset_key
+from moldau.connect.connectors.redis import BATCH, ENTRY, RedisSink, RedisStreamSource, connected, end_of, offset_key
 from moldau.connect.data import BYTES, STRING, Record
 from moldau.connect.errors import ConfigError, ConnectError, RetriableError
 from moldau.testing import Broker, eventually
@@ -62,6 +62,16 @@ def test_values_and_offsets_are_written_together(port: int, server: Any) -> None
     one.put((1, "b", b"old"), (6, "d", b"new"))  # the first is repeated
     assert (server.get("b"), server.get("d")) == (b"2", b"new")
     one.task.close()
+
+
+@needs_redis
+def test_all_that_a_transform_made_of_one_record_is_written(port: int, server: Any) -> None:
+    one = Setting(port)
+    many = [(1, f"k{n}", b"v") for n in range(BATCH + 1)]
+    one.put((0, "first", b"v"), *many, (2, "last", b"v"))
+    assert server.dbsize() == len(many) + 2 + 1 and one.refused == []
+    one.put((1, "again", b"v"), (3, "a", b"v"), (3, "b", b"v"))
+    assert server.mget("again", "a", "b") == [None, b"v", b"v"]
 
 
 @needs_redis

@@ -22,7 +22,7 @@ import httpx
 
 from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, between, key, one_of_any_case
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
-from moldau.connect.connectors.jdbc_sink import place_of
+from moldau.connect.connectors.positions import numbered, place_of
 from moldau.connect.connectors.web import an_http_url
 from moldau.connect.data import DATE, DECIMAL, TIMESTAMP, Record, Schema, Type
 from moldau.connect.errors import ConfigError, ConnectError, DataError, RetriableError
@@ -139,9 +139,9 @@ class Indexing:
             self._send(batch)
 
     def _actions(self, records: Sequence[Record]) -> Iterator[Action]:
-        for one in records:
+        for one, number in numbered(records):
             try:
-                made = self._action(one)
+                made = self._action(one, number)
             except (DataError, ConfigError) as error:
                 if self._config["drop.invalid.message"]:
                     log.warning("a record is left out: %s", error)
@@ -163,12 +163,13 @@ class Indexing:
         if batch:
             yield batch
 
-    def _action(self, record: Record) -> bytes | None:
+    def _action(self, record: Record, number: int) -> bytes | None:
         """Return the lines of a record in a bulk request; None for one that is to be left out."""
         config, index = self._config, self.index(record.topic)
         ignores_key = config["key.ignore"] or record.topic in config["topic.key.ignore"]
         (topic, partition), offset = place_of(record)
-        id = f"{topic}+{partition}+{offset}" if ignores_key or self._is_stream else _id(record)
+        read_at = f"{topic}+{partition}+{offset}{f'+{number}' if number else ''}"
+        id = read_at if ignores_key or self._is_stream else _id(record)
         target: dict[str, Any] = {"_index": index, "_id": id}
         version = {} if ignores_key or self._is_stream else self._version(record, offset)
         if record.value is None:

@@ -17,7 +17,7 @@ from typing import Any
 from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, between, key, one_of
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
 from moldau.connect.connectors import file_formats, hive, partitioners, sftp
-from moldau.connect.connectors.jdbc_sink import place_of
+from moldau.connect.connectors.positions import place_of
 from moldau.connect.connectors.storage import Bucket, Folder, Hdfs, Storage
 from moldau.connect.data import Record, Schema
 from moldau.connect.errors import ConnectError, DataError
@@ -160,10 +160,11 @@ class Files:
 
     def put(self, records: Sequence[Record]) -> None:
         self._rotate()
+        ends = {place: batch.end for place, batch in self._open.items()}
+        done = {place: max(end, ends.get(place, 0)) for place, end in (ends | self._written).items()}
         for record in records:
             place, offset = place_of(record)
-            batch = self._open.get(place)
-            if offset < max(self._written.get(place, 0), batch.end if batch else 0):
+            if offset < done.get(place, 0):
                 continue  # it is put again after a failure
             try:
                 made = self._prepared(record)
@@ -188,7 +189,12 @@ class Files:
 
     def _take(self, place: TopicPartition, offset: int, record: Record, folder: str, when: int) -> None:
         batch = self._open.get(place)
-        if batch is not None and (self._is_late(batch, when) or self._is_other(batch, folder, record)):
+        if batch is not None and offset < batch.end:  # of one record there may be several
+            if self._is_other(batch, folder, record):
+                error = DataError("What was made of one record has several schemas, and a file has one.")
+                self._context.report(record, error)
+                return
+        elif batch is not None and self._is_over(batch, folder, record, when):
             self._close(place)
             batch = None
         if batch is None:
@@ -196,8 +202,10 @@ class Files:
         batch.by_folder.setdefault(folder, []).append(record)
         batch.schemas[folder] = record.value_schema
         batch.count, batch.end = batch.count + 1, offset + 1
-        if batch.count >= self._config["flush.size"]:
-            self._close(place)
+
+    def _is_over(self, batch: Batch, folder: str, record: Record, when: int) -> bool:
+        is_full = batch.count >= self._config["flush.size"]
+        return is_full or self._is_late(batch, when) or self._is_other(batch, folder, record)
 
     def _is_late(self, batch: Batch, when: int) -> bool:
         return 0 < self._config["rotate.interval.ms"] <= when - batch.first_ms

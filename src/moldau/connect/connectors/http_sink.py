@@ -7,13 +7,14 @@ that the server refuses go to the dead letters; a refused batch is sent again re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
 from moldau.connect.config_def import REQUIRED, ConfigDef, Importance, Key, Kind, between, key, one_of
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
-from moldau.connect.connectors.jdbc_sink import place_of
+from moldau.connect.connectors.positions import numbered, place_of
 from moldau.connect.connectors.web import KEYS, Refused, Web, an_http_url, headers_of
 from moldau.connect.converters import make_converter
 from moldau.connect.data import Record
@@ -21,6 +22,8 @@ from moldau.connect.errors import ConnectError
 from moldau.connect.offset_topic import SourceOffset, SourcePartition
 from moldau.connect.values import to_string
 
+Way = tuple[str, str]  # URL and method
+Row = tuple[Record, int]  # a record, and its number among those that were made of one
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 URL = Key("http.api.url", Kind.STRING, REQUIRED, Importance.HIGH, "The URL; ${topic} and ${key} are replaced.")
 
@@ -77,26 +80,29 @@ class Requests:
 
     def put(self, records: Sequence[Record]) -> None:
         left = [one for one in records if (at := place_of(one))[1] >= self._done.get(at[0], 0)]
-        for (url, method), batch in self._batches(left):
+        rows = [(way, (one, number)) for one, number in numbered(left) if (way := self._way(one)) is not None]
+        unsent = Counter(place_of(one) for _, (one, _) in rows)
+        for (url, method), batch in self._batches(rows):
             try:
                 self._send(method, url, batch)
             except Refused as error:
                 self._one_by_one(method, url, batch, error)
-            for one in batch:
-                place, offset = place_of(one)
-                self._done[place] = offset + 1
+            for one, _ in batch:
+                place, offset = at = place_of(one)
+                unsent[at] -= 1
+                if not unsent[at]:
+                    self._done[place] = offset + 1
 
-    def _batches(self, records: Sequence[Record]) -> Iterator[tuple[tuple[str, str], list[Record]]]:
+    def _batches(self, rows: Sequence[tuple[Way, Row]]) -> Iterator[tuple[Way, list[Row]]]:
         """Group records that follow each other and go the same way."""
         size = self._config["batch.max.size"]
-        ways = [(way, one) for one in records if (way := self._way(one)) is not None]
-        for way, run in groupby(ways, lambda pair: pair[0]):
-            rows = [one for _, one in run]
+        for way, run in groupby(rows, lambda pair: pair[0]):
+            found = [row for _, row in run]
             most = 1 if way[1] == "DELETE" else size
-            for start in range(0, len(rows), most):
-                yield way, rows[start : start + most]
+            for start in range(0, len(found), most):
+                yield way, found[start : start + most]
 
-    def _way(self, record: Record) -> tuple[str, str] | None:
+    def _way(self, record: Record) -> Way | None:
         """Return the URL and the method for a record; None for one to be left out."""
         method = self._config["request.method"]
         if record.value is None:
@@ -112,13 +118,14 @@ class Requests:
         url = self._config[URL.name].replace("${topic}", quote(record.topic, safe=""))
         return url.replace("${key}", quote(name, safe="")), method
 
-    def _send(self, method: str, url: str, batch: Sequence[Record]) -> None:
-        (topic, partition), offset = place_of(batch[0])
+    def _send(self, method: str, url: str, batch: Sequence[Row]) -> None:
+        first, number = batch[0]
+        (topic, partition), offset = place_of(first)
         name = self._config["idempotency.header"]
-        headers = {name: f"{topic}-{partition}-{offset}"} if name else {}
+        headers = {name: f"{topic}-{partition}-{offset}{f'-{number}' if number else ''}"} if name else {}
         if self._config["request.body.format"] == "json":
             headers["Content-Type"] = "application/json"
-        self._web.send(method, url, self._body(batch), **headers)
+        self._web.send(method, url, self._body([one for one, _ in batch]), **headers)
 
     def _body(self, batch: Sequence[Record]) -> bytes | None:
         if batch[0].value is None:
@@ -138,13 +145,13 @@ class Requests:
             return self._json.write(record.topic, record.value_schema, record.value) or b"null"
         return to_string(record.value_schema, record.value).encode()
 
-    def _one_by_one(self, method: str, url: str, batch: Sequence[Record], error: Refused) -> None:
+    def _one_by_one(self, method: str, url: str, batch: Sequence[Row], error: Refused) -> None:
         """Find the records that the server does not want."""
-        for one in batch:
+        for one, number in batch:
             why = error
             if len(batch) > 1:
                 try:
-                    self._send(method, url, [one])
+                    self._send(method, url, [(one, number)])
                     continue
                 except Refused as found:
                     why = found

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from moldau.connect.config_def import ConfigDef, Key, Kind, between, key, one_of
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
 from moldau.connect.connectors.databases import KEYS, SQLITE, Column, Database, Dialect, Refused, Table, a_jdbc_url
+from moldau.connect.connectors.positions import place_of
 from moldau.connect.data import DATE, DECIMAL, INT32, INT64, STRING, TIME, TIMESTAMP, Record, Schema, Struct, Type
 from moldau.connect.errors import ConfigError, ConnectError, RetriableError
 from moldau.connect.offset_topic import SourceOffset, SourcePartition
@@ -356,14 +357,6 @@ class Writing:
 
 
 OFFSET_KEY = ("connector", "topic", "part")
-
-
-def place_of(record: Record) -> tuple[TopicPartition, int]:
-    """Return where a record was read, whatever transforms have made of it."""
-    topic = record.original_topic or record.topic
-    partition = record.original_partition if record.original_partition is not None else record.partition
-    offset = record.original_offset if record.original_offset is not None else record.offset
-    return (topic, partition or 0), offset or 0
 
 
 def table_of(name: str) -> Table:

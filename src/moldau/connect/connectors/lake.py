@@ -12,12 +12,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol
 
 from moldau.connect.config_def import ConfigDef
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
 from moldau.connect.connectors import file_formats
-from moldau.connect.connectors.jdbc_sink import place_of
 from moldau.connect.connectors.lake_rows import (
     Key,
     arrow_schema,
@@ -28,6 +29,7 @@ from moldau.connect.connectors.lake_rows import (
     key_table,
     parts_of,
 )
+from moldau.connect.connectors.positions import place_of
 from moldau.connect.data import Record, Schema, Struct
 from moldau.connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from moldau.connect.offset_topic import SourceOffset, SourcePartition
@@ -35,6 +37,7 @@ from moldau.connect.shapes import Shape, merged
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
+PLACES = attrgetter("topic", "partition", "original_topic", "original_partition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,33 +154,50 @@ class Writing:
         return {}
 
     def put(self, records: Sequence[Record]) -> None:
-        for record in records:
-            try:
-                self._take(record)
-            except RetriableError:
-                raise
-            except ConnectError as error:
-                self._context.report(record, error)
+        for place, found in groupby(records, PLACES):
+            self._take(place[0], list(found))
         self._commit_due()
 
-    def _take(self, record: Record) -> None:
-        name = self._options.table.replace("${topic}", record.topic)
+    def _take(self, topic: str, records: list[Record]) -> None:
+        """Take records of one partition, which come in its order."""
+        name = self._options.table.replace("${topic}", topic)
         batch = self._batches.get(name) or self._begun(name)
-        place, offset = place_of(record)
+        place, first = place_of(records[0])
         if place not in batch.stored:
             batch.stored |= table_ends(batch.table, [place], batch.is_there)
-        if offset < batch.stored[place] or offset < batch.ends.get(place, 0):
-            return  # it is in the table, or put again after a failure
-        value, names = record.value, self._options.id_columns
-        row = None if value is None else self._row(record, batch)
+        done = max(batch.stored[place], batch.ends.get(place, 0))
+        if first < done:  # those before are in the table, or put again after a failure
+            records = [one for one in records if place_of(one)[1] >= done]
+        last = self._rows(records, batch)
+        if last is not None:
+            batch.ends[place] = place_of(last)[1] + 1
+            batch.since = batch.since or time.monotonic()
+
+    def _rows(self, records: Sequence[Record], batch: Batch) -> Record | None:
+        """Take the rows of records; return the last one that could be taken."""
         if not self._options.upserts:
-            if row is None:
-                raise ConnectError("The record has no value, and rows are appended only; upsert mode deletes by key.")
-            batch.rows.append(row)
-        else:
+            values = [one.value for one in records]
+            if all(one.__class__ is Struct and one.schema is batch.checked for one in values):
+                batch.rows += values
+                return records[-1] if records else None
+        last: Record | None = None
+        for record in records:
+            try:
+                self._take_one(record, batch)
+                last = record
+            except ConnectError as error:
+                self._context.report(record, error)
+        return last
+
+    def _take_one(self, record: Record, batch: Batch) -> None:
+        names = self._options.id_columns
+        row = None if record.value is None else self._row(record, batch)
+        if self._options.upserts:
             batch.keyed[key_of(record, names) if row is None else key_of_row(row, names)] = row
-        batch.ends[place] = offset + 1
-        batch.since = batch.since or time.monotonic()
+        elif row is None:
+            raise ConnectError("The record has no value, and rows are appended only; upsert mode deletes by key.")
+        else:
+            batch.rows.append(row)
 
     def _begun(self, name: str) -> Batch:
         table = self._table(name)
@@ -187,11 +207,13 @@ class Writing:
 
     def _row(self, record: Record, batch: Batch) -> Struct:
         """Return a value as a row; ConnectError if it cannot be written."""
-        value, columns = record.value, batch.columns
-        if columns is not None and (batch.checked is None or batch.checked is not record.value_schema):
-            if more := next((name for name in _names(value) if name not in columns), None):
+        columns, schema = batch.columns, record.value_schema
+        if schema is None or schema is not batch.checked:
+            if columns is not None and (
+                more := next((one for one in _names(record.value) if one not in columns), None)
+            ):
                 raise DataError(f"The table has no column {more}, and evolve-schema-enabled is false.")
-            batch.checked = record.value_schema
+            batch.checked = schema
         made = file_formats.typed(record, batch.shape)
         if made.value_schema is None or not isinstance(made.value, Struct):
             raise DataError("The value is neither a struct nor a JSON object.")

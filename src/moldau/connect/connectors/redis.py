@@ -25,8 +25,8 @@ from moldau.connect.connector import (
     TopicPartition,
     check_text_offset,
 )
-from moldau.connect.connectors.jdbc_sink import place_of
 from moldau.connect.connectors.packages import needed
+from moldau.connect.connectors.positions import batches, place_of
 from moldau.connect.data import STRING, Record, Struct, map_of, struct
 from moldau.connect.errors import ConfigError, ConnectError, DataError, RetriableError, invalid
 from moldau.connect.offset_topic import SourceOffset, SourcePartition
@@ -118,8 +118,7 @@ class Setting:
         return {place: end_of(text) for place, text in zip(partitions, found, strict=True) if text is not None}
 
     def put(self, records: Sequence[Record]) -> None:
-        for start in range(0, len(records), BATCH):
-            batch = records[start : start + BATCH]
+        for batch in batches(records, BATCH):
             asked(lambda batch=batch: self._write(batch))
 
     def _write(self, records: Sequence[Record]) -> None:
@@ -129,9 +128,10 @@ class Setting:
             pipe.watch(*keys)
             ends = dict(zip(places, (0 if text is None else end_of(text) for text in pipe.mget(keys)), strict=True))
             pipe.multi()
+            done = dict(ends)
             for one in records:
                 place, offset = place_of(one)
-                if offset < ends[place]:
+                if offset < done[place]:
                     continue  # it is there already
                 ends[place] = offset + 1
                 try:
