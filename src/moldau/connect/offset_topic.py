@@ -56,4 +56,4 @@ class OffsetState:
         """Return the record that a partition was read up to an offset."""
         found = self.known.get(connector, {}).get(frozen(partition))
         key = found[0] if found else dump([connector, partition])
-        return key, None if offset is None else dump(offset)
+        return key, None if offset is None else dump(dict(offset))

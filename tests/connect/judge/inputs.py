@@ -222,3 +222,11 @@ class Inputs:
         schema = self.schema(1) if self.chance(0.7) else None
         value = self.value(schema) if schema else self.schemaless(1)
         return Header(self.one(NAMES), schema, value)
+
+
+def random_struct(seed: object) -> tuple[Schema, Struct]:
+    """Make a struct with fields of many types, of which some are null."""
+    made = Inputs(seed)
+    names = [f"f{number}" for number in range(made.random.randint(0, 20))]
+    schema = data.struct([(name, made.schema()) for name in names])
+    return schema, made.value(schema)

@@ -17,6 +17,7 @@ from moldau.connect.handling import trace_of
 from moldau.connect.jvm.link import JavaError
 from moldau.connect.jvm.parts import Part
 from moldau.connect.jvm.tasks import JavaSink, JavaSource
+from tests.connect.judge.inputs import random_struct
 from tests.connect.plugin.conftest import BACKWARDS, KEEPER, LONG_KEY, NUMBERS, SUFFIX, Java
 
 pytestmark = pytest.mark.needs("java", "sample-plugin")
@@ -253,6 +254,10 @@ def test_transforms_predicates_and_converters_of_jars_work(java: Java) -> None:
     assert suffix.apply(record.but(key="drop")) is None
     assert Part(java.host, java.entries[LONG_KEY], "predicate", {"least": "2"}).test(record)
     assert not Part(java.host, java.entries[LONG_KEY], "predicate", {"least": "3"}).test(record)
+    for seed in range(200):
+        schema, value = random_struct(seed)
+        made = suffix.apply(record.but(value_schema=schema, value=value))
+        assert made is not None and (made.value_schema, made.value) == (schema, value), seed
     backwards = Part(java.host, java.entries[BACKWARDS], "value", {"converter.type": "value"})
     assert backwards.write("t", d.INT32, 12) == b"21"
     assert backwards.read("t", b"abc") == d.SchemaAndValue(d.OPTIONAL[d.Type.STRING], "cba")

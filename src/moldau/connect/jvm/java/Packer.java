@@ -11,6 +11,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Objects;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
@@ -28,9 +29,11 @@ final class Packer {
     private static final int MOST_SCHEMAS = 4096;
     private final Map<Schema, Integer> equal = new HashMap<>();
     private final Map<Schema, Integer> same = new IdentityHashMap<>();
-    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    private final Buffer bytes = new Buffer();
     private final DataOutputStream out = new DataOutputStream(bytes);
+    private final Layout.Known layouts = new Layout.Known();
     private Object partition;
+    private ConnectRecord<?> last;
     private boolean isBroken;
 
     /** Returns a frame: its length, its kind, and the value. A kind in lower case has the reader forget all schemas. */
@@ -42,6 +45,7 @@ final class Packer {
         }
         isBroken = true; // until all of it is written: what was begun never reaches the reader
         partition = null;
+        last = null;
         bytes.reset();
         try {
             out.writeInt(0);
@@ -51,9 +55,8 @@ final class Packer {
             throw new IllegalStateException(error); // an array of bytes raises none
         }
         isBroken = false;
-        byte[] made = bytes.toByteArray();
-        ByteBuffer.wrap(made).putInt(0, made.length - 4);
-        return made;
+        bytes.putInt(0, bytes.size() - 4);
+        return bytes.toByteArray();
     }
 
     private void write(Object value) throws IOException {
@@ -132,7 +135,42 @@ final class Packer {
     private void struct(Struct value) throws IOException {
         out.writeByte('r');
         schema(value.schema());
-        for (Field field : value.schema().fields()) write(value.getWithoutDefault(field.name()));
+        Layout layout = layouts.of(value.schema());
+        Object[] values = new Object[layout.fields.length];
+        byte[] mask = new byte[layout.maskSize()];
+        for (int at = 0; at < values.length; at++) {
+            values[at] = value.getWithoutDefault(layout.names[at]);
+            if (values[at] != null) mask[at >> 3] |= (byte) (1 << (at & 7));
+        }
+        out.write(mask);
+        for (int at = 0; at < values.length; at++)
+            if (values[at] != null) values[at] = fixed(layout.kinds[at], values[at]);
+        for (Object one : values) {
+            if (one instanceof byte[]) out.write((byte[]) one);
+            else if (one != null) write(((Object[]) one)[0]);
+        }
+    }
+
+    /** Writes what of a field has a fixed size; returns its bytes, what else there is to write, or null. */
+    private Object fixed(char kind, Object value) throws IOException {
+        switch (kind) {
+            case 'b': out.writeByte((Byte) value); return null;
+            case 'h': out.writeShort((Short) value); return null;
+            case 'i': out.writeInt((Integer) value); return null;
+            case 'l': out.writeLong((Long) value); return null;
+            case 'f': out.writeFloat((Float) value); return null;
+            case 'd': out.writeDouble((Double) value); return null;
+            case 'T': out.writeBoolean((Boolean) value); return null;
+            case Layout.INSTANT: out.writeLong(((java.util.Date) value).getTime()); return null;
+            case Layout.OTHER: return new Object[] {value};
+            case Layout.NUMERIC: out.writeInt(((BigDecimal) value).scale()); break;
+            default: break;
+        }
+        byte[] made = kind == Layout.NUMERIC ? ((BigDecimal) value).unscaledValue().toByteArray()
+            : kind == Layout.TEXT ? ((String) value).getBytes(StandardCharsets.UTF_8)
+            : value instanceof ByteBuffer ? content((ByteBuffer) value) : (byte[]) value;
+        out.writeInt(made.length);
+        return made;
     }
 
     private void schema(Schema schema) throws IOException {
@@ -167,11 +205,15 @@ final class Packer {
 
     private void record(ConnectRecord<?> record) throws IOException {
         out.writeByte('R');
-        write(record.topic());
-        write(record.kafkaPartition());
-        write(record.keySchema());
+        if (isLike(record, last)) out.writeByte('=');
+        else {
+            out.writeByte('H');
+            write(record.topic());
+            write(record.kafkaPartition());
+            write(record.keySchema());
+            write(record.valueSchema());
+        }
         write(record.key());
-        write(record.valueSchema());
         write(record.value());
         write(record.timestamp());
         out.writeInt(record.headers().size());
@@ -180,21 +222,42 @@ final class Packer {
             write(one.schema());
             write(one.value());
         }
-        if (record instanceof SourceRecord) {
-            SourceRecord of = (SourceRecord) record;
-            out.writeByte('S');
-            if (of.sourcePartition() != null && of.sourcePartition().equals(partition)) out.writeByte('=');
-            else write(of.sourcePartition());
-            partition = of.sourcePartition();
-            write(of.sourceOffset());
-        } else {
-            SinkRecord of = (SinkRecord) record;
-            out.writeByte('K');
-            write(of.kafkaOffset());
-            write(of.timestampType().id);
-            write(of.originalTopic());
-            write(of.originalKafkaPartition());
-            write(of.originalKafkaOffset());
+        if (record instanceof SourceRecord) source((SourceRecord) record);
+        else sink((SinkRecord) record);
+        last = record;
+    }
+
+    private static boolean isLike(ConnectRecord<?> one, ConnectRecord<?> other) {
+        return other != null && one.topic().equals(other.topic())
+            && Objects.equals(one.kafkaPartition(), other.kafkaPartition())
+            && one.keySchema() == other.keySchema() && one.valueSchema() == other.valueSchema();
+    }
+
+    /** Of many offsets only the last counts: each has its length before it, so that the others need not be read. */
+    private void source(SourceRecord record) throws IOException {
+        out.writeByte('S');
+        if (record.sourcePartition() != null && record.sourcePartition().equals(partition)) out.writeByte('=');
+        else write(record.sourcePartition());
+        partition = record.sourcePartition();
+        int at = bytes.size();
+        out.writeInt(0);
+        write(record.sourceOffset());
+        bytes.putInt(at, bytes.size() - at - 4);
+    }
+
+    private void sink(SinkRecord record) throws IOException {
+        out.writeByte('K');
+        out.writeLong(record.kafkaOffset());
+        out.writeByte(record.timestampType().id);
+        write(record.originalTopic());
+        write(record.originalKafkaPartition());
+        out.writeLong(record.originalKafkaOffset());
+    }
+
+    /** Bytes of which some are written later. */
+    private static final class Buffer extends ByteArrayOutputStream {
+        void putInt(int at, int value) {
+            ByteBuffer.wrap(buf).putInt(at, value);
         }
     }
 }

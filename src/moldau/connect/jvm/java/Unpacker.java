@@ -9,7 +9,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.record.TimestampType;
-import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaBuilder;
 import org.apache.kafka.connect.data.Struct;
@@ -21,6 +20,10 @@ import org.apache.kafka.connect.source.SourceRecord;
 final class Unpacker {
     private static final Schema.Type[] TYPES = Schema.Type.values();
     private final List<Schema> schemas = new ArrayList<>();
+    private final Layout.Known layouts = new Layout.Known();
+    private String topic; // of the last record, and so on
+    private Integer partition;
+    private Schema keySchema, valueSchema;
 
     void forget() {
         schemas.clear();
@@ -58,7 +61,11 @@ final class Unpacker {
     }
 
     private static byte[] blob(ByteBuffer in) {
-        byte[] made = new byte[in.getInt()];
+        return bytes(in, in.getInt());
+    }
+
+    private static byte[] bytes(ByteBuffer in, int size) {
+        byte[] made = new byte[size];
         in.get(made);
         return made;
     }
@@ -81,12 +88,46 @@ final class Unpacker {
 
     private Struct struct(ByteBuffer in) {
         Schema schema = (Schema) read(in);
+        Layout layout = layouts.of(schema);
+        byte[] mask = new byte[layout.maskSize()];
+        in.get(mask);
+        int count = layout.fields.length;
+        Object[] values = new Object[count];
+        int[] sizes = new int[count];
+        for (int at = 0; at < count; at++)
+            if ((mask[at >> 3] >> (at & 7) & 1) != 0) {
+                values[at] = fixed(layout.kinds[at], in);
+                if (layout.kinds[at] == Layout.NUMERIC) sizes[at] = in.getInt();
+            }
         Struct made = new Struct(schema);
-        for (Field field : schema.fields()) {
-            Object value = read(in);
-            if (value != null) made.put(field, value);
+        for (int at = 0; at < count; at++) {
+            Object value = values[at];
+            if (value == null) continue;
+            switch (layout.kinds[at]) {
+                case Layout.TEXT: value = new String(bytes(in, (Integer) value), StandardCharsets.UTF_8); break;
+                case Layout.BYTES: value = bytes(in, (Integer) value); break;
+                case Layout.NUMERIC: value = new BigDecimal(new BigInteger(bytes(in, sizes[at])), (Integer) value); break;
+                case Layout.OTHER: value = read(in); break;
+                default: break;
+            }
+            made.put(layout.fields[at], value);
         }
         return made;
+    }
+
+    /** Reads what of a field has a fixed size: a value, the length of one, the scale of a decimal, or nothing. */
+    private static Object fixed(char kind, ByteBuffer in) {
+        switch (kind) {
+            case 'b': return in.get();
+            case 'h': return in.getShort();
+            case 'l': return in.getLong();
+            case 'f': return in.getFloat();
+            case 'd': return in.getDouble();
+            case 'T': return in.get() != 0;
+            case Layout.INSTANT: return new java.util.Date(in.getLong());
+            case Layout.OTHER: return 0;
+            default: return in.getInt();
+        }
     }
 
     private Schema schema(ByteBuffer in) {
@@ -119,11 +160,13 @@ final class Unpacker {
 
     @SuppressWarnings("unchecked")
     private Object record(ByteBuffer in) {
-        String topic = (String) read(in);
-        Integer partition = (Integer) read(in);
-        Schema keySchema = (Schema) read(in);
+        if (in.get() == 'H') {
+            topic = (String) read(in);
+            partition = (Integer) read(in);
+            keySchema = (Schema) read(in);
+            valueSchema = (Schema) read(in);
+        }
         Object key = read(in);
-        Schema valueSchema = (Schema) read(in);
         Object value = read(in);
         Long timestamp = (Long) read(in);
         ConnectHeaders headers = new ConnectHeaders();
@@ -134,14 +177,15 @@ final class Unpacker {
         }
         if (in.get() == 'S') {
             Map<String, ?> of = (Map<String, ?>) read(in);
+            in.getInt();
             Map<String, ?> offset = (Map<String, ?>) read(in);
             return new SourceRecord(of, offset, topic, partition, keySchema, key, valueSchema, value, timestamp, headers);
         }
-        long offset = (Long) read(in);
-        TimestampType kind = type((Integer) read(in));
+        long offset = in.getLong();
+        TimestampType kind = type(in.get());
         String originalTopic = (String) read(in);
         Integer originalPartition = (Integer) read(in);
-        long originalOffset = (Long) read(in);
+        long originalOffset = in.getLong();
         return new SinkRecord(topic, partition, keySchema, key, valueSchema, value, offset, timestamp, kind, headers,
             originalTopic, originalPartition, originalOffset);
     }
